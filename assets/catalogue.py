@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from lockstep.assets.files import changing_object, read_object
+from lockstep.assets.state_files import edit_json_object, read_json_object
 from lockstep.pipeline.mirror.layout import NO_PLACE
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.values.table import TableName
@@ -50,13 +50,13 @@ class CatalogueEntry:
         return TableName(self.database, self.name)
 
 
-_ENTRY: Final = TypeAdapter(CatalogueEntry)
+_ENTRY_ADAPTER: Final = TypeAdapter(CatalogueEntry)
 
 
 def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
     """Return the source's tables in their fixed order; none if the file is missing or
     damaged."""
-    return _entries(read_object(folder / FILE), source)
+    return _valid_entries(read_json_object(folder / FILE), source)
 
 
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
@@ -69,7 +69,7 @@ def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
     return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
 
 
-def entries_of(
+def catalogue_entries(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[CatalogueEntry]:
     """Return an entry for each table of the ledger. `reported`: as in `CatalogueEntry`."""
@@ -87,18 +87,18 @@ def entries_of(
     ]
 
 
-def joined(
+def merge_updates(
     entries: Sequence[CatalogueEntry], updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> tuple[CatalogueEntry, ...]:
     """Return the entries, updated in their places, then new entries by name. An update
     without `reported` keeps the old digest. `complete`: the updates have all tables, so
     a table without one was dropped at the source."""
     new = {entry.table: entry for entry in updates}
-    merged = []
+    updated = []
     for old in entries:
         entry = new.pop(old.table, replace(old, dropped=True) if complete else old)
-        merged.append(replace(entry, reported=entry.reported or old.reported, key=old.key))
-    return (*merged, *(new[table] for table in sorted(new)))
+        updated.append(replace(entry, reported=entry.reported or old.reported, key=old.key))
+    return (*updated, *(new[table] for table in sorted(new)))
 
 
 def update_catalogue(
@@ -106,40 +106,42 @@ def update_catalogue(
 ) -> bool:
     """Update the source's entries, and return whether Dagster's definitions of them
     change."""
-    with changing_object(folder / FILE) as content:
-        before = _entries(content, source)
-        after = joined(before, updates, complete=complete)
-        _put(content, source, after)
+    with edit_json_object(folder / FILE) as content:
+        before = _valid_entries(content, source)
+        after = merge_updates(before, updates, complete=complete)
+        _store_entries(content, source, after)
     return fingerprint({source: after}) != fingerprint({source: before})
 
 
-def note_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
+def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
     """Record the keys that a translator chose; do not touch the file if they are
     unchanged."""
     if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
         return
-    with changing_object(folder / FILE) as content:
-        entries = _entries(content, source)
-        _put(content, source, [replace(e, key=keys.get(e.table, ())) for e in entries])
+    with edit_json_object(folder / FILE) as content:
+        entries = _valid_entries(content, source)
+        _store_entries(
+            content, source, [replace(entry, key=keys.get(entry.table, ())) for entry in entries]
+        )
 
 
-def _put(content: dict[str, Any], source: str, entries: Iterable[CatalogueEntry]) -> None:
+def _store_entries(content: dict[str, Any], source: str, entries: Iterable[CatalogueEntry]) -> None:
     tables = {"tables": [asdict(entry) for entry in entries]}
-    content["sources"] = {**_sources(content), source: tables}
+    content["sources"] = {**_source_sections(content), source: tables}
 
 
-def _sources(content: Mapping[str, Any]) -> dict[str, Any]:
+def _source_sections(content: Mapping[str, Any]) -> dict[str, Any]:
     sources = content.get("sources")
     return sources if isinstance(sources, dict) else {}
 
 
-def _entries(content: Mapping[str, Any], source: str) -> tuple[CatalogueEntry, ...]:
+def _valid_entries(content: Mapping[str, Any], source: str) -> tuple[CatalogueEntry, ...]:
     """Return the valid entries, each table once."""
-    section = _sources(content).get(source)
+    section = _source_sections(content).get(source)
     items = section.get("tables") if isinstance(section, dict) else None
     entries: dict[TableName, CatalogueEntry] = {}
     for item in items if isinstance(items, list) else ():
         with suppress(ValidationError):
-            entry = _ENTRY.validate_python(item)
+            entry = _ENTRY_ADAPTER.validate_python(item)
             entries.setdefault(entry.table, entry)
     return tuple(entries.values())

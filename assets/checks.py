@@ -55,8 +55,7 @@ class CheckedSource:
     runs, or None. `keep`: how long versions of mirrors are kept. `following`: the
     tables that follow the source and lack nothing. `accounts`: numbers of rows read and
     written in the newest acknowledged batches, oldest first. `consumers`: each with the
-    time since which it has changes to read, or None if it has acknowledged
-    everything."""
+    time since which it has changes to read, or None if it has acknowledged everything."""
 
     source: str
     now: datetime

@@ -13,7 +13,7 @@ from dagster.components.component_scaffolding import scaffold_component
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 from pydantic import BaseModel, Field, model_validator
 
-from lockstep.assets.declared import LockstepTranslator, MirroredTable
+from lockstep.assets.declaration import LockstepTranslator, MirroredTable
 from lockstep.assets.definitions import definitions_of
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.config.example import text_of_new_file

@@ -17,9 +17,9 @@ from typing import Final
 import dagster as dg
 import pyarrow.compute as pc
 
-from lockstep.assets.declared import Declaration
-from lockstep.assets.files import changing_object, read_object
-from lockstep.assets.table_news import Events
+from lockstep.assets.declaration import Declaration
+from lockstep.assets.state_files import edit_json_object, read_json_object
+from lockstep.assets.table_news import EventReceiver
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import content_of
@@ -30,7 +30,7 @@ from lockstep.resources.config import Settings
 
 FILE: Final = "coverage.json"
 
-_MOST_REPORTED: Final = 200
+_MAX_REPORTS: Final = 200
 """Largest number of partitions that one run reports; Dagster takes milliseconds for
 each."""
 
@@ -44,7 +44,7 @@ class Coverage:
     begins: datetime
     until: datetime
 
-    def unreported(
+    def unreported_partitions(
         self, moment: datetime, partitions: Partitions, limit: int
     ) -> Iterator[datetime]:
         """Yield the beginnings of the partitions that had ended by the moment and were
@@ -60,56 +60,57 @@ class Coverage:
 def read_coverage(folder: Path, source: str) -> Coverage | None:
     """Return the source's coverage; None if nothing was captured yet or the file is
     damaged."""
-    entry = read_object(folder / FILE).get(source, {})
+    entry = read_json_object(folder / FILE).get(source, {})
     try:
         return Coverage(*(datetime.fromisoformat(entry[key]) for key in ("begins", "until")))
     except (TypeError, KeyError, ValueError):
         return None
 
 
-def coverage_from(before: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
-    """Return the coverage from which a run continues to report. `before`: the coverage
+def next_coverage(last: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
+    """Return the coverage from which a run continues to report. `last`: the coverage
     in the file, if there is one; `first`: the commit time of the first captured
     transaction. If the file has none, or begins after the partition of `first`, all
-    partitions are reported again. Otherwise `before` is rounded down to whole
+    partitions are reported again. Otherwise `last` is rounded down to whole
     partitions, whose length may have been changed in the settings meanwhile."""
     begin = partitions.begin_of(first)
-    if before is None or begin < partitions.begin_of(before.begins):
+    if last is None or begin < partitions.begin_of(last.begins):
         return Coverage(begin, begin)
-    return Coverage(*map(partitions.begin_of, (before.begins, before.until)))
+    return Coverage(*map(partitions.begin_of, (last.begins, last.until)))
 
 
 def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
-    with changing_object(folder / FILE) as entries:
+    with edit_json_object(folder / FILE) as entries:
         entries[source] = {key: moment.isoformat() for key, moment in asdict(coverage).items()}
 
 
-def note_coverage(
-    events: Events, settings: Settings, work: Workplace, began: datetime | None
+def report_coverage(
+    receiver: EventReceiver, settings: Settings, work: Workplace, log_end_asked_at: datetime | None
 ) -> None:
-    """Report the partitions that have ended and were read completely. `began`: the time
-    at which this run asked the server for the end of the log, by this machine's clock.
-    All partitions before that time were read; if it is None, all partitions before the
-    last captured commit were."""
+    """Report the partitions that have ended and were read completely.
+    `log_end_asked_at`: the time at which this run asked the server for the end of the
+    log, by this machine's clock. All partitions before that time were read; if it is
+    None, all partitions before the last captured commit were read.
+    """
     source, partitions = work.source.name, settings.file.dagster.partitions
     cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
-    before = read_coverage(folder, source)
-    first = None if cursor is None else _first_commit(work, before)
+    last = read_coverage(folder, source)
+    first = None if cursor is None else _first_commit(work, last)
     if cursor is None or first is None:
         return
-    until = began or cursor.position.committed_at or first
+    until = log_end_asked_at or cursor.position.committed_at or first
     names = Declaration.of(settings, source).names
-    coverage = coverage_from(before, first, partitions)
-    reported = coverage.until
-    for begin in coverage.unreported(until, partitions, _MOST_REPORTED):
+    coverage = next_coverage(last, first, partitions)
+    reported_until = coverage.until
+    for begin in coverage.unreported_partitions(until, partitions, _MAX_REPORTS):
         key = begin.strftime(partitions.key_format)
-        events.log_event(dg.AssetMaterialization(names.replayed, partition=key))
-        reported = begin + partitions.length
-    write_coverage(folder, source, replace(coverage, until=reported))
+        receiver.log_event(dg.AssetMaterialization(names.replayed_key, partition=key))
+        reported_until = begin + partitions.length
+    write_coverage(folder, source, replace(coverage, until=reported_until))
 
 
-def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
+def _first_commit(work: Workplace, last: Coverage | None) -> datetime | None:
     """Return the earliest commit time of the source's first batch, or None if it is
     unknown. A server's clock may be wrong, so the time is limited to the span from the
     creation of the log file to the capture of the batch."""
@@ -117,8 +118,8 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
     if batch is None or batch.end is None or batch.anchor is None:
         return None
     first = batch.start.committed_at
-    if first is None and before is not None:
-        return before.begins
+    if first is None and last is not None:
+        return last.begins
     first = first or _first_transaction(work, batch) or batch.end.committed_at
     if first is None:
         return None
@@ -129,11 +130,13 @@ def _first_commit(work: Workplace, before: Coverage | None) -> datetime | None:
 def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
     """Return the earliest commit time of a batch's transactions; None if it has none,
     or if their files are missing or damaged."""
-    parts = content_of(work.ledger, batch.source, batch.id).system_segments
-    transactions = [part for part in parts if part.table is SystemTable.TRANSACTIONS]
-    files = [file for part in transactions for file in part.files]
+    segments = content_of(work.ledger, batch.source, batch.id).system_segments
+    transaction_segments = [
+        segment for segment in segments if segment.table is SystemTable.TRANSACTIONS
+    ]
+    files = [file for segment in transaction_segments for file in segment.files]
     folder, moments = system_table_path(batch.source, SystemTable.TRANSACTIONS), list[datetime]()
     if not work.segments.damaged(folder, files):
-        for piece in work.segments.pieces(folder, files, ["_committed_at"]):
-            moments += filter(None, [pc.min(piece.column(0)).as_py()])
+        for record_batch in work.segments.pieces(folder, files, ["_committed_at"]):
+            moments += filter(None, [pc.min(record_batch.column(0)).as_py()])
     return min(moments, default=None)

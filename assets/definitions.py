@@ -20,12 +20,12 @@ from typing import Any, Final
 
 import dagster as dg
 
-from lockstep.assets.catalogue import CatalogueEntry, fingerprint, note_keys, read_catalogue
+from lockstep.assets.catalogue import CatalogueEntry, fingerprint, read_catalogue, record_keys
 from lockstep.assets.checks import CHECKS, source_results
 from lockstep.assets.coverage import Coverage, read_coverage
-from lockstep.assets.declared import Declaration, LockstepTranslator
-from lockstep.assets.forms import evaluated, failing
-from lockstep.assets.names import JOBS, SOURCE_TAG, SourceNames, job_name, output_name
+from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
+from lockstep.assets.declaration import Declaration, LockstepTranslator
+from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.pages import (
     CHECK,
     KEYS,
@@ -113,10 +113,12 @@ def definitions_of(
     coverages = {name: read_coverage(settings.state_folder, name) for name in names}
     for name, entries in catalogue.items():
         declared = Declaration.of(settings, name, translator)
-        keys = {entry.table: declared.names.table(entry.table) for entry in entries}
-        translated = {t: tuple(k.path) for t, k in keys.items() if k != declared.names.default(t)}
+        keys = {entry.table: declared.names.table_key(entry.table) for entry in entries}
+        translated = {
+            t: tuple(k.path) for t, k in keys.items() if k != declared.names.default_table_key(t)
+        }
         try:
-            note_keys(settings.state_folder, name, translated)
+            record_keys(settings.state_folder, name, translated)
         except OSError as error:  # Dagster's page may run without permission to write
             _log.warning("The keys of mirrors were not noted for the command line: %s", error)
 
@@ -167,14 +169,14 @@ def build(
     for source in settings.sources:
         name, declared = source.name, declarations[source.name]
         assets += [*run_assets(settings, declared), *mirrors(settings, declared, entries[name])]
-        steps = declared.names.steps
+        steps = declared.names.step_keys
         jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEPS}.", *steps))
         if source.schedule is not None:
             schedules.append(source_schedule(name, source.schedule, open_site))
         if name in coverages:
             assets.append(replayed(settings, declared, coverages[name]))
             description = f"Reads a span of the past of {name} again."
-            jobs.append(_asset_job(name, "replay", description, declared.names.replayed))
+            jobs.append(_asset_job(name, "replay", description, declared.names.replayed_key))
             if source.section.replay is not None:
                 schedules.append(heal_schedule(settings, name, coverages[name]))
         if open_upkeep is not None:
@@ -223,7 +225,7 @@ def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Cata
     tables: dict[dg.AssetKey, str] = {}
     for source, declared in declarations.items():
         for entry in catalogue.get(source, ()):
-            key, table = declared.names.table(entry.table), f"{entry.table} of {source}"
+            key, table = declared.names.table_key(entry.table), f"{entry.table} of {source}"
             if entry.ended:
                 continue
             if key in tables:
@@ -261,22 +263,22 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
 
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         selected = {key.name for key in context.selected_asset_check_keys}
-        with failing():
+        with dagster_failures():
             session = session_of(context, names.source)
             work, consumers = session.workplace(), session.adapters.consumers()
-            results = [*source_results(settings, work, consumers, names.acknowledged)]
+            results = [*source_results(settings, work, consumers, names.acknowledged_key)]
         yield from (result for result in results if result.check_name in selected)
 
     return dg.multi_asset_check(
-        name=names.op("checks"),
+        name=names.op_name("checks"),
         specs=[
-            dg.AssetCheckSpec(name, asset=names.acknowledged, description=description)
+            dg.AssetCheckSpec(name, asset=names.acknowledged_key, description=description)
             for name, description, _ in CHECKS
         ],
         can_subset=True,
         required_resource_keys={SESSIONS},
         description="Checks the source as a whole; blocks nothing.",
-    )(evaluated(checks))
+    )(evaluate_annotations(checks))
 
 
 # -- every mirror as an asset with its checks, which can be materialized alone --------------------
@@ -323,13 +325,13 @@ def mirrors(
     letters = ("t", *(letter for letter, _, _ in _TABLE_CHECKS))
 
     @dg.op(
-        name=names.op("mirrors"),
+        name=names.op_name("mirrors"),
         ins={_LOG: dg.In(dg.Nothing)},
         out={output_name(letter, n): nothing for n in shown for letter in letters},
         required_resource_keys={SESSIONS},
         description="Merges what was captured of the selected tables.",
     )
-    @evaluated
+    @evaluate_annotations
     def merged(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         session = session_of(context, names.source)
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
@@ -339,12 +341,12 @@ def mirrors(
             context.log.info(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
             )
-        with failing():
+        with dagster_failures():
             yield from _checked(session.workplace(), names, tables, context)
 
     return [
         dg.AssetsDefinition(
-            keys_by_input_name={_LOG: names.log},
+            keys_by_input_name={_LOG: names.log_key},
             keys_by_output_name={output_name("t", number): key for number, key in keys.items()},
             node_def=merged,
             specs=list(specs.values()),
@@ -380,15 +382,15 @@ def _mirror_spec(
     declared: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> dg.AssetSpec:
     dropped = ", dropped at the source" if entry.dropped else ""
-    spec = declared.spec(
-        declared.names.default(entry.table),
+    spec = declared.make_spec(
+        declared.names.default_table_key(entry.table),
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
-        deps=[declared.names.log],
+        deps=[declared.names.log_key],
         kinds={"delta"},
         description=f"The mirror of {in_markdown(str(entry.table))}{dropped}.",
         metadata=declared_metadata(entry, lake, policies),
     )
-    return declared.translated(entry.table, spec)
+    return declared.translate(entry.table, spec)
 
 
 # -- a source's past as partitions, which the page or a schedule can replay -----------------------
@@ -419,28 +421,28 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
         session = session_of(context, names.source)
         for key in context.partition_keys:
             window = partitions.time_window_for_partition_key(key)
-            with failing():
+            with dagster_failures():
                 step = partial(_replay, begin=window.start, end=window.end)
                 report = session.run(step, patient=True)
             metadata = replay_metadata(report)
-            event = dg.AssetMaterialization(names.replayed, partition=key, metadata=metadata)
+            event = dg.AssetMaterialization(names.replayed_key, partition=key, metadata=metadata)
             context.log_event(event)
         yield from ()
 
-    spec = declared.spec(
-        names.replayed,
+    spec = declared.make_spec(
+        names.replayed_key,
         skippable=True,
         description=f"The past of {names.source}, by commit time. Materialize partitions to read "
         "their transactions again and to correct changelogs and mirrors that differ from them. A "
         "partition is materialized when a run has read all of it.",
     )
     return dg.multi_asset(
-        name=names.op("replayed"),
+        name=names.op_name("replayed"),
         specs=[spec],
         partitions_def=partitions,
         backfill_policy=dg.BackfillPolicy.single_run(),
         required_resource_keys={SESSIONS},
-    )(evaluated(read_again))
+    )(evaluate_annotations(read_again))
 
 
 def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
@@ -463,7 +465,7 @@ def heal_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.Sch
         cron_schedule=section.schedule,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    @evaluated
+    @evaluate_annotations
     def tick(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         now = context.scheduled_execution_time
         earliest = now - timedelta(seconds=section.span)
@@ -515,7 +517,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
 
     def perform(context: dg.OpExecutionContext) -> None:
         progress = LoggedProgress(context.log)
-        with failing(), open_site() as adapters:
+        with dagster_failures(), open_site() as adapters:
             work = adapters.workplace(source, progress)
             lake, policy = adapters.lake().upkeep, settings.upkeep_policy()
             report = upkeep(work, lake, policy, holder_name("upkeep"))
@@ -530,7 +532,7 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
 
     name = job_name(source, "upkeep")
     op = dg.op(name=f"{name}_op", description=f"Upkeep of the mirrors of {source}.")(
-        evaluated(perform)
+        evaluate_annotations(perform)
     )
 
     @dg.job(
@@ -563,7 +565,7 @@ def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> 
     """Delete Dagster's records and events of ended runs of the source's jobs that were
     created before that moment, and return their number. The newest run of each job is
     kept, because Dagster's pages show the last materializations of assets from it."""
-    return sum(_delete_runs(instance, job_name(source, job), before) for job in JOBS)
+    return sum(_delete_runs(instance, job_name(source, job), before) for job in JOB_SUFFIXES)
 
 
 def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 from lockstep.resources.file_lock import exclusive_lock
 from lockstep.resources.private import make_private
 
-_YAML = """\
+_DAGSTER_YAML = """\
 # Written by Lockstep once; change it as you like.
 telemetry:
   enabled: false
@@ -28,7 +28,7 @@ def dagster_home(state_folder: Path) -> Path:
     file = home / "dagster.yaml"
     with exclusive_lock(home / ".opening"):
         if not file.exists():
-            file.write_text(_YAML, encoding="utf-8")
+            file.write_text(_DAGSTER_YAML, encoding="utf-8")
     return home
 
 

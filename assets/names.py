@@ -33,7 +33,7 @@ SOURCE_PART = "{source}"
 """The part of a key's prefix that is replaced by the source's name."""
 
 _OWN_PART = "lockstep"
-_KEPT = frozenset(ascii_letters + digits + "_-")
+_UNESCAPED = frozenset(ascii_letters + digits + "_-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,39 +57,43 @@ class SourceNames:
         return self.group or self.source
 
     @property
-    def log(self) -> dg.AssetKey:
+    def log_key(self) -> dg.AssetKey:
         """The source's binlog, an asset that Lockstep does not materialize."""
         return self._key("log")
 
     @property
-    def captured(self) -> dg.AssetKey:
+    def captured_key(self) -> dg.AssetKey:
         return self._key("captured")
 
     @property
-    def merged(self) -> dg.AssetKey:
+    def merged_key(self) -> dg.AssetKey:
         return self._key("merged")
 
     @property
-    def acknowledged(self) -> dg.AssetKey:
+    def acknowledged_key(self) -> dg.AssetKey:
         return self._key("acknowledged")
 
     @property
-    def replayed(self) -> dg.AssetKey:
+    def replayed_key(self) -> dg.AssetKey:
         return self._key("replayed")
 
     @property
-    def steps(self) -> tuple[dg.AssetKey, ...]:
-        return self.captured, self.merged, self.acknowledged
+    def step_keys(self) -> tuple[dg.AssetKey, ...]:
+        return self.captured_key, self.merged_key, self.acknowledged_key
 
-    def table(self, table: TableName) -> dg.AssetKey:
-        return self.default(table) if self.translated_key is None else self.translated_key(table)
+    def table_key(self, table: TableName) -> dg.AssetKey:
+        return (
+            self.default_table_key(table)
+            if self.translated_key is None
+            else self.translated_key(table)
+        )
 
-    def default(self, table: TableName) -> dg.AssetKey:
+    def default_table_key(self, table: TableName) -> dg.AssetKey:
         """Return a mirror's key without a translator."""
         name = table if self.mirrors is None else self.mirrors.of(table)
         return dg.AssetKey([*self._prefix, _escaped(name.database), _escaped(name.name)])
 
-    def op(self, word: str) -> str:
+    def op_name(self, word: str) -> str:
         """Return the name of an op. `word` must not contain `_`, so that names of two
         sources never collide."""
         return f"{job_name(self.source)}_{word}"
@@ -107,17 +111,17 @@ class SourceNames:
 
 def output_name(letter: str, number: int) -> str:
     """Return the name of the output (`t000001`) for the table with that number in the
-    catalogue. `letter`: "t" for the table itself, another letter for one of its
-    checks."""
+    catalogue. `letter`: "t" for the table itself, another letter for one of its checks."""
     return f"{letter}{number:06d}"
 
 
-JOBS = ("", "replay", "upkeep")
+JOB_SUFFIXES = ("", "replay", "upkeep")
 
 
-def job_name(source: str, job: str = "") -> str:
-    """Return the name of one of `JOBS`; "" stands for the job of a run."""
-    return f"lockstep_{source}_{job}" if job else f"lockstep_{source}"
+def job_name(source: str, suffix: str = "") -> str:
+    """Return the name of a job with one of `JOB_SUFFIXES`; "" is that of the job of a
+    run."""
+    return f"lockstep_{source}_{suffix}" if suffix else f"lockstep_{source}"
 
 
 def is_own_job(name: str) -> bool:
@@ -137,6 +141,6 @@ def _escaped(name: str) -> str:
     names stay different.
     """
     return "".join(
-        letter if letter in _KEPT else "".join(f".{byte:02X}" for byte in letter.encode())
+        letter if letter in _UNESCAPED else "".join(f".{byte:02X}" for byte in letter.encode())
         for letter in name
     )

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from lockstep.assets.files import changing_object
+from lockstep.assets.state_files import edit_json_object
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.run import Site
@@ -28,17 +28,18 @@ from lockstep.resources.config.settings import SourceSettings
 
 FILE: Final = "notified.json"
 
-Note = Callable[[str], None]
+WriteNote = Callable[[str], None]
 
 
-def look_at(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing, Verdict]:
+def assess_source(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing, Verdict]:
     """Return the facts about a source and the verdict on it, even if its server does
     not answer or its settings are wrong. Raise `LockstepError` if the ledger cannot be
     reached."""
     ledger = site.ledger()
     work: Workplace | LockstepError
     try:
-        # Nobody waits long for a look: its retries pause a tenth as long as a run's.
+        # Nobody waits long for an assessment: it pauses a tenth as long as a run before
+        # each retry.
         work = replace(site.workplace(source.name, SilentProgress()), pause=a_tenth)
     except LockstepError as error:
         work = error
@@ -51,22 +52,24 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
     return f"{source}: {trouble.sentence}.{hint}"
 
 
-def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: Note) -> None:
+def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: WriteNote) -> None:
     """Notify the addresses of `[notify]` whose last notification about one of these
     sources is outdated. Raise nothing: errors become notes."""
     if not settings.notify_references:
         return
     for name in sources:
         try:
-            _, verdict = look_at(site, settings.source(name), datetime.now(UTC))
+            _, source_verdict = assess_source(site, settings.source(name), datetime.now(UTC))
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 continue  # the next run may succeed without a person
-            verdict = Verdict(State.CONFIGURATION, error.message.removesuffix("."), error.hint)
-        tell(settings, name, verdict, note)
+            source_verdict = Verdict(
+                State.CONFIGURATION, error.message.removesuffix("."), error.hint
+            )
+        notify_addresses(settings, name, source_verdict, note)
 
 
-def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
+def notify_addresses(settings: Settings, source: str, verdict: Verdict, note: WriteNote) -> None:
     """Notify each address of a source's trouble, or of its end, if the address does not
     know yet. Send nothing while a run has the source, because the run may end the
     trouble."""
@@ -75,18 +78,22 @@ def tell(settings: Settings, source: str, verdict: Verdict, note: Note) -> None:
     try:
         # The file is locked until all is sent, so that a run that ends meanwhile does
         # not send the same again.
-        with changing_object(settings.state_folder / FILE) as content:
-            before = content.get(source)
-            troubles = before if isinstance(before, dict) else {}
-            after = _notify(settings, source, verdict, troubles, note)
-            if after or before:
-                content[source] = after
+        with edit_json_object(settings.state_folder / FILE) as content:
+            stored = content.get(source)
+            last_troubles = stored if isinstance(stored, dict) else {}
+            troubles = _notify_each(settings, source, verdict, last_troubles, note)
+            if troubles or stored:
+                content[source] = troubles
     except OSError as error:
         note(f"Nobody was notified of {source}: {error}")
 
 
-def _notify(
-    settings: Settings, source: str, verdict: Verdict, troubles: dict[str, str], note: Note
+def _notify_each(
+    settings: Settings,
+    source: str,
+    verdict: Verdict,
+    last_troubles: dict[str, str],
+    note: WriteNote,
 ) -> dict[str, str]:
     """Send to each address whose last trouble is not the present one. Return the last
     trouble of each address afterwards."""
@@ -95,22 +102,22 @@ def _notify(
         title, body = f"Lockstep: {source} needs a person", trouble_sentence(source, verdict)
     else:
         title, body = f"Lockstep: {source} is well again", f"{source}: {verdict.sentence}."
-    after = {}
+    troubles = {}
     for reference in settings.notify_references:
-        before = troubles.get(reference, "")
-        arrived = before == trouble or _send(settings, reference, title, body, note)
-        after[reference] = trouble if arrived else before
-    return {reference: text for reference, text in after.items() if text}
+        last_trouble = last_troubles.get(reference, "")
+        is_notified = last_trouble == trouble or _send(settings, reference, title, body, note)
+        troubles[reference] = trouble if is_notified else last_trouble
+    return {reference: text for reference, text in troubles.items() if text}
 
 
-def _send(settings: Settings, reference: str, title: str, body: str, note: Note) -> bool:
+def _send(settings: Settings, reference: str, title: str, body: str, note: WriteNote) -> bool:
     """Send a message, and return whether that succeeded. Note the reason if not."""
     from lockstep.resources.apprise.sending import send  # an extra, and slow to import
 
     try:
-        why = send(settings.notify_url(reference), reference, title, body)
+        failure = send(settings.notify_url(reference), reference, title, body)
     except LockstepError as error:
-        why = f"{error.message.removesuffix('.')}; {error.hint}"
-    if why:
-        note(f"[notify]: {why}. The next run tries again.")
-    return not why
+        failure = f"{error.message.removesuffix('.')}; {error.hint}"
+    if failure:
+        note(f"[notify]: {failure}. The next run tries again.")
+    return not failure

@@ -22,7 +22,7 @@ import pyarrow as pa
 from pydantic import TypeAdapter
 
 from lockstep.assets.checks import source_results
-from lockstep.assets.coverage import note_coverage
+from lockstep.assets.coverage import report_coverage
 from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import (
     DATA_VERSION,
@@ -36,11 +36,11 @@ from lockstep.assets.pages import (
 from lockstep.assets.run_page import page_path
 from lockstep.assets.table_news import (
     Log,
-    check_keys,
-    ends_of,
-    note_tables,
-    structure_news,
-    written_event,
+    batch_ends,
+    event_of_write,
+    report_repeated_keys,
+    report_table_states,
+    structure_events,
 )
 from lockstep.pipeline.model.batch import (
     Batch,
@@ -140,13 +140,14 @@ class OtherRuns:
         runs = ledger.runs_elsewhere(source, before.token, through)
         if runs.deleted_lease_count:
             self.sentences.append(
-                f"{source}: upkeep deleted {runs.deleted_lease_count} of {through - before.token} "
-                "leases from the ledger before they were reported; each table's last write is "
-                "reported."
+                f"{source}: upkeep deleted {runs.deleted_lease_count} of {through - before.token} leases "
+                "from the ledger before they were reported; each table's last write is reported."
             )
         if runs.run_count or writes:
-            note_tables(self, self.settings, self.names, work, {merge.table for merge in merges})
-            check_keys(self, self.names, work, merges)
+            report_table_states(
+                self, self.settings, self.names, work, {merge.table for merge in merges}
+            )
+            report_repeated_keys(self, self.names, work, merges)
         if taken == most or taken < len(writes):
             return replace(
                 before, through=through, table=writes[taken - 1].newest_write.intent.table
@@ -163,7 +164,7 @@ class OtherRuns:
         work = self.work
         states = work.ledger.table_states(work.source.name)
         comments = comments_of(work, [write.newest_write.intent.table for write in writes])
-        ends = ends_of(work, [write.newest_write.intent.last_batch for write in writes])
+        ends = batch_ends(work, [write.newest_write.intent.last_batch for write in writes])
         for write in writes:
             table, end = (
                 write.newest_write.intent.table,
@@ -173,7 +174,7 @@ class OtherRuns:
                 yield None
                 continue
             version, position = write.newest_write.delta_version, str(end) if end else None
-            shown = self.shown(self.names.table(table), states[table].mirror)
+            shown = self.shown(self.names.table_key(table), states[table].mirror)
             if any((number, place) == (version, position) for number, place, _ in shown):
                 yield None
                 continue
@@ -187,7 +188,7 @@ class OtherRuns:
             contents = [content for content in between if write.covers(content.batch)]
             merge = _merge(work, write, states[table], contents)
             column_comments, lake = comments.get(table, {}), self.settings.lake_path()
-            event = written_event(self.names, lake, work, merge, contents, end, column_comments)
+            event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
             settled = write.newest_write.settled_at
             if any(number > version and reported > settled for number, _, reported in shown):
                 # A Dagster run has reported a newer version, which must stay the latest
@@ -226,17 +227,17 @@ class OtherRuns:
                 read += batches
                 contents += ledger.contents(source, batches[0].id, batches[-1].id)
         events = [event for content in contents for event in content.events]
-        for event in structure_news(names, work, events[-_STRUCTURES:]):
+        for event in structure_events(names, work, events[-_STRUCTURES:]):
             self.log_event(event)
         facts, lag, room = log_seen(work, now)
         if facts is not None:
-            self.log_event(log_observation(names.log, facts, lag, room))
+            self.log_event(log_observation(names.log_key, facts, lag, room))
         (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)
         idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
         if runs.batches or idle:
             captured, merged = _step_metadata(runs, read, contents, len(events))
-            self.log_event(dg.AssetMaterialization(names.captured, metadata=captured))
-            self.log_event(dg.AssetMaterialization(names.merged, metadata=merged))
+            self.log_event(dg.AssetMaterialization(names.captured_key, metadata=captured))
+            self.log_event(dg.AssetMaterialization(names.merged_key, metadata=merged))
             cursor = ledger.cursors(source).acknowledged
             metadata = position_metadata(None if cursor is None else cursor.position, now)
             metadata |= distance_metadata(lag, room)
@@ -248,10 +249,10 @@ class OtherRuns:
             # Dagster run.
             tags = {DATA_VERSION: "none" if cursor is None else str(cursor.batch)}
             self.log_event(
-                dg.AssetMaterialization(names.acknowledged, metadata=metadata, tags=tags)
+                dg.AssetMaterialization(names.acknowledged_key, metadata=metadata, tags=tags)
             )
-            note_coverage(self, self.settings, work, newest.ended_at if newest and idle else None)
-        for result in source_results(self.settings, work, self.consumers, names.acknowledged):
+            report_coverage(self, self.settings, work, newest.ended_at if newest and idle else None)
+        for result in source_results(self.settings, work, self.consumers, names.acknowledged_key):
             self.log_event(evaluation_of(result))
 
 

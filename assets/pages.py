@@ -283,7 +283,8 @@ def materialization(
     shows, if known. `comments`: MySQL's comments of the columns, by name."""
     size, first, last = merge.size, merge.first_batch, merge.last_batch
     lineage = {
-        name: [dg.TableColumnDep(names.log, f"{merge.table}.{name}")] for name, _ in merge.columns
+        name: [dg.TableColumnDep(names.log_key, f"{merge.table}.{name}")]
+        for name, _ in merge.columns
     }
     metadata: Metadata = {
         **rows_metadata(merge.counts),
@@ -307,7 +308,7 @@ def materialization(
     }
     tags = {DATA_VERSION: str(position)} if position else {}
     return dg.AssetMaterialization(
-        names.table(merge.table), metadata=_without_none(metadata), tags=tags
+        names.table_key(merge.table), metadata=_without_none(metadata), tags=tags
     )
 
 
@@ -375,7 +376,7 @@ def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckRe
         "progress": standing.progress,
     }
     return dg.AssetCheckResult(
-        asset_key=names.table(standing.table),
+        asset_key=names.table_key(standing.table),
         check_name=CHECK,
         passed=standing.follows,
         severity=dg.AssetCheckSeverity.ERROR if serious else dg.AssetCheckSeverity.WARN,
@@ -396,7 +397,7 @@ def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
     if count.repeated:
         description += f": `lockstep verify {count.table} --repair`"
     return dg.AssetCheckResult(
-        asset_key=names.table(count.table),
+        asset_key=names.table_key(count.table),
         check_name=KEYS,
         passed=not count.repeated,
         severity=dg.AssetCheckSeverity.ERROR,
@@ -435,4 +436,6 @@ def structure_observation(names: SourceNames, change: StructureChange) -> dg.Ass
         metadata["statement"] = change.statement
         metadata["effect"] = "\n".join(change.effects)
     description = metadata.get("effect") or event.reason or event.kind.value
-    return dg.AssetObservation(names.table(event.table), description=description, metadata=metadata)
+    return dg.AssetObservation(
+        names.table_key(event.table), description=description, metadata=metadata
+    )

@@ -17,10 +17,10 @@ from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LeaseLost, LockstepError, SourceBusy
 from lockstep.resources.config import Settings
 from lockstep.resources.lake.store.paths import ObjectPath
-from lockstep.resources.openlineage.sending import Sending, require_client
+from lockstep.resources.openlineage.sending import EventSender, require_client
 
 if TYPE_CHECKING:
-    from lockstep.resources.openlineage.events import DatasetPlace, Event
+    from lockstep.resources.openlineage.events import DatasetAddresses, Event
 
 _STOPPED: Final = "The run was stopped before it acknowledged; the next run continues."
 _DEAD: Final = "The run's process is gone; the next run continues where it was."
@@ -43,7 +43,7 @@ class RunEvents:
         self._run = run
         lineage = settings.file.lineage
         self._namespace = "" if lineage is None else lineage.namespace
-        self._sending = Sending(settings.lineage_transport, note)
+        self._sending = EventSender(settings.lineage_transport, note)
         self._started = False
 
     def captured(self) -> None:
@@ -106,11 +106,11 @@ class RunEvents:
 
         self._sending.send(event)
 
-    def _place(self) -> DatasetPlace:
-        from lockstep.resources.openlineage.events import DatasetPlace
+    def _place(self) -> DatasetAddresses:
+        from lockstep.resources.openlineage.events import DatasetAddresses
 
         source, lake = self._settings.source(self._record.source), self._settings.lake_path()
-        return DatasetPlace(
+        return DatasetAddresses(
             self._namespace,
             source.name,
             source.host(),

@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from lockstep.assets.files import replace_file
+from lockstep.assets.state_files import replace_file
 from lockstep.pipeline.model.batch import Batch, CapturedRows
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run

@@ -27,10 +27,10 @@ from typing import Any, Final
 
 import dagster as dg
 
-from lockstep.assets.coverage import note_coverage
+from lockstep.assets.coverage import report_coverage
+from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dead_runs import own_runs, tag_and_report_dead, tag_released
-from lockstep.assets.declared import Declaration
-from lockstep.assets.forms import evaluated, failing
+from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
 from lockstep.assets.pages import (
     acknowledged_metadata,
@@ -45,11 +45,11 @@ from lockstep.assets.run_events import RunEvents, died_elsewhere, tell_of_dead
 from lockstep.assets.run_page import keep_page_of_run
 from lockstep.assets.table_news import (
     Log,
-    check_keys,
-    ends_of,
-    note_tables,
-    structure_news,
-    written_event,
+    batch_ends,
+    event_of_write,
+    report_repeated_keys,
+    report_table_states,
+    structure_events,
 )
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import content_of, contents_of
@@ -121,8 +121,8 @@ def run_assets(
     """Return the assets of a source's run: its log, and the three steps that depend on
     it."""
     names, source = declared.names, settings.source(declared.names.source)
-    log = declared.spec(
-        names.log,
+    log = declared.make_spec(
+        names.log_key,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
         metadata={"tables": ", ".join(source.section.tables)},
@@ -140,33 +140,33 @@ def run_assets(
         def work(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
             return perform(context, settings, names, session_of(context, names.source))
 
-        spec = declared.spec(key, deps=[upstream], description=description, **more)
-        op = names.op(key.path[-1])
+        spec = declared.make_spec(key, deps=[upstream], description=description, **more)
+        op = names.op_name(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
-            evaluated(work)
+            evaluate_annotations(work)
         )
 
     return [
         log,
         step(
             _capture,
-            names.captured,
-            names.log,
+            names.captured_key,
+            names.log_key,
             "Reads the binlog to its present end into Parquet segments, and records them in the "
             "ledger in one transaction. Starts no JVM.",
         ),
         step(
             _merge,
-            names.merged,
-            names.captured,
+            names.merged_key,
+            names.captured_key,
             "Publishes captured segments to the changelogs and merges them into the mirrors. Each "
             "table that changed gets a materialization of its own.",
             kinds={"spark"},
         ),
         step(
             _acknowledge,
-            names.acknowledged,
-            names.merged,
+            names.acknowledged_key,
+            names.merged_key,
             "Moves the acknowledged position over every batch that the ledger shows merged, and "
             "records which Delta versions belong together.",
             freshness_policy=freshness,
@@ -177,15 +177,15 @@ def run_assets(
 def _capture(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    with failing():
+    with dagster_failures():
         report = capture_step(session)
     work, began = session.workplace(), session.record.began_at
     assert began is not None, "the step records when it began"
     if report.batch is not None:
         events = content_of(work.ledger, names.source, report.batch).events
-        for event in structure_news(names, work, events):
+        for event in structure_events(names, work, events):
             context.log_event(event)
-    note_tables(context, settings, names, work)
+    report_table_states(context, settings, names, work)
     metadata = captured_metadata(report, began) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
@@ -195,8 +195,8 @@ def _merge(
 ) -> dg.MaterializeResult[Any]:
     report = merge_and_log(context, settings, names, session, only=None)
     changed = {merge.table for merge in report.merges}
-    note_tables(context, settings, names, session.workplace(), changed)
-    check_keys(context, names, session.workplace(), report.merges)
+    report_table_states(context, settings, names, session.workplace(), changed)
+    report_repeated_keys(context, names, session.workplace(), report.merges)
     metadata = merged_metadata(report) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
@@ -204,7 +204,7 @@ def _merge(
 def _acknowledge(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    with failing():
+    with dagster_failures():
         report = acknowledge_step(session)
     work = session.workplace()
     if report.waiting_tables:
@@ -212,11 +212,11 @@ def _acknowledge(
     now = work.clock()
     facts, lag, room = log_seen(work, now)
     if facts is not None:
-        context.log_event(log_observation(names.log, facts, lag, room))
+        context.log_event(log_observation(names.log_key, facts, lag, room))
     if report.acknowledged_batches:
-        note_tables(context, settings, names, work)
+        report_table_states(context, settings, names, work)
     if not report.waiting_tables:
-        note_coverage(context, settings, work, session.record.covered_until)
+        report_coverage(context, settings, work, session.record.covered_until)
     metadata = acknowledged_metadata(report, now, session.record.merge_report)
     if session.record.catalog_report is not None:
         metadata["catalog"] = "; ".join(session.record.catalog_report.lines()) or "nothing to do"
@@ -224,7 +224,7 @@ def _acknowledge(
         page = keep_page_of_run(settings, work, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
     metadata |= distance_metadata(lag, room) | requests_metadata(session.count_new_requests())
-    with failing():
+    with dagster_failures():
         require_no_stop(session)
     # The data version changes only if a batch was acknowledged: assets that depend on
     # this step are built from versions of mirrors that belong together.
@@ -245,7 +245,7 @@ def merge_and_log(
     commit."""
     merges = MergeLog(context, settings, names, session)
     try:
-        with failing():
+        with dagster_failures():
             return merge_step(session, merges.add, only)
     finally:
         # The events need the ledger; if it does not answer, the other error is the one
@@ -285,13 +285,13 @@ class MergeLog:
             return
         lake, work = self.settings.lake_path(), self.session.workplace()
         comments = comments_of(work, {merge.table for merge in merges})
-        ends = ends_of(work, [merge.last_batch for merge in merges])
+        ends = batch_ends(work, [merge.last_batch for merge in merges])
         for merge in sorted(merges, key=lambda merge: (merge.table, merge.first_batch)):
             contents = contents_of(
                 work.ledger, work.source.name, merge.table, merge.first_batch, merge.last_batch
             )
             end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})
-            event = written_event(self.names, lake, work, merge, contents, end, column_comments)
+            event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
             self.context.log_event(event)
         self._logged += len(merges)
         self._last = monotonic()
@@ -328,7 +328,7 @@ def sessions_resource(
     each of its sources. They are closed when the run ends, also if it fails."""
 
     @dg.resource(description="The source's lock and everything a step works through.")
-    @evaluated
+    @evaluate_annotations
     def sessions(context: dg.InitResourceContext) -> Iterator[RunSessions]:
         instance, run = context.instance, context.run
         if instance is None or run is None or context.log is None:
@@ -356,7 +356,7 @@ def sessions_resource(
             source = run_record.source
             if settings.file.lineage is None or run.job_name != job_name(source):
                 return lambda: None
-            with failing():
+            with dagster_failures():
                 try:
                     events = RunEvents(settings, run_record, run.run_id, progress.note)
                 except LockstepError as error:
@@ -411,7 +411,7 @@ def _until(tags: Mapping[str, str]) -> Place | None:
     text = tags.get(UNTIL_TAG)
     if not text:
         return None
-    with failing():
+    with dagster_failures():
         try:
             return parse_end(text)
         except ValueError as error:

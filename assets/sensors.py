@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 import dagster as dg
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue
+from lockstep.assets.dagster_interop import evaluate_annotations
 from lockstep.assets.dead_runs import own_runs, report_dead, runs_under_way
-from lockstep.assets.declared import Declaration
-from lockstep.assets.forms import evaluated
+from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import SOURCE_TAG, job_name
-from lockstep.assets.notices import look_at, tell, trouble_sentence
+from lockstep.assets.notices import assess_source, notify_addresses, trouble_sentence
 from lockstep.assets.other_runs import OtherRuns, Reported
 from lockstep.assets.run_events import tell_of_dead
 from lockstep.assets.runs import OpenSite
@@ -74,7 +74,7 @@ def _sensor(
         minimum_interval_seconds=seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
         description=description,
-    )(evaluated(tick))
+    )(evaluate_annotations(tick))
 
 
 def attention_sensor(
@@ -89,8 +89,8 @@ def attention_sensor(
         troubles: list[str] = []
         with open_site() as adapters:
             for source in settings.sources:
-                _, verdict = look_at(adapters, source, datetime.now(UTC))
-                tell(settings, source.name, verdict, context.log.warning)
+                _, verdict = assess_source(adapters, source, datetime.now(UTC))
+                notify_addresses(settings, source.name, verdict, context.log.warning)
                 if verdict.state is State.BUSY and source.name in before:
                     now[source.name] = before[source.name]
                 if not verdict.needs_a_person:
@@ -137,8 +137,7 @@ def new_table_sensor(
 ) -> dg.SensorDefinition:
     """Return the sensor that reloads the definitions when tables were created or
     dropped, or asks a person to do so if the page's address is not configured.
-    `loaded`: the fingerprint of the catalogue from which these definitions were
-    made."""
+    `loaded`: the fingerprint of the catalogue from which these definitions were made."""
     ask = reload or reload_location
 
     def look(_: dg.SensorEvaluationContext) -> dg.SkipReason:
@@ -243,7 +242,7 @@ def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleD
         cron_schedule=cron,
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
-    @evaluated
+    @evaluate_annotations
     def tick() -> dg.RunRequest | dg.SkipReason:
         busy = None
         try:

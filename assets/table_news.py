@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import dagster as dg
 
-from lockstep.assets.catalogue import entries_of, read_catalogue, update_catalogue
+from lockstep.assets.catalogue import catalogue_entries, read_catalogue, update_catalogue
 from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import (
     check_result,
@@ -44,9 +44,9 @@ class Log(Protocol):
     def warning(self, msg: object) -> None: ...
 
 
-class Events(Protocol):
+class EventReceiver(Protocol):
     """A receiver of Dagster events: the context of a run's step, or a sensor's
-    collector."""
+    collector of events."""
 
     @property
     def log(self) -> Log: ...
@@ -54,11 +54,11 @@ class Events(Protocol):
     def log_event(self, event: Any) -> None: ...
 
 
-_SMALL = 100_000
+_SMALL_MIRROR_ROWS = 100_000
 """Largest number of rows of a mirror whose keys a run counts, which takes hundredths of
 a second."""
 
-_FEW = 100
+_MAX_EVENTS = 100
 """Largest number of events of one kind in a run: Dagster takes milliseconds for each."""
 
 
@@ -75,91 +75,91 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
     )
 
 
-def note_tables(
-    dagster_events: Events,
+def report_table_states(
+    receiver: EventReceiver,
     settings: Settings,
     names: SourceNames,
     work: Workplace,
-    changed: Collection[TableName] = (),
+    materialized: Collection[TableName] = (),
 ) -> None:
     """Log a check's evaluation for each table whose state is new to Dagster
-    (`news_of`), and update the catalogue from the ledger. `changed`: tables that were
-    just materialized."""
+    (`tables_to_report`), and update the catalogue from the ledger. `materialized`:
+    tables that were just materialized."""
     source = work.source.name
     standings = standings_of(work)
     last_reported = {
         entry.table: entry.reported for entry in read_catalogue(settings.state_folder, source)
     }
     digests = {table: _digest(standing) for table, standing in standings.items()}
-    news = news_of(standings, digests, last_reported, changed)
+    tables = tables_to_report(standings, digests, last_reported, materialized)
     reported = {
-        table: (digests if table in news else last_reported).get(table, "") for table in standings
+        table: (digests if table in tables else last_reported).get(table, "") for table in standings
     }
     states = work.ledger.table_states(source)
     for table in states:
-        if table in news:
-            dagster_events.log_event(evaluation_of(check_result(names, standings[table])))
-    new_tables = update_catalogue(
-        settings.state_folder, source, entries_of(states, reported), complete=False
+        if table in tables:
+            receiver.log_event(evaluation_of(check_result(names, standings[table])))
+    definitions_change = update_catalogue(
+        settings.state_folder, source, catalogue_entries(states, reported), complete=False
     )
-    if new_tables and settings.webserver() is None:
-        dagster_events.log.info(
+    if definitions_change and settings.webserver() is None:
+        receiver.log.info(
             "Tables were created or dropped: reload definitions to see them on the page."
         )
 
 
-def check_keys(
-    dagster_events: Events, names: SourceNames, work: Workplace, merged: Iterable[TableMerge]
+def report_repeated_keys(
+    receiver: EventReceiver, names: SourceNames, work: Workplace, merges: Iterable[TableMerge]
 ) -> None:
     """Count the keys of the small mirrors that were written, and log the results. If a
     mirror's keys cannot be counted now, the next write or a click on its page counts
     them."""
-    sizes = {merge.table: merge.size for merge in merged}
-    small = [
+    sizes = {merge.table: merge.size for merge in merges}
+    small_mirrors = [
         table
         for table, size in sorted(sizes.items())
-        if size is not None and size.rows is not None and size.rows <= _SMALL
+        if size is not None and size.rows is not None and size.rows <= _SMALL_MIRROR_ROWS
     ]
-    states = work.ledger.table_states(work.source.name) if small else {}
-    for table in small[:_FEW]:
+    states = work.ledger.table_states(work.source.name) if small_mirrors else {}
+    for table in small_mirrors[:_MAX_EVENTS]:
         try:
             count = count_keys(work, states[table])
         except LockstepError as error:
-            dagster_events.log.info(f"The keys of {table} were not counted: {error.message}")
+            receiver.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
         if count.repeated is not None:
-            dagster_events.log_event(evaluation_of(keys_result(names, count)))
+            receiver.log_event(evaluation_of(keys_result(names, count)))
 
 
-def news_of(
+def tables_to_report(
     standings: Mapping[TableName, TableStanding],
     digests: Mapping[TableName, str],
     last_reported: Mapping[TableName, str],
-    changed: Collection[TableName],
+    materialized: Collection[TableName],
 ) -> frozenset[TableName]:
     """Return the tables to report.
 
     A table is reported if its state is not the one that Dagster shows, or if it was
-    just materialized (`changed`), because Dagster then shows its last evaluation as
-    outdated. If more than `_FEW` tables were materialized, only those that do not
-    follow are reported again. At most `_FEW` new tables that follow are reported now,
-    the others by later runs.
+    just `materialized`, because Dagster then shows its last evaluation as outdated. If
+    more than `_MAX_EVENTS` tables were materialized, only those that do not follow are
+    reported again. At most `_MAX_EVENTS` new tables that follow are reported now, the
+    others by later runs.
     """
-    different = {
+    with_new_state = {
         table for table, digest in digests.items() if last_reported.get(table, "") != digest
     }
-    is_few = len(changed) <= _FEW
-    evaluated_again = {
+    are_few = len(materialized) <= _MAX_EVENTS
+    outdated = {
         table
-        for table in changed
-        if table in standings and (is_few or not standings[table].follows)
+        for table in materialized
+        if table in standings and (are_few or not standings[table].follows)
     }
     new = [
         table
-        for table in different - evaluated_again
+        for table in with_new_state - outdated
         if standings[table].follows and not last_reported.get(table)
     ]
-    return frozenset((different | evaluated_again) - set(sorted(new)[_FEW:]))
+    return frozenset((with_new_state | outdated) - set(sorted(new)[_MAX_EVENTS:]))
 
 
 def _digest(standing: TableStanding) -> str:
@@ -168,17 +168,17 @@ def _digest(standing: TableStanding) -> str:
     return f"{standing.health} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def ends_of(work: Workplace, numbers: Iterable[int]) -> dict[int, Position | None]:
+def batch_ends(work: Workplace, batch_ids: Iterable[int]) -> dict[int, Position | None]:
     """Return the ends of these batches, without abandoned ones."""
     ledger, source = work.ledger, work.source.name
     return {
         batch.id: batch.end
-        for number in set(numbers)
-        for batch in ledger.live_batches(source, number, number)
+        for batch_id in set(batch_ids)
+        for batch in ledger.live_batches(source, batch_id, batch_id)
     }
 
 
-def written_event(
+def event_of_write(
     names: SourceNames,
     lake: LakePath,
     work: Workplace,
@@ -191,12 +191,12 @@ def written_event(
     content of each batch; `end`: the end of the last batch; `comments`: MySQL's
     comments of the columns."""
     parts = [part for content in contents for part in (*content.segments, content.snapshot)]
-    size = sum(file.size for part in parts if part for file in part.files)
+    change_bytes = sum(file.size for part in parts if part for file in part.files)
     version = work.ledger.schema_version(work.source.name, merge.table, merge.shown_version)
-    return materialization(names, merge, lake, work.clock(), end, size, version, comments)
+    return materialization(names, merge, lake, work.clock(), end, change_bytes, version, comments)
 
 
-def structure_news(
+def structure_events(
     names: SourceNames, work: Workplace, events: Iterable[TableEvent]
 ) -> Iterator[dg.AssetObservation]:
     for change in structure_changes(work.ledger, work.source.name, events):

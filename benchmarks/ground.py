@@ -137,15 +137,17 @@ def tuned(scratch: Path) -> dict[str, str]:
         files("lockstep.resources.lake.spark").joinpath("log4j2.properties").read_bytes()
     )
     settings = SparkSettings(
-        user={},
+        user_settings={},
         class_path=jars,
         archive=archive_path(jars_folder(sys.prefix), jars, require_java(os.environ)),
         log4j=log4j,
         scratch=scratch,
         cores=os.cpu_count() or 1,
-        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-    ).all()
-    return {name: value for name, value in settings.items() if name != log_store.SETTING}
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    ).configuration()
+    return {
+        name: value for name, value in settings.items() if name != log_store.FILE_LOG_STORE_SETTING
+    }
 
 
 def environment(more: dict[str, str]) -> dict[str, str]:

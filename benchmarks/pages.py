@@ -100,7 +100,7 @@ def _load(tables: int) -> float:
 def _tell(tables: int) -> float:
     """Run a step that logs a materialization for each table, and as many evaluations as a run
     logs if a source is new."""
-    from lockstep.assets.forms import evaluated
+    from lockstep.assets.dagster_interop import evaluate_annotations
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import SourceNames
     from lockstep.assets.pages import check_result, evaluation_of, materialization
@@ -109,7 +109,7 @@ def _tell(tables: int) -> float:
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
 
     @dg.op
-    @evaluated
+    @evaluate_annotations
     def step(context: dg.OpExecutionContext) -> None:
         log: Callable[[Any], None] = context.log_event  # which takes more than its hint says
         for number in range(tables):

@@ -55,7 +55,7 @@ def measure_small(console: Console) -> None:
 def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
     """Return the medians of both, measured in turn."""
     pair = [
-        SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few=few)
+        SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few_limit=few)
         for name, few in (("many", NOTHING), ("few", _ALL))
     ]
     seconds: tuple[list[float], list[float]] = ([], [])

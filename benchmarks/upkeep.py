@@ -50,7 +50,7 @@ def measure_upkeep(console: Console) -> None:
 
 
 def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[list[str]]:
-    mirrors = SparkMirrors(lake, staging=lake / "staging", spark=spark, few=FEW, keep=KEEP)
+    mirrors = SparkMirrors(lake, staging=lake / "staging", spark=spark, few_limit=FEW, keep=KEEP)
     upkeep = SparkUpkeep(lake, spark=spark, keep=KEEP)
     names = [f"t{number}" for number in range(TABLES)]
     seconds: list[float] = []

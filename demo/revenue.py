@@ -18,7 +18,7 @@ from lockstep.assets.definitions import config_path, definitions_of
 from lockstep.assets.names import SourceNames
 from lockstep.reading import VersionSet
 
-ACKNOWLEDGED = SourceNames("shop").acknowledged
+ACKNOWLEDGED = SourceNames("shop").acknowledged_key
 
 
 def revenue(tables: VersionSet) -> dict[date, Decimal]:

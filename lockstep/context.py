@@ -122,8 +122,8 @@ class CommandContext:
             self.show(line)
 
     def show(self, renderable: Any, *, width: int | None = None) -> None:
-        """Print a line or a rich table of the answer, as wide as the terminal or as `width`; with
-        `--json` do nothing."""
+        """Print a line or a rich table of the answer, as wide as the terminal or as
+        `width`; with `--json` do nothing."""
         if not self.wants_json:
             if isinstance(renderable, str):
                 renderable = shown(renderable, keep="\n\t")

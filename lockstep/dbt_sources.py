@@ -29,7 +29,7 @@ from lockstep.resources.adapters import Adapters
 if TYPE_CHECKING:
     from lockstep.assets.names import SourceNames
 
-_HEAD: Final = """\
+_FILE_HEAD: Final = """\
 # Printed by `lockstep read --dbt`: mirrors of MySQL tables as sources of a dbt project.
 # external_location is for dbt-duckdb (extensions: [delta]); other adapters find the tables in
 # schema, if they are registered in a catalog: docs/deploy.md#mirrors-in-a-catalog.
@@ -37,19 +37,23 @@ _HEAD: Final = """\
 # from the server's log, whichever tables it changed: a mirror without changes is not stale.
 """
 
-_PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_JINJA: Final = re.compile(r"\{[{%#]")
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_JINJA_OPENING: Final = re.compile(r"\{[{%#]")
 
 
 @dataclass(frozen=True, slots=True)
 class DbtTable:
-    """A mirror as a table of a dbt source. `table`: its name in the lake. `database`
-    and `name`: that name with only the characters that Dagster allows in an asset key,
-    because dbt can quote these too. `path`: its folder or URL. `schema`: its schema in
-    a catalog. `columns`: names and types in Spark's SQL. `asset_key`: its key in
-    Dagster. `comments`: the columns' comments."""
+    """A mirror as a table of a dbt source.
 
-    table: TableName
+    `mirror_name`: its name in the lake.
+    `database`, `name`: that name with only the characters that Dagster allows in an
+    asset key, because dbt can quote these, too.
+    `path`: its folder or URL. `schema`: its schema in a catalog.
+    `columns`: names and types in Spark's SQL. `column_comments`: by column.
+    `asset_key`: its key in Dagster.
+    """
+
+    mirror_name: TableName
     database: str
     name: str
     path: str
@@ -59,67 +63,76 @@ class DbtTable:
     unique_keys: Sequence[tuple[str, ...]]
     asset_key: tuple[str, ...]
     comment: str = ""
-    comments: Mapping[str, str] = field(default_factory=dict)
+    column_comments: Mapping[str, str] = field(default_factory=dict)
 
 
 def sources_yaml(
-    context: CommandContext, adapters: Adapters, sources: Sequence[str], only: TableName | None
+    context: CommandContext,
+    adapters: Adapters,
+    sources: Sequence[str],
+    only_table: TableName | None,
 ) -> str | None:
     """Return the file's text with all mirrors of the sources, or only with the mirror
     of one table; None if there is no mirror."""
-    entries = [entry for name in sources for entry in _sources(context, adapters, name, only)]
+    entries = [
+        entry for name in sources for entry in _source_entries(context, adapters, name, only_table)
+    ]
     if not entries:
         return None
     content = {"version": 2, "sources": entries}
     text: str = yaml.safe_dump(content, allow_unicode=True, sort_keys=False, width=100)
-    return _HEAD + text
+    return _FILE_HEAD + text
 
 
-def _sources(
-    context: CommandContext, adapters: Adapters, source: str, only: TableName | None
+def _source_entries(
+    context: CommandContext, adapters: Adapters, source: str, only_table: TableName | None
 ) -> Iterator[dict[str, Any]]:
     """Yield a dbt source for each database of a Lockstep source. It is named after the
     database. If lockstep.toml has several sources, it is named after source and
     database, because two sources may have databases of the same name."""
-    from lockstep.assets.declared import names_as_loaded
+    from lockstep.assets.declaration import loaded_names
 
     settings, lake = context.settings, context.settings.lake_path().absolute()
-    shared, mirrored = len(settings.sources) > 1, settings.source(source).mirror_names()
+    has_several_sources = len(settings.sources) > 1
+    mirror_names = settings.source(source).mirror_names()
     states = [
         state
         for table, state in sorted(adapters.ledger().table_states(source).items())
-        if state.mirror_version is not None and only in (None, table, mirrored.of(table))
+        if state.mirror_version is not None and only_table in (None, table, mirror_names.of(table))
     ]
-    names = names_as_loaded(settings, source)
-    tables = _tables(context, adapters, source, states, names)
+    names = loaded_names(settings, source)
+    tables = _dbt_tables(context, adapters, source, states, names)
     databases = {state.table.database for state in states}
-    spellings = {table.table.database: table.database for table in tables}
-    transactions = _literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
-    newest = f"select max(_committed_at) from delta_scan({transactions})"
-    for database, spelling in spellings.items():
-        name = f"{source}_{spelling}" if shared else spelling
-        origin = f"the MySQL database {database}" if database in databases else "MySQL tables"
-        members = [table for table in tables if table.table.database == database]
+    spelling_by_database = {table.mirror_name.database: table.database for table in tables}
+    transactions = _sql_literal(str(lake / f"{source}/{SystemTable.TRANSACTIONS}"))
+    newest_commit = f"select max(_committed_at) from delta_scan({transactions})"
+    for database, spelling in spelling_by_database.items():
+        name = f"{source}_{spelling}" if has_several_sources else spelling
+        tables_in_words = (
+            f"the MySQL database {database}" if database in databases else "MySQL tables"
+        )
+        members = [table for table in tables if table.mirror_name.database == database]
         yield {
             "name": name,
-            "description": _escaped(f"Mirrors of {origin} of {source}, by Lockstep."),
-            "schema": _escaped(members[0].schema),
-            "config": {"loaded_at_query": _escaped(newest)},
-            "tables": [_table(name, table) for table in members],
+            "description": _escape_jinja(f"Mirrors of {tables_in_words} of {source}, by Lockstep."),
+            "schema": _escape_jinja(members[0].schema),
+            "config": {"loaded_at_query": _escape_jinja(newest_commit)},
+            "tables": [_table_entry(name, table) for table in members],
         }
 
 
-def _tables(
+def _dbt_tables(
     context: CommandContext,
     adapters: Adapters,
     source: str,
     states: Sequence[TableState],
-    keys: SourceNames,
+    names: SourceNames,
 ) -> list[DbtTable]:
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     policies_of = context.settings.source(source).plan().policies_of
-    mirrored = context.settings.source(source).mirror_names()
-    column_comments, table_comments = _comments(
+    schema_pattern = catalog.schemas if catalog else DATABASE
+    mirror_names = context.settings.source(source).mirror_names()
+    comments_by_table, table_comments = _comments(
         context, adapters, source, [state.table for state in states]
     )
     mirrors, tables = adapters.lake().mirrors, []
@@ -127,27 +140,29 @@ def _tables(
         table, version = state.table, mirrors.version(state.mirror)
         if version is None or state.mirror_version is None:
             continue
-        shown = adapters.ledger().schema_version(source, table, state.mirror_version).shown_schema
-        mirror = mirrored.of(table)
+        schema_version = adapters.ledger().schema_version(source, table, state.mirror_version)
+        shown_schema = schema_version.shown_schema
+        mirror_name = mirror_names.of(table)
         tables.append(
             DbtTable(
-                table=mirror,
-                database=keys.default(table).path[-2],
-                name=keys.default(table).path[-1],
+                mirror_name=mirror_name,
+                database=names.default_table_key(table).path[-2],
+                name=names.default_table_key(table).path[-1],
                 path=str(lake / state.mirror),
-                schema=entry_name(catalog.schemas if catalog else DATABASE, source, mirror).schema,
+                schema=entry_name(schema_pattern, source, mirror_name).schema,
                 columns=[
                     (column.name, sql_type(column.type))
                     for column in mirrors.schema(state.mirror, version)
                 ],
-                primary_key=() if shown is None else shown.primary_key,
+                primary_key=() if shown_schema is None else shown_schema.primary_key,
                 # If deleted rows are kept, two rows may have one value of a UNIQUE key.
                 unique_keys=()
-                if shown is None or policies_of(table).keeps_rows
-                else unique_keys(shown),
-                asset_key=tuple(keys.table(table).path),
+                if shown_schema is None or policies_of(table).keeps_rows
+                else testable_unique_keys(shown_schema),
+                asset_key=tuple(names.table_key(table).path),
                 comment=table_comments.get(table, ""),
-                comments=own_comments(policies_of(table)) | {**column_comments.get(table, {})},
+                column_comments=own_comments(policies_of(table))
+                | {**comments_by_table.get(table, {})},
             )
         )
     return tables
@@ -166,72 +181,72 @@ def _comments(
         return {}, {}
 
 
-def unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
+def testable_unique_keys(schema: TableSchema) -> list[tuple[str, ...]]:
     """Return the columns of those UNIQUE keys that dbt's test checks as MySQL does.
     MySQL allows several rows with NULL in a UNIQUE key; dbt's test does so only for a
     key of one column."""
-    unique = []
+    testable_keys = []
     for key in schema.keys:
         columns = [schema.column(part.column) for part in key.parts if part.column is not None]
-        whole = len(columns) == len(key.parts) and None not in columns
-        nullable = any(column is not None and column.nullable for column in columns)
-        if key.kind == "unique" and whole and (len(columns) == 1 or not nullable):
-            unique.append(key.columns)
-    return unique
+        has_only_columns = len(columns) == len(key.parts) and None not in columns
+        has_nullable = any(column is not None and column.nullable for column in columns)
+        if key.kind == "unique" and has_only_columns and (len(columns) == 1 or not has_nullable):
+            testable_keys.append(key.columns)
+    return testable_keys
 
 
-def _table(source: str, table: DbtTable) -> dict[str, Any]:
-    scan = f"delta_scan({_literal(table.path)})"
+def _table_entry(source: str, table: DbtTable) -> dict[str, Any]:
+    scan = f"delta_scan({_sql_literal(table.path)})"
     # dbt-duckdb formats this text, so braces are doubled.
-    location = _escaped(scan.replace("{", "{{").replace("}", "}}"))
+    location = _escape_jinja(scan.replace("{", "{{").replace("}", "}}"))
     config: dict[str, Any] = {"external_location": location}
     if table.asset_key != (source, table.name):  # dagster-dbt's default
         config["meta"] = {"dagster": {"asset_key": list(table.asset_key)}}
     entry: dict[str, Any] = {"name": table.name}
-    if table.name != table.table.name:
-        entry["identifier"] = _escaped(table.table.name)
+    if table.name != table.mirror_name.name:
+        entry["identifier"] = _escape_jinja(table.mirror_name.name)
     if table.comment:
-        entry["description"] = _escaped(table.comment)
+        entry["description"] = _escape_jinja(table.comment)
     entry["config"] = config
-    keys = [key for key in _keys(table) if len(key) > 1 and _need_no_quotes(key)]
+    keys = [key for key in _shown_keys(table) if len(key) > 1 and _is_without_quotes(key)]
     if keys:
         entry["data_tests"] = [
-            _test("unique", source, table, key, {"column_name": f"({', '.join(key)})"})
+            _test_entry("unique", source, table, key, {"column_name": f"({', '.join(key)})"})
             for key in keys
         ]
-    entry["columns"] = [_column(source, table, name, kind) for name, kind in table.columns]
+    entry["columns"] = [_column_entry(source, table, name, kind) for name, kind in table.columns]
     return entry
 
 
-def _column(source: str, table: DbtTable, name: str, kind: str) -> dict[str, Any]:
+def _column_entry(source: str, table: DbtTable, name: str, kind: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "data_type": kind}
-    if comment := table.comments.get(name):
-        entry["description"] = _escaped(comment)
+    if comment := table.column_comments.get(name):
+        entry["description"] = _escape_jinja(comment)
     tests = []
-    if (name,) in _keys(table):
-        tests.append(_test("unique", source, table, (name,)))
+    if (name,) in _shown_keys(table):
+        tests.append(_test_entry("unique", source, table, (name,)))
     if name in table.primary_key:
-        tests.append(_test("not_null", source, table, (name,)))
+        tests.append(_test_entry("not_null", source, table, (name,)))
     if tests:
         entry["quote"] = True
         entry["data_tests"] = tests
     return entry
 
 
-def _keys(table: DbtTable) -> list[tuple[str, ...]]:
+def _shown_keys(table: DbtTable) -> list[tuple[str, ...]]:
     """Return the keys whose columns are all in the mirror, each once."""
     names = {name for name, _ in table.columns}
     keys = dict.fromkeys((table.primary_key, *table.unique_keys))
     return [key for key in keys if key and names.issuperset(key)]
 
 
-def _need_no_quotes(key: tuple[str, ...]) -> bool:
+def _is_without_quotes(key: tuple[str, ...]) -> bool:
     """Return whether these columns can be named in an expression without quotes, which
     differ between dbt's adapters."""
-    return all(_PLAIN.fullmatch(name) and name.lower() not in _RESERVED for name in key)
+    return all(_PLAIN_NAME.fullmatch(name) and name.lower() not in _RESERVED_WORDS for name in key)
 
 
-def _test(
+def _test_entry(
     kind: str,
     source: str,
     table: DbtTable,
@@ -241,25 +256,25 @@ def _test(
     """Return a dbt test. It gets a name if the one that dbt would generate is invalid."""
     settings: dict[str, Any] = {"arguments": dict(arguments)} if arguments else {}
     words = "_".join((kind, source, table.name, *key))
-    if not _PLAIN.fullmatch(words):
+    if not _PLAIN_NAME.fullmatch(words):
         digest = hashlib.sha256(words.encode()).hexdigest()[:8]
         name = re.sub(r"\W", "_", words, flags=re.ASCII)
         settings = {"name": f"{name}_{digest}", **settings}
     return {kind: settings} if settings else kind
 
 
-def _escaped(text: str) -> str:
+def _escape_jinja(text: str) -> str:
     """Return a Jinja template that renders to the text: dbt renders all texts of the
     file."""
-    return _JINJA.sub(lambda match: "{{ '" + match[0] + "' }}", text)
+    return _JINJA_OPENING.sub(lambda match: "{{ '" + match[0] + "' }}", text)
 
 
-def _literal(text: str) -> str:
+def _sql_literal(text: str) -> str:
     quoted = text.replace("'", "''")
     return f"'{quoted}'"
 
 
-_RESERVED: Final = frozenset(
+_RESERVED_WORDS: Final = frozenset(
     re.findall(
         r"\w+",
         """all analyse analyze and any array as asc asymmetric both case cast check collate column

@@ -36,7 +36,8 @@ class _Parser(argparse.ArgumentParser):
 
 
 class _Version(argparse.Action):
-    """`--version`: reading the package's metadata takes time, so only this option does it."""
+    """`--version`: reading the package's metadata takes time, so only this option does
+    it."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from importlib.metadata import version

@@ -240,8 +240,8 @@ def consume(
     source: str, consumer: str, *, config: str | Path = CONFIG
 ) -> Iterator[ChangelogConsumer]:
     """Yield a consumer of a source's changelog. Deliveries that were neither
-    acknowledged nor rolled back stay open when the context ends. `ConsumerUnknown`
-    before `make_consumer`."""
+    acknowledged nor rolled back stay open when the context ends. Raise
+    `ConsumerUnknown` if `make_consumer` has not created it."""
     with _open_site(source, config) as (adapters, lake):
         adapters.consumers().deliveries_out(source, consumer)  # raises ConsumerUnknown
         yield ChangelogConsumer(adapters, source, consumer, lake)
@@ -267,8 +267,8 @@ def drop_consumer(
 ) -> None:
     """Delete a consumer and its cursor. `author` defaults to the name of this account."""
     with Adapters(_settings(config), on_warning=_warn) as adapters:
-        by = author or getpass.getuser()
-        adapters.consumers().drop_consumer(source, consumer, author=by, reason=reason)
+        author = author or getpass.getuser()
+        adapters.consumers().drop_consumer(source, consumer, author=author, reason=reason)
 
 
 def list_consumers(source: str, *, config: str | Path = CONFIG) -> list[Consumer]:
@@ -281,7 +281,7 @@ class ChangelogConsumer:
     """A consumer that `consume` opened. It must not be used by several threads at once."""
 
     def __init__(self, adapters: Adapters, source: str, name: str, lake: LakePath) -> None:
-        self._site = adapters
+        self._adapters = adapters
         self._lake = lake
         self.source = source
         self.name = name
@@ -290,34 +290,34 @@ class ChangelogConsumer:
         self, *, max_batches: int | None = None, max_changes: int | None = MAX_CHANGES
     ) -> ChangelogDelivery | None:
         """Return the changes after all earlier deliveries: whole batches, and so whole
-        transactions, within the bounds, but at least one batch. None if there is
+        transactions, within the bounds, but at least one batch. Return None if there is
         nothing new."""
         bounds = DeliveryBounds(max_batches, max_changes)
-        delivery = self._site.consumers().deliver(self.source, self.name, bounds)
+        delivery = self._adapters.consumers().deliver(self.source, self.name, bounds)
         if delivery is None:
             return None
-        return ChangelogDelivery(self, self._site, delivery, self._lake)
+        return ChangelogDelivery(self, self._adapters, delivery, self._lake)
 
     def out(self) -> list[ChangelogDelivery]:
         """Return the deliveries that are neither acknowledged nor rolled back, oldest
         first."""
-        deliveries = self._site.consumers().deliveries_out(self.source, self.name)
+        deliveries = self._adapters.consumers().deliveries_out(self.source, self.name)
         return [
-            ChangelogDelivery(self, self._site, delivery, self._lake) for delivery in deliveries
+            ChangelogDelivery(self, self._adapters, delivery, self._lake) for delivery in deliveries
         ]
 
     def ack(self, delivery: int) -> None:
         """Acknowledge the oldest open delivery, which moves the cursor to its end.
 
-        `ConsumerRefused`, with nothing changed, if it is not the oldest, or was
-        acknowledged or rolled back before.
+        Raise `ConsumerRefused`, and change nothing, if the delivery is not the oldest,
+        or was acknowledged or rolled back before.
         """
-        self._site.consumers().ack_delivery(self.source, self.name, delivery)
+        self._adapters.consumers().ack_delivery(self.source, self.name, delivery)
 
     def rollback(self, delivery: int | None = None) -> list[int]:
         """Take back all open deliveries, or one and those after it, so that `get`
         returns their changes again. Return their ids."""
-        return self._site.consumers().roll_back(self.source, self.name, delivery)
+        return self._adapters.consumers().roll_back(self.source, self.name, delivery)
 
 
 class ChangelogDelivery:
@@ -334,7 +334,7 @@ class ChangelogDelivery:
         self, consumer: ChangelogConsumer, adapters: Adapters, delivery: Delivery, lake: LakePath
     ) -> None:
         self._consumer = consumer
-        self._site = adapters
+        self._adapters = adapters
         self._delivery = delivery
         self._lake = lake
         self.id = delivery.id
@@ -348,14 +348,14 @@ class ChangelogDelivery:
     def gaps(self) -> list[Gap]:
         """Parts of the log before these batches that were never read, because a person
         chose a later start."""
-        gaps = self._site.ledger().gaps(self._delivery.source)
+        gaps = self._adapters.ledger().gaps(self._delivery.source)
         return [gap for gap in gaps if gap.batch in self.batches]
 
     def generations(self, table: str, *, incomplete: bool = False) -> tuple[Generation, ...]:
         """Return the changelog's generations in this delivery, oldest first, each with
         its columns; several if a column's type changed. `arrow` and `spark` return the
         rows of all of them."""
-        return self._delivered(table, incomplete).generations
+        return self._delivered_table(table, incomplete).generations
 
     def arrow(self, table: str, *, incomplete: bool = False) -> pa.Table:
         """Return the table's changes in the order of `_sequence`, with the changelog's
@@ -363,9 +363,12 @@ class ChangelogDelivery:
         within the delivery has its newest type; values that do not fit it are in
         `name@1`, named after their generation.
 
-        `SegmentsLost` if files are missing; `TableQuarantined` unless `incomplete`.
+        Raise `SegmentsLost` if files are missing, and `TableQuarantined` if the table
+        is quarantined, unless `incomplete` is true.
         """
-        return read_in_order(self._site.lake().segments, self._delivered(table, incomplete))
+        return read_in_order(
+            self._adapters.lake().segments, self._delivered_table(table, incomplete)
+        )
 
     def spark(self, table: str, spark: Any, *, incomplete: bool = False) -> Any:
         """Return the table's changes as a DataFrame of the SparkSession `spark`, in no
@@ -374,8 +377,8 @@ class ChangelogDelivery:
         Spark reads the files when the DataFrame is used, so acknowledge only after
         that.
         """
-        delivered = self._delivered(table, incomplete)
-        require_files(self._site.lake().segments, delivered)
+        delivered = self._delivered_table(table, incomplete)
+        require_files(self._adapters.lake().segments, delivered)
         return changes_frame(spark, self._lake, delivered)
 
     def ack(self) -> None:
@@ -389,11 +392,11 @@ class ChangelogDelivery:
 
     @cached_property
     def _segments(self) -> tuple[Segment, ...]:
-        return delivered_segments(self._site.ledger(), self._delivery)
+        return delivered_segments(self._adapters.ledger(), self._delivery)
 
-    def _delivered(self, table: str, incomplete: bool) -> DeliveredTable:
+    def _delivered_table(self, table: str, incomplete: bool) -> DeliveredTable:
         return delivered_table(
-            self._site.ledger(),
+            self._adapters.ledger(),
             self._delivery,
             self._segments,
             parse_table_name(table),

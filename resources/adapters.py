@@ -49,10 +49,10 @@ class Adapters:
         """Open the ledger in the background, and start Java if runs of these sources
         are expected to write mirrors. Errors are ignored here: the first real use
         raises them."""
-        from lockstep.resources.lake.spark.session import settle_environment_for
+        from lockstep.resources.lake.spark.session import define_environment_for
 
         with suppress(LockstepError):
-            settle_environment_for(self._settings.lake_path())
+            define_environment_for(self._settings.lake_path())
 
         def open_in_background() -> None:
             from lockstep.pipeline.run.expected_log import expected_log_bytes
@@ -178,11 +178,11 @@ class Adapters:
             server=server,
             ledger=self.ledger(),
             segments=lake.segments,
-            spool=lake.spool.wrapped_by(key),
+            spool=lake.spool.with_privacy_key(key),
             changelog=lake.changelog,
             mirrors=lake.mirrors,
             claims=lake.claims,
-            count_requests=lake.requests_since_now(),
+            count_requests=lake.start_request_count(),
             progress=progress,
             clock=lambda: datetime.now(UTC),
             open_registry=self.registry,

@@ -2,6 +2,6 @@
 context)`.
 
 A command calls `pipeline.run`, prints lines for people, and returns values that
-`pipeline.model.json_values` turns into JSON. Spark and Dagster are imported inside functions.
-`--help` and usage errors import no command at all.
+`pipeline.model.json_values` turns into JSON. Spark and Dagster are imported inside
+functions. `--help` and usage errors import no command at all.
 """

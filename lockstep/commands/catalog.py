@@ -50,9 +50,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def report_lines(report: CatalogReport, *, is_carried_out: bool) -> Iterator[str]:
-    """Yield the changed entries (or, unless `is_carried_out`, the entries to change), then
-    the entries that were left out, each with the reason, then the number of entries that
-    are right."""
+    """Yield the changed entries (or, unless `is_carried_out`, the entries to change),
+    then the entries that were left out, each with the reason, then the number of
+    entries that are right."""
     for change in report.done:
         words = change.deed.value if is_carried_out else _PLANNED_WORDS[change.deed]
         yield f"{change.table} as {change.name}: {words}"

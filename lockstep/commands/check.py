@@ -182,8 +182,8 @@ def next_start_finding(work: Workplace) -> Finding:
 
 
 def _try_check(subject: str, check: Callable[[], str]) -> Finding:
-    """Return the sentence that `check` returns as a finding, or the error that it raises
-    as a refusal."""
+    """Return the sentence that `check` returns as a finding, or the error that it
+    raises as a refusal."""
     try:
         return Finding("ok", subject, check())
     except LockstepError as error:
@@ -202,17 +202,16 @@ def _check_java() -> str:
 
 
 def _check_jars(lake: LakePath) -> str:
-    from lockstep.resources.lake.spark.jars import DELTA, S3, class_path, jars_folder
+    from lockstep.resources.lake.spark.jars import DELTA_LOCK, S3_LOCK, class_path, jars_folder
 
-    lock_lists = (DELTA, S3) if isinstance(lake, ObjectPath) else (DELTA,)
+    lock_lists = (DELTA_LOCK, S3_LOCK) if isinstance(lake, ObjectPath) else (DELTA_LOCK,)
     folder = jars_folder(sys.prefix)
     return f"{sum(len(class_path(folder, lock_list)) for lock_list in lock_lists)} jars are set up"
 
 
 def _check_spark(adapters: Adapters, settings: Settings) -> str:
-    sentence = (
-        f"{adapters.lake().prove()}; it sees the lake, and refuses a second and an outdated commit"
-    )
+    spark_name = adapters.lake().try_spark()
+    sentence = f"{spark_name}; it sees the lake, and refuses a second and an outdated commit"
     if settings.has_spark_server and isinstance(settings.lake_path(), ObjectPath):
         sentence += "; uploads that a killed run began remain: let the store expire them"
     return sentence

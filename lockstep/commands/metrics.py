@@ -22,7 +22,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from lockstep import exits
-from lockstep.assets.notices import look_at
+from lockstep.assets.notices import assess_source
 from lockstep.assets.run_page import seconds_of
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import attributes
@@ -58,7 +58,7 @@ def _source_figures(
     adapters: Adapters, source: SourceSettings, *, count_files: bool
 ) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
-    standing, source_verdict = look_at(adapters, source, now)
+    standing, source_verdict = assess_source(adapters, source, now)
     states = ledger.table_states(name).values()
     table_counts = Counter((state.condition, state.stopped_by) for state in states)
     file_count: int | None = None

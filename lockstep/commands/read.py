@@ -151,13 +151,13 @@ def _features_and_names(
     """Return the features that a reader of the Delta table must support, and its
     columns' names by their names at the source; both empty if the table cannot be
     opened."""
-    from lockstep.resources.lake.delta.columns import column_names
+    from lockstep.resources.lake.delta.columns import table_spelling
     from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
     try:
         with lake_errors(folder):
             table = delta_table(folder, version)
-            return table.protocol().reader_features or (), column_names(table)
+            return table.protocol().reader_features or (), table_spelling(table)
     except LakeUnavailable:
         return (), {}
 
@@ -382,7 +382,7 @@ def _python_literal(value: str) -> str:
 
 def _sql_literal(value: str) -> str:
     """Return an option's value in SQL. A reference to a file becomes a placeholder,
-    because DuckDB's shell can read a secret only_table from an environment variable."""
+    because DuckDB's shell can read a secret only from an environment variable."""
     kind, _, target = value.partition(":")
     if is_reference(value):
         return f"getenv('{target}')" if kind == "env" else f"'the content of {target}'"

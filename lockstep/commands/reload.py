@@ -15,7 +15,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
-from lockstep.pipeline.run.load.part import refusal_by_condition
+from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.status.plan import loads_take
 from lockstep.pipeline.run.status.reloads import (
     Reload,
@@ -193,7 +193,7 @@ def _reload_rows(
     be read."""
     work = adapters.workplace(source, SilentProgress())
     order = _row_order(work, arguments)
-    if (refused := refusal_by_condition(work, order.table)) is not None:
+    if (refused := condition_refusal(work, order.table)) is not None:
         raise refused
     reload = plan_rows(work, order)
     if arguments.dry_run:

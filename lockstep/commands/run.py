@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Run the sources one after another. A source that fails does not stop the others."""
+    """Run the sources one after another. If one fails, the next are run all the same."""
     sources = context.sources(arguments.source)
     until = place_option(arguments, "--until")
     outcomes: dict[str, tuple[int, dict[str, Any]]] = {}
@@ -52,9 +52,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 adapters.server(source.name)
             except LockstepError as error:
                 outcomes[source.name] = context.report_error(source.name, error)
-        ready = [source.name for source in sources if source.name not in outcomes]
-        if ready:
-            outcomes |= run_sources(ready, adapters, until, context)
+        reachable = [source.name for source in sources if source.name not in outcomes]
+        if reachable:
+            outcomes |= run_sources(reachable, adapters, until, context)
         if context.settings.notify_references:
             from lockstep.assets.notices import notify_people
 
@@ -79,7 +79,7 @@ def run_sources(
         with context.watch(source) as progress:
             record = run_source(context.settings, source, adapters, progress, until, part)
         context.raise_if_signalled()
-        code, values = outcomes[source] = _report(record, context)
+        code, values = outcomes[source] = _print_report(record, context)
         figures = {name: values.get(name) for name in ("acknowledged", "transactions", "seconds")}
         context.log.write("info", "run ended", source=source, exit_code=code, **figures)
     return outcomes
@@ -141,14 +141,14 @@ def _update_pages(
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's
     page."""
-    from lockstep.assets.catalogue import entries_of, update_catalogue
+    from lockstep.assets.catalogue import catalogue_entries, update_catalogue
     from lockstep.assets.run_page import keep_page_of_run
 
     if record.capture_report is None:
         return
     try:
         work = site.workplace(record.source, progress)
-        entries = entries_of(work.ledger.table_states(record.source))
+        entries = catalogue_entries(work.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
             keep_page_of_run(settings, work, run_id)
@@ -159,10 +159,10 @@ def _update_pages(
 # -- the report of a run -----------------------------------------------------------------------
 
 
-def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
+def _print_report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, Any]]:
     """Print the run's report; return its exit code and its values in `--json`."""
-    values = _values(record, str(context.settings.lake_path()))
-    _show(context, record)
+    values = _record_values(record, str(context.settings.lake_path()))
+    _print_steps(context, record)
     if record.error is not None:
         code, refusal = context.report_error(record.source, record.error)
         return code, {**values, **refusal}
@@ -170,54 +170,58 @@ def _report(record: RunRecord, context: CommandContext) -> tuple[int, dict[str, 
         context.say(*(f"  catalog: {line}" for line in record.catalog_report.lines()))
         if record.catalog_report.trouble is not None:
             context.say(f"    hint: {record.catalog_report.trouble.hint}")
-    done = record.acknowledge_report
-    quarantined = exits.QUARANTINED if done is not None and done.quarantined else exits.DONE
-    if done is None or done.sample_report is None:
-        return quarantined, values
-    context.say(*_sample_lines(record.source, done.sample_report))
-    compared = exits.DIFFERENCES if done.sample_report.differs else exits.DONE
-    values["compared"] = {table.table: table for table in done.sample_report.tables}
-    return exits.most_serious([quarantined, compared]), values
+    acknowledgement = record.acknowledge_report
+    has_quarantined = acknowledgement is not None and acknowledgement.quarantined
+    code = exits.QUARANTINED if has_quarantined else exits.DONE
+    if acknowledgement is None or (sample := acknowledgement.sample_report) is None:
+        return code, values
+    context.say(*_sample_lines(record.source, sample))
+    sample_code = exits.DIFFERENCES if sample.differs else exits.DONE
+    values["compared"] = {comparison.table: comparison for comparison in sample.tables}
+    return exits.most_serious([code, sample_code]), values
 
 
-_COUNTS: Final = (
+_COUNT_KEYS: Final = (
     "capture_report.transactions as transactions, capture_report.rows as rows, "
     "capture_report.log_bytes as bytes, "
     "capture_report.passed_statements as passed_statements"
 )
-_SECONDS: Final = (
+_SECONDS_KEYS: Final = (
     "capture_report.start_seconds as start, capture_report.capture_seconds as capture, "
     "merge_report.publish_seconds as publish, merge_report.merge_seconds as merge, "
     "acknowledge_report.seconds as acknowledge"
 )
 
 
-def _values(record: RunRecord, lake: str) -> dict[str, Any]:
+def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
     """Return the run's values in `--json`. Values of steps that were not reached are
     null or empty."""
-    captured, merged, done = record.capture_report, record.merge_report, record.acknowledge_report
-    loading, loaded = (captured.unfinished_loads, captured.finished_loads) if captured else ((), ())
-    refreshed = captured.reread_counts if captured else None
+    capture, merge_report = record.capture_report, record.merge_report
+    acknowledgement = record.acknowledge_report
+    unfinished_loads, finished_loads = (
+        (capture.unfinished_loads, capture.finished_loads) if capture else ((), ())
+    )
+    refreshed = capture.reread_counts if capture else None
     return {
         **attributes(record, "capture_report.batch as batch, capture_report.start as start"),
         **attributes(record, "capture_report.end as end"),
         **attributes(record, "acknowledge_report.position as acknowledged"),
-        **{name: count or 0 for name, count in attributes(record, _COUNTS).items()},
+        **{name: count or 0 for name, count in attributes(record, _COUNT_KEYS).items()},
         "requests": record.request_counts,
-        "seconds": attributes(record, _SECONDS),
-        "tables": _table_values(merged, lake) if merged else {},
-        "stopped": done.quarantined if done else (),
-        "partial": done.partial_tables if done else (),
-        "reading": {str(progress.table): progress for progress in loading},
-        "loaded": {str(progress.table): progress.rows for progress in loaded},
+        "seconds": attributes(record, _SECONDS_KEYS),
+        "tables": _table_values(merge_report, lake) if merge_report else {},
+        "stopped": acknowledgement.quarantined if acknowledgement else (),
+        "partial": acknowledgement.partial_tables if acknowledgement else (),
+        "reading": {str(load.table): load for load in unfinished_loads},
+        "loaded": {str(load.table): load.rows for load in finished_loads},
         "refreshed": {} if refreshed is None else {str(refreshed.table): refreshed},
-        "softened": captured.softened_counts if captured else {},
-        "held": done.waiting_tables if done else {},
+        "softened": capture.softened_counts if capture else {},
+        "held": acknowledgement.waiting_tables if acknowledgement else {},
         "catalog": record.catalog_report,
     }
 
 
-def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
+def _table_values(merge_report: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {
         str(last.table): {
             **attributes(counts, "inserted", "updated", "deleted"),
@@ -225,73 +229,70 @@ def _table_values(merged: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
             "path": f"{lake}/{last.mirror}",
             "state": "following",
         }
-        for last, counts in _by_table(merged)
+        for last, counts in _merges_by_table(merge_report)
     }
-    for quarantine in merged.quarantined:
+    for quarantine in merge_report.quarantined:
         tables.setdefault(str(quarantine.table), {})["state"] = "stopped"
     return tables
 
 
-def _by_table(merged: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
+def _merges_by_table(merge_report: MergeReport) -> list[tuple[TableMerge, RowCounts]]:
     """Return each table's last merge of the run, and the rows of all its merges."""
     tables: dict[TableName, tuple[TableMerge, RowCounts]] = {}
-    for merge in merged.merges:
+    for merge in merge_report.merges:
         counts = tables[merge.table][1] if merge.table in tables else RowCounts()
         tables[merge.table] = merge, counts + merge.counts
     return list(tables.values())
 
 
-def _show(context: CommandContext, record: RunRecord) -> None:
-    captured, merged, done = record.capture_report, record.merge_report, record.acknowledge_report
-    if captured is None or merged is None or done is None:
+def _print_steps(context: CommandContext, record: RunRecord) -> None:
+    capture, merge_report = record.capture_report, record.merge_report
+    acknowledgement = record.acknowledge_report
+    if capture is None or merge_report is None or acknowledgement is None:
         return
-    seconds = captured.start_seconds + captured.capture_seconds + merged.publish_seconds
-    seconds += merged.merge_seconds + done.seconds
-    if captured.batch is None and not merged.merges:
-        nothing = captured.reason if captured.is_end_passed else f"nothing new at {captured.end}"
-        context.say(f"{record.source}: {nothing}")
+    seconds = capture.start_seconds + capture.capture_seconds + merge_report.publish_seconds
+    seconds += merge_report.merge_seconds + acknowledgement.seconds
+    if capture.batch is None and not merge_report.merges:
+        sentence = capture.reason if capture.is_end_passed else f"nothing new at {capture.end}"
+        context.say(f"{record.source}: {sentence}")
     else:
-        read = [merge.rows_read for merge in merged.merges if merge.rows_read]
-        tables_read = pluralize(len(read), "table")
-        rows_read = f" and {pluralize(sum(read), 'row')} read from {tables_read}" if read else ""
+        rows_read = [merge.rows_read for merge in merge_report.merges if merge.rows_read]
+        rows, read_tables = pluralize(sum(rows_read), "row"), pluralize(len(rows_read), "table")
+        from_source = f" and {rows} read from {read_tables}" if rows_read else ""
         context.say(
-            f"{record.source}: {captured.start} → {done.position or captured.end}: "
-            f"{pluralize(captured.transactions, 'transaction')}, {pluralize(captured.rows, 'row')}"
-            f"{rows_read}, {seconds:.1f} s"
+            f"{record.source}: {capture.start} → {acknowledgement.position or capture.end}: "
+            f"{pluralize(capture.transactions, 'transaction')}, {pluralize(capture.rows, 'row')}"
+            f"{from_source}, {seconds:.1f} s"
         )
     if record.request_counts is not None:
         context.say(f"  requests to the store: {record.request_counts}")
-    loaded = {progress.table for progress in captured.finished_loads}
-    rows = [
+    loaded_tables = {load.table for load in capture.finished_loads}
+    cells = [
         (last.table, counts.inserted, counts.updated, counts.deleted, last.delta_version)
-        for last, counts in _by_table(merged)
-        if last.table not in loaded or counts.total
+        for last, counts in _merges_by_table(merge_report)
+        if last.table not in loaded_tables or counts.total
     ]
-    show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
-    for batch, tables in done.waiting_tables.items():
+    show_table(context, ("table", "inserted", "updated", "deleted", "version"), cells)
+    for batch, tables in acknowledgement.waiting_tables.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
-    if len(captured.finished_loads) > NAMED:
-        number = sum(load.rows for load in captured.finished_loads)
-        context.say(
-            f"all {number:,} rows of {len(captured.finished_loads)} tables "
-            "were read from the source"
-        )
+    loads = capture.finished_loads
+    if len(loads) > NAMED:
+        row_count = sum(load.rows for load in loads)
+        context.say(f"all {row_count:,} rows of {len(loads)} tables were read from the source")
     else:
-        context.say(
-            *(f"{load.sentence()} were read from the source" for load in captured.finished_loads)
-        )
-    for load in captured.unfinished_loads:
+        context.say(*(f"{load.sentence()} were read from the source" for load in loads))
+    for load in capture.unfinished_loads:
         context.say(f"{load.sentence()}: the next run continues reading")
-    show_stopped_tables(context, done.quarantined)
-    context.say(*partial_table_lines(done.partial_tables))
+    show_stopped_tables(context, acknowledgement.quarantined)
+    context.say(*partial_table_lines(acknowledgement.partial_tables))
 
 
 def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
-    rows = sum(difference.compared or 0 for difference in report.tables)
-    differing = [difference for difference in report.tables if not difference.equal]
+    rows = sum(comparison.compared or 0 for comparison in report.tables)
+    differing = [comparison for comparison in report.tables if not comparison.equal]
     tables = pluralize(len(differing), "table DIFFERS", "tables DIFFER")
     result = f"{tables} from MySQL" if differing else "all equal to MySQL"
     yield f"{source}: {pluralize(rows, 'row')} compared at {report.position}: {result}"
-    for difference in differing:
-        yield from difference_lines(difference)
-        yield f"  `lockstep verify {difference.table}` finds all of them"
+    for comparison in differing:
+        yield from difference_lines(comparison)
+        yield f"  `lockstep verify {comparison.table}` finds all of them"

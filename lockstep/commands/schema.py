@@ -51,8 +51,8 @@ _ORIGIN_WORDS = {
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Show one table, or verify all. The exit code of `verify` is 4 if something differs,
-    3 if the source changed too often meanwhile."""
+    """Show one table, or verify all. The exit code of `verify` is 4 if something
+    differs, 3 if the source changed too often meanwhile."""
     is_verification = arguments.table == VERIFY
     if is_verification and arguments.at:
         raise UsageError(

@@ -37,7 +37,13 @@ def _setup(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _prepare_java(arguments: argparse.Namespace, context: CommandContext) -> dict[str, Any]:
-    from lockstep.resources.lake.spark.jars import DELTA, S3, class_path, download_jars, jars_folder
+    from lockstep.resources.lake.spark.jars import (
+        DELTA_LOCK,
+        S3_LOCK,
+        class_path,
+        download_jars,
+        jars_folder,
+    )
     from lockstep.resources.lake.spark.java import make_archive, require_java
     from lockstep.resources.lake.spark.log_store import log_store_jar
 
@@ -49,11 +55,10 @@ def _prepare_java(arguments: argparse.Namespace, context: CommandContext) -> dic
     context.say(f"Java {java.major}: {java.program}")
     folder = jars_folder(sys.prefix)
     ivy_settings = None if arguments.ivy_settings is None else Path(arguments.ivy_settings)
-    locks = (DELTA, S3) if arguments.extra else (DELTA,)
-    downloaded_jars = download_jars(folder, *locks, java=java.program, settings=ivy_settings)
-    context.say(
-        f"jars of Delta Lake{' and for s3' if S3 in locks else ''}: {len(downloaded_jars)} fetched"
-    )
+    locks = (DELTA_LOCK, S3_LOCK) if arguments.extra else (DELTA_LOCK,)
+    downloaded_jars = download_jars(folder, *locks, java=java.program, ivy_settings=ivy_settings)
+    stores = " and for s3" if S3_LOCK in locks else ""
+    context.say(f"jars of Delta Lake{stores}: {len(downloaded_jars)} fetched")
     is_new = make_archive(folder, (*class_path(folder), log_store_jar()), java)
     state = "made" if is_new else "exists"
     context.say(f"the class-data archive, with which Spark starts faster: {state}")
@@ -63,7 +68,11 @@ def _prepare_java(arguments: argparse.Namespace, context: CommandContext) -> dic
 def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Turn this process into a Spark Connect server; with `--dry-run` only say what
     would start."""
-    from lockstep.resources.lake.spark.serving import become_server, require_free, server_to_start
+    from lockstep.resources.lake.spark.serving import (
+        become_server,
+        require_free_port,
+        server_to_start,
+    )
 
     settings = context.settings
     conf = settings.spark_conf()
@@ -72,7 +81,7 @@ def _serve(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if not arguments.dry_run:
         context.note(f"Spark Connect will answer at {server} in about ten seconds; Ctrl-C ends it")
         become_server(conf, settings.lake_path(), scratch)
-    require_free(server)
+    require_free_port(server)
     context.say(f"would serve Spark Connect at {server}, with files of its own in {scratch}")
     return Outcome(exits.DONE, {"server": str(server), "folder": str(scratch)})
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.assets.notices import look_at
+from lockstep.assets.notices import assess_source
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import spoken
@@ -49,7 +49,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         for source in context.sources(arguments.source):
             now, ledger = datetime.now(UTC), adapters.ledger()
             plan = source.plan()
-            standing, source_verdict = look_at(adapters, source, now)
+            standing, source_verdict = assess_source(adapters, source, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
             tables = inactive_tables(states, orders)
             decisions = ledger.decisions(source.name)
@@ -78,8 +78,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStanding | None:
     """Return the state of the catalog's entries, from the ledger. Return None if
-    lockstep.toml has no [catalog], or an invalid one, which `lockstep check`
-    reports."""
+    lockstep.toml has no [catalog], or an invalid one, which `lockstep check` reports."""
     try:
         registry = adapters.registry()
     except LockstepError:
@@ -351,7 +350,8 @@ _ORDER_WORDS = {
 
 
 InactiveTable = tuple[TableState, TableOrder | None]
-"""A table that is not followed, and the open order that brings it back, if there is one."""
+"""A table that is not followed, and the open order that brings it back, if there is
+one."""
 
 
 def _return_clause(state: TableState, order: TableOrder) -> str:
@@ -367,7 +367,8 @@ def _return_clause(state: TableState, order: TableOrder) -> str:
 def inactive_tables(
     states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
 ) -> tuple[InactiveTable, ...]:
-    """Return the tables that are not followed, sorted by name, each with its open order."""
+    """Return the tables that are not followed, sorted by name, each with its open
+    order."""
     orders_by_table = {order.table: order for order in orders}
     return tuple(
         (state, orders_by_table.get(table))

@@ -30,7 +30,7 @@ class Catalog(Protocol):
     def location(self, mirror: str) -> str:
         """Return a mirror's URL in the form that entries have; for '', the lake's URL."""
 
-    def refusal_reason(self, name: EntryName) -> str | None:
+    def reason_refused(self, name: EntryName) -> str | None:
         """Return why the catalog does not allow the name, or None; does not ask the
         catalog."""
 

@@ -110,7 +110,7 @@ class Mirrors(Protocol):
         """Yield the commits of any Delta table's log, newest first, as far as its files
         reach; nothing if there is no table."""
 
-    def unreadable_reason(
+    def reason_unreadable(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
         """Return why that version cannot be read any more, or None if its log and files
@@ -183,10 +183,14 @@ class Mirrors(Protocol):
         """Return the commit of the version and all commits after it."""
 
     def rows(
-        self, mirror: str, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
+        self,
+        mirror: str,
+        columns: Sequence[str],
+        version: int,
+        column_ranges: ColumnRanges | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Yield all rows of the mirror at a version. With `ranges`, rows that do not
-        fulfil that condition may be left out. Deletion vectors are applied; only a
+        """Yield all rows of the mirror at a version. With `column_ranges`, rows that do
+        not fulfil that condition may be left out. Deletion vectors are applied; only a
         mirror with widened columns needs a JVM."""
 
 

@@ -118,9 +118,9 @@ class EventFile(Protocol):
     def write(self, data: bytes | memoryview) -> None:
         """Append the data."""
 
-    def read(self, at: int, count: int) -> bytes:
-        """Return `count` bytes from the offset `at`; raise `SegmentsLost` if they are
-        missing."""
+    def read(self, offset: int, count: int) -> bytes:
+        """Return `count` bytes from the offset `offset`; raise `SegmentsLost` if they
+        are missing."""
 
     def close(self) -> None:
         """Close the file; a scratch file is deleted."""

@@ -28,7 +28,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.arrays.address_access import widened
+from lockstep.pipeline.binlog.arrays.address_access import multiply_add
 from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
     b32,
@@ -42,7 +42,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u16,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import NULL, Places, room
+from lockstep.pipeline.binlog.arrays.cells import NULL, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.packets import (
@@ -87,10 +87,12 @@ def binaries(column: Column, cells: ColumnValues) -> pa.Array:
 def geometries(column: Column, cells: ColumnValues) -> pa.Array:
     """Geometry of any kind → EWKB; ValueError for a malformed header."""
     offsets, ends, total = _offsets(cells)
-    buffer, out = room(total, 1)
+    buffer, out = allocate(total, 1)
     if not _geometries(cells.data, cells.at, cells.size, ends, out):
         raise ValueError("not well-known binary")
-    return pa.Array.from_buffers(pa.binary(), len(cells), [cells.validity(), offsets, buffer])
+    return pa.Array.from_buffers(
+        pa.binary(), len(cells), [cells.validity_bitmap(), offsets, buffer]
+    )
 
 
 def vectors(column: Column, cells: ColumnValues) -> pa.Array:
@@ -101,26 +103,26 @@ def vectors(column: Column, cells: ColumnValues) -> pa.Array:
     floats = pa.Array.from_buffers(pa.float32(), total // 4, [None, _bytes(cells, ends, total)])
     ends[:] = ends >> 2
     return pa.Array.from_buffers(
-        pa.list_(pa.float32()), len(cells), [cells.validity(), offsets], children=[floats]
+        pa.list_(pa.float32()), len(cells), [cells.validity_bitmap(), offsets], children=[floats]
     )
 
 
 def _copied(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     offsets, ends, total = _offsets(cells)
-    buffers = [cells.validity(), offsets, _bytes(cells, ends, total)]
+    buffers = [cells.validity_bitmap(), offsets, _bytes(cells, ends, total)]
     return pa.Array.from_buffers(kind, len(cells), buffers)
 
 
 def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Places, int]:
     """Return Arrow's offsets, as a buffer and as an array, and the total number of
     bytes. All fit into 32 bits, because a batch is smaller than 2 GiB."""
-    offsets, raw = room(len(cells) + 1, 4)
+    offsets, raw = allocate(len(cells) + 1, 4)
     ends = raw.view(np.int32)
     return offsets, ends, _sums(cells.at, cells.size, ends)
 
 
 def _bytes(cells: ColumnValues, ends: Places, total: int) -> pa.Buffer:
-    buffer, out = room(total, 1)
+    buffer, out = allocate(total, 1)
     _copy(cells.data, cells.at, ends, out)
     return buffer
 
@@ -196,18 +198,18 @@ def bits(column: Column, cells: ColumnValues) -> pa.Array:
 
 def years(column: Column, cells: ColumnValues) -> pa.Array:
     """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
-    buffer, out = room(len(cells), 2)
+    buffer, out = allocate(len(cells), 2)
     _years(cells.data, cells.at, cells.definition.length == _SHORT_YEAR, out)
-    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     width = kind.bit_width // 8
-    buffer, out = room(len(cells), width)
+    buffer, out = allocate(len(cells), width)
     definition = cells.definition
     signed = not definition.unsigned
     _numbers(cells.data, cells.at, definition.size, signed, width, out)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
 
 
 @kernel
@@ -257,10 +259,10 @@ def decimals(column: Column, cells: ColumnValues) -> pa.Array:
     if not pa.types.is_decimal(kind):
         _raise_if_malformed(_without_zeros(cells.data, cells.at, cells.size))
         return texts(column, cells)
-    buffer, out = room(len(cells), 16)
+    buffer, out = allocate(len(cells), 16)
     parts = cells.data, cells.at, cells.size
     _raise_if_malformed(_decimals(*parts, kind.precision, kind.scale, out))
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
 
 
 def _raise_if_malformed(row: int) -> None:
@@ -299,9 +301,9 @@ def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int,
                         word = 10 * word + digit
                         power *= 10
                     place += 1
-                high, low = widened(high, low, power, word)
+                high, low = multiply_add(high, low, power, word)
             if negative:
-                high, low = widened(high, low, -1, 0)
+                high, low = multiply_add(high, low, -1, 0)
         put64(out, row * 16, low)
         put64(out, row * 16 + 8, high)
     return -1
@@ -350,29 +352,31 @@ _LONGEST_TIME: Final = 10
 def dates(column: Column, cells: ColumnValues) -> pa.Array:
     """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid
     date."""
-    buffer, out = room(len(cells), 4)
+    buffer, out = allocate(len(cells), 4)
     _add_nulls(cells, _dates(cells.data, cells.at, cells.size, out))
-    return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def moments(column: Column, cells: ColumnValues) -> pa.Array:
     """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in
     `dates`."""
-    buffer, out = room(len(cells), 8)
+    buffer, out = allocate(len(cells), 8)
     _add_nulls(cells, _moments(cells.data, cells.at, cells.size, out))
-    return pa.Array.from_buffers(arrow_type(column), len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(arrow_type(column), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def times(column: Column, cells: ColumnValues) -> pa.Array:
     """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid
     time."""
     digits = column.length or 0
-    buffer, out = room(len(cells), _LONGEST_TIME + 1 + digits)
-    offsets, ends = room(len(cells) + 1, 4)
+    buffer, out = allocate(len(cells), _LONGEST_TIME + 1 + digits)
+    offsets, ends = allocate(len(cells) + 1, 4)
     parts = cells.data, cells.at, cells.size
     if not _times(*parts, digits, out, ends.view(np.int32)):
         raise ValueError("not a time")
-    return pa.Array.from_buffers(pa.string(), len(cells), [cells.validity(), offsets, buffer])
+    return pa.Array.from_buffers(
+        pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
+    )
 
 
 def _add_nulls(cells: ColumnValues, nulls: int) -> None:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, u8, u16, u24, u32
-from lockstep.pipeline.binlog.arrays.cells import NULL, Places, validity
+from lockstep.pipeline.binlog.arrays.cells import NULL, Places, validity_bitmap
 from lockstep.pipeline.binlog.arrays.compiled import kernel
 from lockstep.pipeline.values.errors import SourceUnavailable
 
@@ -278,8 +278,8 @@ class ColumnValues:
     def __len__(self) -> int:
         return len(self.at)
 
-    def validity(self) -> pa.Buffer | None:
-        return validity(self.at) if self.nulls else None
+    def validity_bitmap(self) -> pa.Buffer | None:
+        return validity_bitmap(self.at) if self.nulls else None
 
 
 @kernel

@@ -28,100 +28,104 @@ from lockstep.pipeline.values.table import TableName
 def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     """Acknowledge the merged batches in their order, up to the first that is not
     merged."""
-    clock = perf_counter()
+    timer_start = perf_counter()
     require_claim(work)
     source = work.source.name
-    acknowledged: list[int] = []
-    waiting: dict[int, tuple[TableName, ...]] = {}
-    counted: RequestCounts | None = None
+    acknowledged_batches: list[int] = []
+    waiting_tables: dict[int, tuple[TableName, ...]] = {}
+    recorded_requests: RequestCounts | None = None
     for batch in work.ledger.unfinished(source):
-        if batch.state is BatchState.MERGED and not waiting:
-            end_dropped(work, lease, batch.id)
-            total = work.count_requests()
-            since = total - counted if total is not None and counted is not None else total
-            work.ledger.acknowledge(lease, batch.id, since)
-            counted = total
+        if batch.state is BatchState.MERGED and not waiting_tables:
+            end_dropped_mirrors(work, lease, batch.id)
+            all_requests = work.count_requests()
+            new_requests = (
+                all_requests - recorded_requests
+                if all_requests is not None and recorded_requests is not None
+                else all_requests
+            )
+            work.ledger.acknowledge(lease, batch.id, new_requests)
+            recorded_requests = all_requests
             # After the ledger's record. If the run dies in between, `repair` deletes
             # these files.
-            remove_ended(work, batch.id)
+            remove_spooled_rows(work, batch.id)
             remove_snapshots(work, batch.id)
-            acknowledged.append(batch.id)
+            acknowledged_batches.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
             pending = work.ledger.pending(source).items()
             tables = (table for table, batches in pending if batch.id in batches)
-            waiting[batch.id] = tuple(sorted(tables))
-    remove_dropped(work, lease)
+            waiting_tables[batch.id] = tuple(sorted(tables))
+    remove_dropped_mirrors(work, lease)
     cursor = work.ledger.cursors(source).acknowledged
     return AcknowledgeReport(
-        acknowledged_batches=tuple(acknowledged),
+        acknowledged_batches=tuple(acknowledged_batches),
         position=cursor.position if cursor else None,
-        waiting_tables=waiting,
+        waiting_tables=waiting_tables,
         quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
-        seconds=perf_counter() - clock,
+        seconds=perf_counter() - timer_start,
         partial_tables=partial_tables(work.ledger, source, work.source.patterns),
     )
 
 
-def end_dropped(work: Workplace, lease: Lease, batch: int) -> None:
+def end_dropped_mirrors(work: Workplace, lease: Lease, batch_id: int) -> None:
     """Record which mirrors are to be deleted, because their tables were dropped in this
     batch and the policy is `dropped_tables = "drop"`. If a later batch has changes of
     the table, the mirror is deleted after that batch instead: these changes are
     published under the generation (a number in the paths of mirror and changelog) in
     which they were captured."""
-    if not _drops_some_mirror(work):
+    if not _deletes_some_mirrors(work):
         return
     ledger, source = work.ledger, work.source.name
-    last = {event.table: event.kind for event in content_of(ledger, source, batch).events}
-    dropped = {table for table, kind in last.items() if kind is TableEventKind.DROPPED}
+    last_kinds = {event.table: event.kind for event in content_of(ledger, source, batch_id).events}
+    dropped = {table for table, kind in last_kinds.items() if kind is TableEventKind.DROPPED}
     if not dropped:
         return
     dropped -= ledger.pending(source).keys()
     for later in ledger.unfinished(source):
-        if later.id > batch:
+        if later.id > batch_id:
             dropped -= content_of(ledger, source, later.id).changed_tables
     states = ledger.table_states(source)
     for table in sorted(dropped):
-        drops = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
-        if drops and states[table].condition is TableCondition.DROPPED:
+        is_deleted = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
+        if is_deleted and states[table].condition is TableCondition.DROPPED:
             ledger.record_event(lease, table, MirrorRemoved())
 
 
-def remove_dropped(work: Workplace, lease: Lease) -> None:
-    """Delete the mirrors that `end_dropped` recorded. Each run also does this when it
-    begins, to finish an interrupted deletion. A process that hangs here cannot delete a
-    new mirror in the same folder: `remove` deletes only what was there before it asked
-    whether the lease is still held."""
-    if not _drops_some_mirror(work):
+def remove_dropped_mirrors(work: Workplace, lease: Lease) -> None:
+    """Delete the mirrors that `end_dropped_mirrors` recorded. Each run also does this
+    when it begins, to finish an interrupted deletion. A process that hangs here cannot
+    delete a new mirror in the same folder: `remove` deletes only what was there before
+    it asked whether the lease is still held."""
+    if not _deletes_some_mirrors(work):
         return
 
     def require_held() -> None:
         work.ledger.require_held(lease)
 
-    looked = work.ledger.examined_versions(work.source.name)
+    examined_versions = work.ledger.examined_versions(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
-        drops = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
-        if drops and state.is_mirror_removed:
+        is_deleted = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
+        if is_deleted and state.is_mirror_removed:
             work.mirrors.remove(state.mirror, require_held)
-            if state.mirror in looked:
+            if state.mirror in examined_versions:
                 work.ledger.note_examined_versions(lease, {state.mirror: None})
 
 
-def _drops_some_mirror(work: Workplace) -> bool:
+def _deletes_some_mirrors(work: Workplace) -> bool:
     return any(
         policies.dropped_tables is DroppedTables.DROP for policies in work.source.all_policies
     )
 
 
-def remove_ended(work: Workplace, batch: int) -> None:
+def remove_spooled_rows(work: Workplace, batch_id: int) -> None:
     """Delete the spooled rows of XA transactions that were committed or rolled back in
     an acknowledged batch. No batch reads them again."""
-    for prepared in content_of(work.ledger, work.source.name, batch).ended_transactions:
+    for prepared in content_of(work.ledger, work.source.name, batch_id).ended_transactions:
         if prepared.file is not None:
             work.spool.remove(work.source.name, prepared.file)
 
 
-def remove_snapshots(work: Workplace, batch: int) -> None:
+def remove_snapshots(work: Workplace, batch_id: int) -> None:
     """Delete the files of rows that an acknowledged batch read from the source. The
     mirrors have these rows."""
-    for part in content_of(work.ledger, work.source.name, batch).snapshots:
-        work.segments.remove(snapshot_path(work.source.name, part.table), part.files)
+    for snapshot in content_of(work.ledger, work.source.name, batch_id).snapshots:
+        work.segments.remove(snapshot_path(work.source.name, snapshot.table), snapshot.files)

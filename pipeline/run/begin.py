@@ -46,8 +46,8 @@ class RunStart:
       which transactions to leave out.
     - `by_gtid`: the run's end may be resumed by its GTID set, unless the run reads a transaction
       without a GTID.
-    - `prepared`: XA transactions that are prepared on the server. If the XA PREPARE of one lies
-      before the start, its rows would be missing.
+    - `prepared_xids`: XA transactions that are prepared on the server. If the XA PREPARE of one
+      lies before the start, its rows would be missing.
     """
 
     decision: Start
@@ -58,15 +58,15 @@ class RunStart:
     leave_out: GtidSet = field(default_factory=GtidSet)
     known_until: Coordinates | None = None
     by_gtid: bool = False
-    prepared: frozenset[Xid] = frozenset()
+    prepared_xids: frozenset[Xid] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class StartProposal:
-    """The facts of a start (`asked`), the decision, and the start; None if the decision
-    is a refusal."""
+    """A decision about a start, with the facts behind it (`question`). `run_start`: None
+    if the decision is a refusal."""
 
-    asked: Question
+    question: Question
     decision: Start | Refusal
     run_start: RunStart | None
 
@@ -77,12 +77,14 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
     override = work.ledger.open_override(work.source.name)
     proposal = foresee_start(work, work.ledger.cursors(work.source.name).captured, override)
     decision, run_start = proposal.decision, proposal.run_start
-    tables = tables_touched(work, decision)
+    tables = tables_in_gap(work, decision)
     at = run_start.start.at if run_start else None
-    note = decision_record(decision, proposal.asked, work.source.patterns, at=at, tables=tables)
-    if not proposal.asked.gtids_on:
+    record = decision_record(
+        decision, proposal.question, work.source.patterns, at=at, tables=tables
+    )
+    if not proposal.question.gtids_on:
         work.ledger.note_gtids_off(lease)
-    entry = work.ledger.decide(lease, note)
+    entry = work.ledger.decide(lease, record)
     if isinstance(decision, Refusal):
         decision.error.is_recorded = True
         raise decision.error
@@ -95,19 +97,19 @@ def foresee_start(
 ) -> StartProposal:
     """Decide and prove the start of a run that would continue at `cursor`, the end of
     the last batch, and write nothing. `override`: another start that a person chose."""
-    asked = gather(work, cursor, override)
-    decision = decide_start(asked)
+    question = gather_facts(work, cursor, override)
+    decision = decide_start(question)
     if isinstance(decision, Refusal):
-        return StartProposal(asked, decision, None)
+        return StartProposal(question, decision, None)
     try:
-        return StartProposal(asked, decision, _placed(work, asked, decision))
+        return StartProposal(question, decision, _place_start(work, question, decision))
     except LockstepError as error:
         if error.recovery is not Recovery.OPERATOR:
             raise
-        return StartProposal(asked, Refusal(decision.rule, error), None)
+        return StartProposal(question, Refusal(decision.rule, error), None)
 
 
-def start_of_reading_again(
+def start_at_known_place(
     start: Position,
     anchor: Anchor | None,
     facts: ServerFacts,
@@ -126,7 +128,7 @@ def start_of_reading_again(
     )
 
 
-def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
+def start_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
     """Return the start of a run that would continue at the cursor, after its anchor has
     proven that the log is the same. Write nothing. Raise the error that would refuse
     that run."""
@@ -137,10 +139,10 @@ def place_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
     return proposal.run_start
 
 
-def gather(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
+def gather_facts(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
     """Return all facts that decide the start, and write nothing."""
-    facts = _facts(work, cursor)
-    known, reused = read_set_of(work, cursor, facts)
+    facts = _settled_facts(work, cursor)
+    set_reading, reused_gtid = read_gtid_set(work, cursor, facts)
     return Question(
         source=work.source.name,
         facts=facts,
@@ -149,21 +151,21 @@ def gather(work: Workplace, cursor: Cursor | None, override: Override | None) ->
         configured=work.source.start_at(facts),
         policies=work.source.policies,
         override=override,
-        reached=_reach(work, override, facts) if override else None,
-        set_reading=known,
-        reused_gtid=reused,
-        load_low=_loading(work, facts) if cursor is None else None,
+        reached=_place_of_override(work, override, facts) if override else None,
+        set_reading=set_reading,
+        reused_gtid=reused_gtid,
+        load_low=_lowest_load_watermark(work, facts) if cursor is None else None,
     )
 
 
-def _loading(work: Workplace, facts: ServerFacts) -> Coordinates | None:
+def _lowest_load_watermark(work: Workplace, facts: ServerFacts) -> Coordinates | None:
     """Return the lowest watermark of the open loads that read rows from this server."""
     readings = [load.begin for load in work.ledger.open_loads(work.source.name) if load.begin]
     lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 
 
-def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
+def _settled_facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
     """Return the server's facts. Read them again while gtid_executed lacks transactions
     that were read from its log: the server adds a transaction to it after logging
     it."""
@@ -176,7 +178,9 @@ def _facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
     return facts
 
 
-def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ReachedPlace | LockstepError:
+def _place_of_override(
+    work: Workplace, override: Override, facts: ServerFacts
+) -> ReachedPlace | LockstepError:
     try:
         return resolve_start(work, parse_place(override.place), facts)
     except LockstepError as error:
@@ -185,28 +189,33 @@ def _reach(work: Workplace, override: Override, facts: ServerFacts) -> ReachedPl
         return error
 
 
-def _placed(work: Workplace, asked: Question, decision: Start) -> RunStart:
+def _place_start(work: Workplace, question: Question, decision: Start) -> RunStart:
     """Return the start after finding its place in the server's log."""
-    facts, cursor = asked.facts, asked.cursor
+    facts, cursor = question.facts, question.cursor
     if decision.predecessor is not None and cursor is not None:
-        trusted = cursor.by_gtid or not cursor.lapsed
+        is_set_trusted = cursor.by_gtid or not cursor.lapsed
         return RunStart(
-            decision, 0, cursor.position, cursor.anchor, facts, by_gtid=asked.gtids_on and trusted
+            decision,
+            0,
+            cursor.position,
+            cursor.anchor,
+            facts,
+            by_gtid=question.gtids_on and is_set_trusted,
         )
-    proven = find_place(work, decision.where, facts)
-    start = Position(proven.at, proven.gtid_set, facts.server_uuid)
+    place = find_place(work, decision.where, facts)
+    start = Position(place.at, place.gtid_set, facts.server_uuid)
     if cursor is not None and decision.follows is not None:
         start = replace(start, committed_at=cursor.position.committed_at)
     return RunStart(
         decision,
         0,
         start,
-        proven.anchor,
+        place.anchor,
         facts,
-        leave_out=proven.leave_out,
-        known_until=end_of_left_out(work, proven, facts) if proven.leave_out else None,
-        by_gtid=asked.gtids_on,
-        prepared=frozenset()
+        leave_out=place.leave_out,
+        known_until=end_of_left_out(work, place, facts) if place.leave_out else None,
+        by_gtid=question.gtids_on,
+        prepared_xids=frozenset()
         if decision.continuity is Continuity.CONTIGUOUS
         else work.server.prepared(),
     )
@@ -233,7 +242,7 @@ def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -
     return compare_anchor(anchor, event)
 
 
-def read_set_of(
+def read_gtid_set(
     work: Workplace, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
     """Return whether the server executed the same transactions under the GTIDs of the
@@ -241,25 +250,27 @@ def read_set_of(
     GTID set alone says where to continue."""
     if cursor is None or not cursor.by_gtid or facts.gtid_mode != "ON":
         return SetReading.NOT_KEPT, ""
-    at, read = cursor.position.at, cursor.position.gtid_set
+    place, read_gtids = cursor.position.at, cursor.position.gtid_set
     same_server = facts.server_uuid == cursor.position.server_uuid
-    if same_server and facts.lists(at.file):
+    if same_server and facts.lists(place.file):
         return SetReading.NOT_KEPT, ""
     if same_server and facts.server_process is not None:
         [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
         if facts.server_process.is_same_process(batch.server_process):
             return SetReading.SAME, ""
-    executed = GtidSet.parse(facts.gtid_executed)
-    kept = [
+    executed_gtids = GtidSet.parse(facts.gtid_executed)
+    shared_anchors = [
         anchor
         for anchor in work.ledger.set_anchors(work.source.name, cursor.batch)
-        if (gtid := GtidSet.parse(anchor.gtid)) and read.contains(gtid) and executed.contains(gtid)
+        if (gtid := GtidSet.parse(anchor.gtid))
+        and read_gtids.contains(gtid)
+        and executed_gtids.contains(gtid)
     ]
-    gtids = [anchor.gtid for anchor in kept]
-    return compare_set(kept, find_anchors(work.server, facts.binlogs, facts.head, gtids))
+    gtids = [anchor.gtid for anchor in shared_anchors]
+    return compare_set(shared_anchors, find_anchors(work.server, facts.binlogs, facts.head, gtids))
 
 
-def tables_touched(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
+def tables_in_gap(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
     """Return the captured tables that may have changes in the part of the log that the
     decision skips, sorted. Return the patterns if there is no such table, and nothing
     if no log is skipped. Tables are taken from the ledger, and from the server because

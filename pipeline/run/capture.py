@@ -24,15 +24,21 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
-from lockstep.pipeline.run.dump.segment_builder import put_part
+from lockstep.pipeline.run.dump.segment_builder import put_condition_rows
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
     prove_structures,
 )
 from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
-from lockstep.pipeline.run.expected_log import waiting_log
+from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.follow_pasts import follow_pasts
+from lockstep.pipeline.run.load.by_condition import (
+    AGAIN,
+    ConditionRead,
+    read_by_condition,
+    sentences_about_rows,
+)
 from lockstep.pipeline.run.load.loads import (
     begun_loads,
     give_up,
@@ -40,7 +46,6 @@ from lockstep.pipeline.run.load.loads import (
     order_readings,
     read_columns,
 )
-from lockstep.pipeline.run.load.part import AGAIN, PartRead, findings, read_part
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
@@ -59,18 +64,18 @@ from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class _Misread:
+class _MisreadTables:
     """The findings of earlier attempts to capture a batch, which decoded rows with a
     wrong structure.
 
     - `errors`: tables with a wrong structure. They are quarantined where the batch begins.
-    - `again`: tables whose reading from the source began again for this reason.
+    - `restarted_loads`: tables whose reading from the source began again for this reason.
     - `parents`: the server's structures of uncaptured parents of foreign keys. They hold from the
       beginning of the batch on.
     """
 
     errors: Mapping[TableName, TableError] = field(default_factory=dict)
-    again: frozenset[TableName] = frozenset()
+    restarted_loads: frozenset[TableName] = frozenset()
     parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
 
 
@@ -79,14 +84,14 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     this stops tables that only have to be read from the source, read them at once by a
     second capture."""
     if work.source.part is not None:
-        return _with_part(work, lease, work.source.part)
+        return _capture_with_read(work, lease, work.source.part)
     try:
-        return _to_the_end(work, lease)
+        return _capture_to_end(work, lease)
     except LogStops as error:
-        return _up_to_stop(work, lease, error)
+        return _capture_up_to_stop(work, lease, error)
 
 
-def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
+def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
     captured, and batches still have to be merged, return an empty report, so that they
     are. Otherwise raise the error: a run that dies after this capture then needs no
@@ -95,8 +100,8 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
     if before is not None and (at is None or at.file != before.file or at < before):
-        end = replace(work.source, until=AtCoordinates(before))
-        report = _capture_once(replace(work, source=end), lease)
+        source = replace(work.source, until=AtCoordinates(before))
+        report = _capture_once(replace(work, source=source), lease)
         return replace(report, stop_error=error)
     states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
@@ -112,44 +117,51 @@ def _up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport
     )
 
 
-def _to_the_end(work: Workplace, lease: Lease) -> CaptureReport:
+def _capture_to_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
-    unread = {quarantine.table for quarantine in report.quarantined if quarantine.starts_by_itself}
-    if not unread or work.source.until is not None:
+    tables_to_read = {
+        quarantine.table for quarantine in report.quarantined if quarantine.starts_by_itself
+    }
+    if not tables_to_read or work.source.until is not None:
         return report
-    return report.followed_by(_capture_once(work, lease), unread)
+    return report.followed_by(_capture_once(work, lease), tables_to_read)
 
 
-def _with_part(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
+def _capture_with_read(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
     """Read rows of a table by a condition. Capture the log up to their low watermark,
     and then the log after it, in a batch that begins with these rows."""
-    plain = replace(work, source=replace(work.source, part=None))
-    with closing(read_part(plain, order)) as part:
-        before = _up_to(plain, lease, part)
-        report = _capture_once(plain, lease, part)
-        for line in findings(part):
+    without_read = replace(work, source=replace(work.source, part=None))
+    with closing(read_by_condition(without_read, order)) as read:
+        report_before = _capture_up_to_read(without_read, lease, read)
+        report = _capture_once(without_read, lease, read)
+        for line in sentences_about_rows(read):
             work.progress.note(line)
-        refreshed = RereadCounts(part.table, part.rows.rows, part.gone.rows, part.left)
-    report = replace(report, reread_counts=refreshed)
-    return report if before is None else before.followed_by(report, ())
+        reread_counts = RereadCounts(
+            read.table,
+            read.matching_rows.row_count,
+            read.deleted_rows.row_count,
+            read.unchecked_rows,
+        )
+    report = replace(report, reread_counts=reread_counts)
+    return report if report_before is None else report_before.followed_by(report, ())
 
 
-def _up_to(work: Workplace, lease: Lease, part: PartRead) -> CaptureReport | None:
+def _capture_up_to_read(work: Workplace, lease: Lease, read: ConditionRead) -> CaptureReport | None:
     """Capture the log up to the low watermark of the read rows, if that is not captured
     yet."""
-    source, low, report = work.source, part.low, None
+    source, low, report = work.source, read.low, None
     if _captured_at(work) != low:
         source = replace(source, until=AtCoordinates(low))
         report = _capture_once(replace(work, source=source), lease)
-    _require_at(part, _captured_at(work))
+    _require_read_at(read, _captured_at(work))
     return report
 
 
-def _require_at(part: PartRead, at: Coordinates | None) -> None:
-    if at != part.low:
+def _require_read_at(read: ConditionRead, at: Coordinates | None) -> None:
+    if at != read.low:
         raise RowsNotRead(
-            f"the log was captured up to {at}, and not to {part.low}, where {part.table} was read",
-            hint=AGAIN.format(part.table),
+            f"the log was captured up to {at}, and not to {read.low}, where {read.table} was read",
+            hint=AGAIN.format(read.table),
         )
 
 
@@ -158,45 +170,49 @@ def _captured_at(work: Workplace) -> Coordinates | None:
     return None if cursor is None else cursor.position.at
 
 
-def _capture_once(work: Workplace, lease: Lease, part: PartRead | None = None) -> CaptureReport:
+def _capture_once(
+    work: Workplace, lease: Lease, read: ConditionRead | None = None
+) -> CaptureReport:
     """Clean up after a dead run, let stopped tables catch up, and capture an ordinary
-    batch. `part`: rows that were read by a condition, with which the batch begins."""
-    clock = perf_counter()
+    batch. `read`: rows that were read by a condition, with which the batch begins."""
+    timer_start = perf_counter()
     require_agreement(work)
-    repaired = repair(work, lease)
+    repairs = repair(work, lease)
     if work.ledger.unfinished(work.source.name):
-        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
+        work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
     if work.ledger.cursors(work.source.name).captured is None:
         # A source that was captured before goes on capturing while Spark cannot start.
         # The first run of a source fails here instead, before it writes anything.
         work.mirrors.require_ready()
     require_ready(work.server, work.ledger, work.source)
     stop_reshaped_tables(work, lease)
-    past = follow_pasts(work, lease)
-    returns = plan_returns(work, open_orders(work, lease))
-    for table in returns.waits:
-        work.progress.note(f"{table} waits: {returns.waits_for(table)}")
-    caught_up = catch_up(work, lease, returns)
-    if caught_up is not None:
-        without_log = caught_up if isinstance(caught_up, str) else ""
+    past_report = follow_pasts(work, lease)
+    return_plans = plan_returns(work, open_orders(work, lease))
+    for table in return_plans.waits:
+        work.progress.note(f"{table} waits: {return_plans.waits_for(table)}")
+    catch_up_result = catch_up(work, lease, return_plans)
+    if catch_up_result is not None:
+        without_log = catch_up_result if isinstance(catch_up_result, str) else ""
         orders = open_orders(work, lease)
-        returns = plan_returns(work, orders, before=returns, without_log=without_log)
+        return_plans = plan_returns(work, orders, before=return_plans, without_log=without_log)
     # An ordinary batch begins at the cursor: earlier changes that a table lacks would
     # be lost.
-    assert not returns.spans, "each table has caught up with the cursor"
-    report = _ordinary(work, lease, returns, repaired, clock, part)
-    for before in (caught_up, past):
-        if isinstance(before, CaptureReport):
-            report = _after(before, report)
+    assert not return_plans.spans, "each table has caught up with the cursor"
+    report = _capture_new_log(work, lease, return_plans, repairs, timer_start, read)
+    for report_before in (catch_up_result, past_report):
+        if isinstance(report_before, CaptureReport):
+            report = _joined_report(report_before, report)
     return report
 
 
-def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
+def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
     """Return both reports as one, with the start of the second batch, which is an
     ordinary one."""
-    again = {quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself}
+    tables_read = {
+        quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself
+    }
     return replace(
-        before.followed_by(report, again),
+        before.followed_by(report, tables_read),
         rule=report.rule,
         reason=report.reason,
         start=report.start,
@@ -204,52 +220,54 @@ def _after(before: CaptureReport, report: CaptureReport) -> CaptureReport:
     )
 
 
-def _ordinary(
+def _capture_new_log(
     work: Workplace,
     lease: Lease,
-    returns: TablePlans,
-    repaired: tuple[str, ...],
-    clock: float,
-    part: PartRead | None,
+    return_plans: TablePlans,
+    repairs: tuple[str, ...],
+    timer_start: float,
+    read: ConditionRead | None,
 ) -> CaptureReport:
     """Decide the start and capture a batch. Begin again as long as tables were decoded
     with a wrong structure. Capture nothing if the log has nothing new."""
-    report: CaptureReport | _Misread = _Misread()
-    while isinstance(report, _Misread):
+    report: CaptureReport | _MisreadTables = _MisreadTables()
+    while isinstance(report, _MisreadTables):
         run_start = begin(work, lease)
-        if part is not None:
-            _require_at(part, run_start.start.at)
+        if read is not None:
+            _require_read_at(read, run_start.start.at)
         bounds = bounds_of(work, run_start)
-        seconds = perf_counter() - clock
-        plans = plan_readings(work, run_start, returns)
+        seconds = perf_counter() - timer_start
+        plans = plan_readings(work, run_start, return_plans)
         # A start that a person chose is recorded by a batch, even by an empty one.
         # Without an event before the start, there is no anchor (checksum of that
         # event), and so nothing to record.
-        goes_on = run_start.decision.predecessor is not None or run_start.anchor is None
-        if part is None and not plans and goes_on and bounds.reached(run_start.start.at):
+        continues_log = run_start.decision.predecessor is not None or run_start.anchor is None
+        if read is None and not plans and continues_log and bounds.reached(run_start.start.at):
             require_complete(work, run_start, bounds, run_start.start.gtid_set)
-            return _idle(work, lease, run_start, bounds, repaired, seconds)
-        report = _capture(work, lease, run_start, bounds, plans, repaired, seconds, part, report)
+            return _record_idle(work, lease, run_start, bounds, repairs, seconds)
+        report = _capture_batch(
+            work, lease, run_start, bounds, plans, repairs, seconds, read, report
+        )
     return report
 
 
-def _idle(
+def _record_idle(
     work: Workplace,
     lease: Lease,
     run_start: RunStart,
     bounds: RunBounds,
-    repaired: tuple[str, ...],
-    seconds: float,
+    repairs: tuple[str, ...],
+    start_seconds: float,
 ) -> CaptureReport:
     """Record in the ledger that there is nothing to capture, and return the report."""
     until, start = work.source.until, run_start.start
     reason = f"nothing was written to the log since {start}"
     if until is not None:
-        ends = "is" if bounds.end == start.at else "lies before"
-        reason = f"nothing is read: the end {until} ({bounds.end}) {ends} the start {start}"
+        relation = "is" if bounds.end == start.at else "lies before"
+        reason = f"nothing is read: the end {until} ({bounds.end}) {relation} the start {start}"
     facts = run_start.facts
-    idle = AttemptOutcome.IDLE.value
-    decision = Decision(idle, "nothing-to-do", reason, to_json(facts), head=facts.head)
+    kind = AttemptOutcome.IDLE.value
+    decision = Decision(kind, "nothing-to-do", reason, to_json(facts), head=facts.head)
     work.ledger.decide(lease, decision)
     return CaptureReport(
         batch=None,
@@ -257,27 +275,27 @@ def _idle(
         reason=reason,
         start=run_start.start,
         end=run_start.start,
-        repairs=repaired,
-        start_seconds=seconds,
+        repairs=repairs,
+        start_seconds=start_seconds,
         is_end_passed=until is not None and bounds.end < facts.head,
         ended_early=until is not None,
     )
 
 
-def _capture(
+def _capture_batch(
     work: Workplace,
     lease: Lease,
     run_start: RunStart,
     bounds: RunBounds,
     plans: TablePlans,
-    repaired: tuple[str, ...],
+    repairs: tuple[str, ...],
     start_seconds: float,
-    part: PartRead | None,
-    misread: _Misread,
-) -> CaptureReport | _Misread:
+    read: ConditionRead | None,
+    misread: _MisreadTables,
+) -> CaptureReport | _MisreadTables:
     """Capture a batch from the start to its end. If rows were decoded with a wrong
     structure, discard the batch and return these tables."""
-    clock = perf_counter()
+    timer_start = perf_counter()
     decision = run_start.decision
     batch = work.ledger.begin_batch(
         lease,
@@ -285,17 +303,17 @@ def _capture(
         predecessor=decision.predecessor,
         start_decision=None if decision.predecessor is not None else run_start.decision_id,
     )
-    rereads = [
-        _unless_misread(reread, misread.errors)
+    source_readings = [
+        _with_misread_error(reread, misread.errors)
         for reread in read_from_source(work, lease, run_start, batch, plans)
     ]
-    highs = [reread.high for reread in rereads] + ([part.high] if part else [])
-    if highs:
-        run_start = _reaching(work, run_start, max(highs))
-    taken_up = [order.table for order in plans.resumed]
-    taken_up += [load.table for load in begun_loads(rereads)]
+    high_watermarks = [reread.high for reread in source_readings] + ([read.high] if read else [])
+    if high_watermarks:
+        run_start = _extended_start(work, run_start, max(high_watermarks))
+    resumed_tables = [order.table for order in plans.resumed]
+    resumed_tables += [load.table for load in begun_loads(source_readings)]
     extents, basis = partial_tables_at_start(
-        basis_of(work, run_start, bounds, batch.id, taken_up, batch.base)
+        basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
     for parent, schema in misread.parents.items():
         newest = basis.structures.last_known(parent)
@@ -303,28 +321,28 @@ def _capture(
         basis.structures.record_read(replace(schema, foreign_keys=keys), run_start.start.at)
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
-    basis.tables.take_up(rereads)
+    basis.tables.take_up(source_readings)
     capture = BatchCapture(basis, batch, extents)
     reading, segmenter = capture.reading, capture.segmenter
-    _refuse_engines(capture)
-    _refuse_collisions(capture)
+    _stop_unsupported_engines(capture)
+    _stop_colliding_mirrors(capture)
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             segmenter.stop(table, run_start.start.at, error)
     capture.rewrite(plans.rewritten)
-    if part is not None:
-        put_part(part, basis.tables, basis.structures, work.clock())
+    if read is not None:
+        put_condition_rows(read, basis.tables, basis.structures, work.clock())
     reading.run()
     reached_limit = reading.reached_limit
     if reached_limit is None:
         require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
-    left_open = unproven(work.ledger, work.source.name)
-    proof = prove_structures(capture, rereads, left_open=left_open)
-    if proof.misread:
+    earlier_unproven = unproven(work.ledger, work.source.name)
+    proof = prove_structures(capture, source_readings, earlier_unproven=earlier_unproven)
+    if proof.errors:
         capture.drop()
-        return _given_up(work, lease, batch, proof, misread, part)
-    note_unproven(work, lease, proof, left_open)
+        return _abandon_misread(work, lease, batch, proof, misread, read)
+    note_unproven(work, lease, proof, earlier_unproven)
     record = capture.record(
         end=reading.end,
         anchor=reading.anchor,
@@ -337,10 +355,10 @@ def _capture(
     work.ledger.record_capture(lease, batch.id, record)
     if reached_limit is not None:
         work.progress.note(f"the run ends at {reading.end}, before the log's end: {reached_limit}")
-    if swapped := reading.buffer.out_of_order:
+    if swapped_count := reading.buffer.out_of_order:
         work.progress.note(
-            f"{swapped} transactions that were read before come after new ones in this server's "
-            "log: rows that both changed may differ; `lockstep verify` compares them"
+            f"{swapped_count} transactions that were read before come after new ones in this "
+            "server's log: rows that both changed may differ; `lockstep verify` compares them"
         )
     for line in (
         *reading.row_statements.lines(),
@@ -348,52 +366,55 @@ def _capture(
         *softened_lines(segmenter.unknown, "values hold codes that have no character: U+FFFD"),
     ):
         work.progress.note(line)
-    return capture.report(record, began=clock, start_seconds=start_seconds, repaired=repaired)
+    return capture.report(record, began=timer_start, start_seconds=start_seconds, repaired=repairs)
 
 
-def _unless_misread(
-    reread: SourceReading, misread: Mapping[TableName, TableError]
+def _with_misread_error(
+    reread: SourceReading, errors: Mapping[TableName, TableError]
 ) -> SourceReading:
     """Return the reading. If its table is captured only from this reading on, and was
     decoded with a wrong structure, add the error."""
-    begins = reread.columns is None and (reread.load is None or reread.load.followed_from is None)
-    error = misread.get(reread.table) if begins else None
+    is_new = reread.columns is None and (reread.load is None or reread.load.followed_from is None)
+    error = errors.get(reread.table) if is_new else None
     return reread if error is None else replace(reread, error=error)
 
 
-def _given_up(
+def _abandon_misread(
     work: Workplace,
     lease: Lease,
     batch: Batch,
     proof: StructureProof,
-    before: _Misread,
-    part: PartRead | None,
-) -> _Misread:
+    earlier: _MisreadTables,
+    read: ConditionRead | None,
+) -> _MisreadTables:
     """Abandon the batch, and return the findings for its next attempt, in which the
     misread tables stop. If one of them is being read from the source, that reading
     begins again, but only once."""
-    misread = proof.misread
-    if part is not None and part.table in misread:
-        reason = misread[part.table].reason
-        raise RowsNotRead(f"{part.table}: {reason}", hint=AGAIN.format(part.table))
-    names = ", ".join(sorted(map(str, misread)))
-    why = f"the structure of {names} is not the history's"
-    work.progress.note(abandon(work, lease, batch, why))
-    again, errors = set[TableName](), {**before.errors, **misread}
+    new_errors = proof.errors
+    if read is not None and read.table in new_errors:
+        reason = new_errors[read.table].reason
+        raise RowsNotRead(f"{read.table}: {reason}", hint=AGAIN.format(read.table))
+    names = ", ".join(sorted(map(str, new_errors)))
+    reason = f"the structure of {names} is not the history's"
+    work.progress.note(abandon(work, lease, batch, reason))
+    restarted, all_errors = set[TableName](), {**earlier.errors, **new_errors}
     for load in work.ledger.open_loads(work.source.name):
-        if load.table not in misread:
+        if load.table not in new_errors:
             continue
-        give_up(work, lease, load, misread[load.table].reason)
-        if load.table not in before.again:
+        give_up(work, lease, load, new_errors[load.table].reason)
+        if load.table not in earlier.restarted_loads:
             work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
             work.progress.note(
-                f"{load.table} is read from the beginning again: {errors.pop(load.table).reason}"
+                f"{load.table} is read from the beginning again: "
+                f"{all_errors.pop(load.table).reason}"
             )
-            again.add(load.table)
-    return _Misread(errors, before.again | again, {**before.parents, **proof.parents})
+            restarted.add(load.table)
+    return _MisreadTables(
+        all_errors, earlier.restarted_loads | restarted, {**earlier.parents, **proof.parent_schemas}
+    )
 
 
-def _refuse_engines(capture: BatchCapture) -> None:
+def _stop_unsupported_engines(capture: BatchCapture) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
     because the log may not show the engine: a CREATE TABLE may name none, or one that
     the server replaced."""
@@ -405,7 +426,7 @@ def _refuse_engines(capture: BatchCapture) -> None:
             segmenter.stop(table, basis.run_start.start.at, error)
 
 
-def _refuse_collisions(capture: BatchCapture) -> None:
+def _stop_colliding_mirrors(capture: BatchCapture) -> None:
     """Quarantine tables whose mirror would have the folder of another table's mirror."""
     work, segmenter = capture.basis.work, capture.segmenter
     if not work.source.mirrors.rules:
@@ -419,11 +440,11 @@ def _refuse_collisions(capture: BatchCapture) -> None:
             segmenter.stop(table, capture.basis.run_start.start.at, error)
 
 
-def _reaching(work: Workplace, run_start: RunStart, highest: Coordinates) -> RunStart:
-    """Return the start with facts that let the run end at `highest` or later.
-    `highest`: the highest watermark of the rows that were read from the source."""
-    until = highest if run_start.known_until is None else max(run_start.known_until, highest)
-    return replace(run_start, facts=work.server.facts(), known_until=until)
+def _extended_start(work: Workplace, run_start: RunStart, end: Coordinates) -> RunStart:
+    """Return the start with facts that let the run end at `end` or later.
+    `end`: the highest watermark of the rows that were read from the source."""
+    known_until = end if run_start.known_until is None else max(run_start.known_until, end)
+    return replace(run_start, facts=work.server.facts(), known_until=known_until)
 
 
 def read_from_source(
@@ -434,5 +455,5 @@ def read_from_source(
     if work.source.until is not None:
         order_readings(work, lease, plans)
         return []  # a run without --until reads them
-    columns, plans = read_columns(work, plans, batch.id)
-    return [*columns, *load_tables(work, lease, run_start, plans)]
+    column_readings, plans = read_columns(work, plans, batch.id)
+    return [*column_readings, *load_tables(work, lease, run_start, plans)]

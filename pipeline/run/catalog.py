@@ -136,7 +136,7 @@ def _compared(
     def named(table: TableName) -> EntryName:
         return entry_name(registry.schema, source, mirrors.of(table))
 
-    names, left = entry_names(shown, named, catalog.refusal_reason, registered)
+    names, left = entry_names(shown, named, catalog.reason_refused, registered)
     differing = frozenset(
         table
         for table, name in names.items()

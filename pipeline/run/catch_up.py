@@ -18,13 +18,13 @@ from time import perf_counter
 from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.ledger import unproven
-from lockstep.pipeline.run.begin import start_of_reading_again
+from lockstep.pipeline.run.begin import start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, ReturningTable
 from lockstep.pipeline.run.dump.initial_schemas import (
-    RecordedBefore,
+    RecordedVersions,
     history_of,
     known_at,
     tracker_of,
@@ -50,25 +50,25 @@ from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
 
 
-def catch_up(work: Workplace, lease: Lease, returns: TablePlans) -> CaptureReport | str | None:
-    """Capture a batch with the changes that the tables of `returns.spans` lack. Return
+def catch_up(work: Workplace, lease: Lease, plans: TablePlans) -> CaptureReport | str | None:
+    """Capture a batch with the changes that the tables of `plans.spans` lack. Return
     None if there are no such tables. If the log cannot be read or decoded as planned,
     abandon the batch and return a sentence that says why."""
-    first, cursor = returns.first, returns.cursor
+    first, cursor = plans.first, plans.cursor
     if first is None or cursor is None:
         return None
-    clock = perf_counter()
-    for order in returns.caught_up:
-        low = returns.spans[order.table].low
+    timer_start = perf_counter()
+    for order in plans.caught_up:
+        low = plans.spans[order.table].low
         work.progress.note(
             f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
         )
-    names = ", ".join(sorted(map(str, returns.spans)))
+    names = ", ".join(sorted(map(str, plans.spans)))
     reason = f"{names} stopped and catches up alone, from {first.start} to {cursor.position}"
-    facts = {"batch": first.batch.id}
-    batch = begin_catching_up(work, lease, first.start, cursor, reason, facts)
+    details = {"batch": first.batch.id}
+    batch = begin_catching_up(work, lease, first.start, cursor, reason, details)
     try:
-        return _caught_up(work, lease, returns, batch, reason, clock)
+        return _capture_missing_changes(work, lease, plans, batch, reason, timer_start)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -83,16 +83,16 @@ def begin_catching_up(
     start: Position,
     cursor: Cursor,
     reason: str,
-    facts: Mapping[str, object],
+    details: Mapping[str, object],
 ) -> Batch:
     """Record the decision to capture some tables from `start` to the cursor, and begin
-    the batch. `facts`: details for the record."""
-    facts = {"from": str(start), "to": str(cursor.position), **facts}
+    the batch. `details`: more facts for the record."""
+    details = {"from": str(start), "to": str(cursor.position), **details}
     decision = Decision(
         "start",
         BatchKind.CATCHING_UP.value,
         reason,
-        facts,
+        details,
         follows=cursor.batch,
         continuity=Continuity.CONTIGUOUS,
     )
@@ -107,76 +107,86 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
     `SchemaUnknownAt` if a table was decoded with a wrong structure."""
     capture.reading.run()
     work = capture.basis.work
-    left_open = unproven(work.ledger, work.source.name)
+    earlier_unproven = unproven(work.ledger, work.source.name)
     proof = prove_structures(capture)
-    if proof.misread:
-        table, error = next(iter(proof.misread.items()))
+    if proof.errors:
+        table, error = next(iter(proof.errors.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
-    note_unproven(work, lease, proof, left_open)
+    note_unproven(work, lease, proof, earlier_unproven)
 
 
-def _wanting(returns: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
+def _tables_with_supply(plans: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
     """Return the tables that catch up and also need this supply, each with the reason."""
-    return {t: why for t, why in returns.supplied(kind).items() if t in returns.spans}
+    return {table: reason for table, reason in plans.supplied(kind).items() if table in plans.spans}
 
 
-def _caught_up(
-    work: Workplace, lease: Lease, returns: TablePlans, batch: Batch, reason: str, clock: float
+def _capture_missing_changes(
+    work: Workplace, lease: Lease, plans: TablePlans, batch: Batch, reason: str, timer_start: float
 ) -> CaptureReport:
-    first, cursor, facts = returns.first, returns.cursor, returns.facts
+    first, cursor, facts = plans.first, plans.cursor, plans.facts
     assert first is not None and cursor is not None and facts is not None
-    stopped = [order.stopped.batch for order in returns.caught_up if order.stopped is not None]
-    taken_up = [order.table for order in returns.caught_up]
-    recorded = RecordedBefore(work.ledger, work.source.name, first.batch.id)
+    stop_batches = [order.stopped.batch for order in plans.caught_up if order.stopped is not None]
+    resumed_tables = [order.table for order in plans.caught_up]
+    find_recorded = RecordedVersions(work.ledger, work.source.name, first.batch.id)
     basis = Basis(
         work,
-        start_of_reading_again(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
+        start_at_known_place(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
         tables=tables_of(
-            work, batch.start, batch.id, taken_up, base=batch.base, before=min(stopped, default=0)
+            work,
+            batch.start,
+            batch.id,
+            resumed_tables,
+            base=batch.base,
+            before=min(stop_batches, default=0),
         ),
         structures=tracker_of(
-            work, known_at(work, first.batch, first.start.at), facts, recorded=recorded
+            work, known_at(work, first.batch, first.start.at), facts, recorded=find_recorded
         ),
-        prepared=returns.prepared,
+        prepared=plans.prepared,
     )
     # Values of these tables that the log lacks are read from the server by the next
     # capture.
-    completed = {**_wanting(returns, ColumnsRead), **_wanting(returns, RowsRead)}
-    returning = [
-        ReturningTable(order, returns.spans[order.table].low, _version_at(work, order, returns))
-        for order in returns.caught_up
+    completed_tables = {
+        **_tables_with_supply(plans, ColumnsRead),
+        **_tables_with_supply(plans, RowsRead),
+    }
+    returning_tables = [
+        ReturningTable(order, plans.spans[order.table].low, _version_at(work, order, plans))
+        for order in plans.caught_up
     ]
-    basis.tables.take_up(returning=returning, completed=completed)
+    basis.tables.take_up(returning=returning_tables, completed=completed_tables)
     capture = BatchCapture(basis, batch)
     read_proven(lease, capture)
-    rewritten = returns.rewritten
-    capture.rewrite({t: rewritten[t] for t in rewritten.keys() & returns.spans.keys()})
+    origins = plans.rewritten
+    capture.rewrite({table: origins[table] for table in origins.keys() & plans.spans.keys()})
     record = capture.record(
         end=cursor.position,
         anchor=cursor.anchor,
         by_gtid=cursor.by_gtid,
-        orders_done=tuple(order.id for order in returns.caught_up),
+        orders_done=tuple(order.id for order in plans.caught_up),
     )
     record = replace(
         record,
-        history=history_of(record.history, returns.spans),
-        stopped_tables=_stopped_again(returns, basis.tables, cursor),
+        history=history_of(record.history, plans.spans),
+        stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, began=clock)
+    return capture.report(record, began=timer_start)
 
 
-def _version_at(work: Workplace, order: TableOrder, returns: TablePlans) -> SchemaVersion | None:
+def _version_at(work: Workplace, order: TableOrder, plans: TablePlans) -> SchemaVersion | None:
     """Return the version of a table's structure at the place where it stopped. It is
     looked up, because statements alone do not lead to a structure that was read from
     the source."""
-    source, span = work.source.name, returns.spans[order.table]
-    learnt = _learnt_version(work, order)
-    return learnt or work.ledger.schema_at(source, order.table, batch=span.batch.id, place=span.low)
+    source, span = work.source.name, plans.spans[order.table]
+    version = _version_of_last_catch_up(work, order)
+    return version or work.ledger.schema_at(
+        source, order.table, batch=span.batch.id, place=span.low
+    )
 
 
-def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
+def _version_of_last_catch_up(work: Workplace, order: TableOrder) -> SchemaVersion | None:
     """Return the version of the structure that an earlier catching up recorded, if the
     table stopped again in that batch."""
     stopped, source = order.stopped, work.source.name
@@ -189,8 +199,8 @@ def _learnt_version(work: Workplace, order: TableOrder) -> SchemaVersion | None:
     return None
 
 
-def _stopped_again(
-    returns: TablePlans, tables: CapturedTables, cursor: Cursor
+def _quarantines(
+    plans: TablePlans, tables: CapturedTables, cursor: Cursor
 ) -> tuple[StoppedTable, ...]:
     """Return the tables that this batch quarantines.
 
@@ -201,45 +211,51 @@ def _stopped_again(
     - A table that lacks rows or columns after catching up is read from the source by the next run.
     """
     quarantines = tables.stopped
-    suppliers = {order.table: order.supplier for order in returns.caught_up}
+    suppliers = {order.table: order.supplier for order in plans.caught_up}
     for table, quarantined in tables.stopped.items():
-        no_further = quarantined.at is not None and not returns.spans[table].low < quarantined.at
+        made_no_progress = (
+            quarantined.at is not None and not plans.spans[table].low < quarantined.at
+        )
         if quarantined.need is Need.CONSENT:
             continue
         if suppliers[table] is Supplier.CHANGELOG:
-            if no_further or quarantined.starts_by_itself:
+            if made_no_progress or quarantined.starts_by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
-                quarantines[table] = _read_once_resumed(quarantined, hint)
-        elif no_further:
+                quarantines[table] = _read_after_resume(quarantined, hint)
+        elif made_no_progress:
             quarantines[table] = StoppedTable.of(
                 table, reread_error(quarantined.reason), quarantined.position, quarantined.at
             )
     at = cursor.position.at
-    columns = _wanting(returns, ColumnsRead)
+    lacking_columns = _tables_with_supply(plans, ColumnsRead)
     doubts = {table.name: table.doubt for table in tables if table.doubt is not None}
-    rows = {**_wanting(returns, RowsRead), **doubts}
-    for table in quarantines.keys() & {*columns, *rows, *_wanting(returns, FromChangelog)}:
+    lacking_rows = {**_tables_with_supply(plans, RowsRead), **doubts}
+    for table in quarantines.keys() & {
+        *lacking_columns,
+        *lacking_rows,
+        *_tables_with_supply(plans, FromChangelog),
+    }:
         if not waits_for_rows(quarantines[table]):
-            quarantines[table] = _still_owed(quarantines[table])
-    for table, why in columns.items():
-        quarantined = StoppedTable.of(table, reread_error(why, Need.COLUMNS), str(at), at)
+            quarantines[table] = _with_rows_needed(quarantines[table])
+    for table, reason in lacking_columns.items():
+        quarantined = StoppedTable.of(table, reread_error(reason, Need.COLUMNS), str(at), at)
         quarantines.setdefault(table, quarantined)
-    for table, why in rows.items():
-        quarantines.setdefault(table, StoppedTable.of(table, reread_error(why), str(at), at))
+    for table, reason in lacking_rows.items():
+        quarantines.setdefault(table, StoppedTable.of(table, reread_error(reason), str(at), at))
     return tuple(quarantines.values())
 
 
-def _still_owed(quarantined: StoppedTable) -> StoppedTable:
+def _with_rows_needed(quarantined: StoppedTable) -> StoppedTable:
     """Return the quarantine of a table that stopped before its other supply was used.
     All of its rows are read from the source."""
     if quarantined.starts_by_itself:
         return replace(quarantined, hint=reread_error("").hint, need=Need.ROWS)
-    return _read_once_resumed(
+    return _read_after_resume(
         quarantined, f"{quarantined.hint}; resumed, it is read from the source"
     )
 
 
-def _read_once_resumed(quarantined: StoppedTable, hint: str) -> StoppedTable:
+def _read_after_resume(quarantined: StoppedTable, hint: str) -> StoppedTable:
     """Return the quarantine of a table that waits for a person and is read from the
     source then."""
     return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

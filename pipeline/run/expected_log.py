@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.source import SourceServer
 
 
-def waiting_log(ledger: Batches, source: str) -> int:
+def waiting_log_bytes(ledger: Batches, source: str) -> int:
     """Return the bytes of the log that batches captured which are not acknowledged yet."""
     return sum(batch.log_bytes for batch in ledger.unfinished(source))
 
@@ -30,15 +30,15 @@ def expected_log_bytes(
     after the newest batch counts only if that batch had rows of captured tables. For a
     first run the whole log counts, unless the run starts at the log's end.
     """
-    waiting = waiting_log(ledger, source) if ledger.pending(source) else None
-    cursor, newest = ledger.cursors(source).captured, ledger.batches(source, limit=1)
+    waiting_bytes = waiting_log_bytes(ledger, source) if ledger.pending(source) else None
+    cursor, newest_batches = ledger.cursors(source).captured, ledger.batches(source, limit=1)
     if cursor is None:
         if start is None or isinstance(start, Latest):
-            return waiting
+            return waiting_bytes
         return sum(log.size for log in server.facts().binlogs)
-    if not newest or not content_of(ledger, source, newest[0].id).segments:
-        return waiting
+    if not newest_batches or not content_of(ledger, source, newest_batches[0].id).segments:
+        return waiting_bytes
     facts = server.facts()
     if facts.head == cursor.position.at:
-        return waiting
-    return (waiting or 0) + log_between(cursor.position.at, facts.head, facts.binlogs)
+        return waiting_bytes
+    return (waiting_bytes or 0) + log_between(cursor.position.at, facts.head, facts.binlogs)

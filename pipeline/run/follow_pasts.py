@@ -28,7 +28,7 @@ from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.model.load import Load, LoadBegin, SourceReading
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again
+from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
 from lockstep.pipeline.run.catch_up import begin_catching_up, read_proven
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
@@ -127,7 +127,7 @@ def _beginning(facts: ServerFacts) -> Coordinates:
 def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
     proven = boundary_at(work, place)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
-    return start_of_reading_again(start, proven.anchor, facts, "the past of tables")
+    return start_at_known_place(start, proven.anchor, facts, "the past of tables")
 
 
 _WHOLE_LOG: Final = "the server's log begins there"

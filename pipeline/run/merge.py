@@ -35,7 +35,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     require_expected_commits,
 )
 from lockstep.pipeline.run.context import Workplace, table_progress
-from lockstep.pipeline.run.expected_log import waiting_log
+from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
 from lockstep.pipeline.run.publish import publish
 from lockstep.pipeline.run.replay.settle import settle_replays
@@ -75,39 +75,39 @@ TABLES_AT_ONCE = 4
 def merge(
     work: Workplace,
     lease: Lease,
-    only: frozenset[TableName] | None = None,
-    settled: Callable[[TableMerge], None] = lambda _: None,
+    only_tables: frozenset[TableName] | None = None,
+    on_merged: Callable[[TableMerge], None] = lambda _: None,
 ) -> MergeReport:
     """Publish captured changes to the changelogs, then merge all tables with such
-    changes, or those of `only`. `settled` is called in this thread after each merge
-    that the ledger has recorded."""
-    clock = perf_counter()
+    changes, or those of `only_tables`. `on_merged` is called in this thread after each
+    merge that the ledger has recorded."""
+    timer_start = perf_counter()
     require_claim(work)
     for note in settle_replays(work, lease):
         work.progress.note(note)
-    pending = bool(work.ledger.pending(work.source.name))
-    if pending:
-        work.mirrors.prepare(waiting_log(work.ledger, work.source.name))
+    has_pending = bool(work.ledger.pending(work.source.name))
+    if has_pending:
+        work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
     quarantined = publish(work, lease)
-    if pending:
+    if has_pending:
         # Before any intent: batches that wait for Java are merged together later.
         work.mirrors.require_ready()
-    published = perf_counter()
-    merging = _Merging(work, lease, only, settled, failed=list(quarantined))
-    merging.check_idle_mirrors()
-    with recorded_session(work, lease) if pending else nullcontext():
-        while merging.round():
+    merge_start = perf_counter()
+    merger = _Merger(work, lease, only_tables, on_merged, quarantined=list(quarantined))
+    merger.check_idle_mirrors()
+    with recorded_session(work, lease) if has_pending else nullcontext():
+        while merger.write_round():
             pass
     unfinished = work.ledger.unfinished(work.source.name)
     batches_merged = work.ledger.mark_merged(lease) if unfinished else []
     waiting = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
-        merges=tuple(sorted(merging.merged, key=lambda report: (report.table, report.first_batch))),
-        quarantined=tuple(merging.failed),
+        merges=tuple(sorted(merger.merges, key=lambda report: (report.table, report.first_batch))),
+        quarantined=tuple(merger.quarantined),
         waiting_tables=waiting,
         merged_batches=tuple(batches_merged),
-        publish_seconds=published - clock,
-        merge_seconds=perf_counter() - published,
+        publish_seconds=merge_start - timer_start,
+        merge_seconds=perf_counter() - merge_start,
     )
 
 
@@ -116,17 +116,17 @@ def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
     """End the statements of dead runs on the Spark Connect server, and record this
     run's session there while it writes, so that the next run can do the same for it.
     After an error the record remains, because the server may still be working."""
-    client, source = work.mirrors.client_id, lease.source
-    if client is None:
+    client_id, source = work.mirrors.client_id, lease.source
+    if client_id is None:
         yield
         return
-    for other in work.ledger.spark_clients(source):
-        if other != client:
-            work.mirrors.end_statements(other)
-            work.ledger.note_spark_client(lease, other, gone=True)
-    work.ledger.note_spark_client(lease, client)
+    for other_id in work.ledger.spark_clients(source):
+        if other_id != client_id:
+            work.mirrors.end_statements(other_id)
+            work.ledger.note_spark_client(lease, other_id, gone=True)
+    work.ledger.note_spark_client(lease, client_id)
     yield
-    work.ledger.note_spark_client(lease, client, gone=True)
+    work.ledger.note_spark_client(lease, client_id, gone=True)
 
 
 def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
@@ -135,123 +135,128 @@ def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
     source = work.source.name
     pending = work.ledger.pending(source)
     batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
-    older = {number for numbers in pending.values() for number in numbers} - batches.keys()
+    older = {batch_id for batch_ids in pending.values() for batch_id in batch_ids} - batches.keys()
     if older:
         acknowledged = work.ledger.live_batches(source, min(older), max(older))
         batches |= {batch.id: batch for batch in acknowledged}
-    return {table: [batches[number] for number in pending[table]] for table in sorted(pending)}
+    return {table: [batches[batch_id] for batch_id in pending[table]] for table in sorted(pending)}
 
 
-def intent_over(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
+def new_intent(source: str, state: TableState, batches: Sequence[Batch]) -> Intent:
     """Return a new intent (not recorded yet) to write all of these batches."""
-    numbers = [batch.id for batch in batches]
+    batch_ids = [batch.id for batch in batches]
     app_id = application_id(source, state, "mirror")
-    return Intent(0, state.table, app_id, 0, min(numbers), max(numbers), "merge")
+    return Intent(0, state.table, app_id, 0, min(batch_ids), max(batch_ids), "merge")
 
 
 @dataclass(slots=True)
-class _Merging:
+class _Merger:
     """One merge of a source, with the tables that were merged and quarantined so far.
 
-    - `only`: the tables to merge; None for all. `settled`: as for `merge`.
-    - `rewritten`: tables whose next write has all rows. `renewed`: those of them that got a new
-      mirror for this write.
-    - `looked`: for each mirror, the version up to which its Delta log was checked for commits of
-      other programs.
+    - `only_tables`: the tables to merge; None for all. `on_merged`: as for `merge`.
+    - `tables_with_all_rows`: tables whose next write has all rows. `tables_with_new_mirror`: those
+      of them that got a new mirror for this write.
+    - `examined_versions`: for each mirror, the version up to which its Delta log was checked for
+      commits of other programs.
     - `records`: the ledger's records of the tables that this round writes.
     """
 
     work: Workplace
     lease: Lease
-    only: frozenset[TableName] | None
-    settled: Callable[[TableMerge], None]
-    merged: list[TableMerge] = field(default_factory=list)
-    failed: list[StoppedTable] = field(default_factory=list)
-    rewritten: frozenset[TableName] = frozenset()
-    renewed: set[TableName] = field(default_factory=set)
-    looked: dict[str, int] = field(default_factory=dict)
+    only_tables: frozenset[TableName] | None
+    on_merged: Callable[[TableMerge], None]
+    merges: list[TableMerge] = field(default_factory=list)
+    quarantined: list[StoppedTable] = field(default_factory=list)
+    tables_with_all_rows: frozenset[TableName] = frozenset()
+    tables_with_new_mirror: set[TableName] = field(default_factory=set)
+    examined_versions: dict[str, int] = field(default_factory=dict)
     records: Mapping[TableName, TableRecords] = field(default_factory=dict)
 
     def check_idle_mirrors(self) -> None:
         """Check the mirrors without changes to merge. If another program wrote to one
         or deleted it, the table is quarantined."""
         work = self.work
-        self.looked = work.ledger.examined_versions(work.source.name)
+        self.examined_versions = work.ledger.examined_versions(work.source.name)
         pending = work.ledger.pending(work.source.name)
         newest = work.ledger.cursors(work.source.name).captured
-        for state in mirrors_with_new_commits(work, self.looked):
+        for state in mirrors_with_new_commits(work, self.examined_versions):
             if state.table in pending or newest is None:
                 continue
             try:
-                self._note(
-                    state, require_expected_commits(work, state, self.looked.get(state.mirror))
+                self._note_examined(
+                    state,
+                    require_expected_commits(work, state, self.examined_versions.get(state.mirror)),
                 )
             except TableError as error:
                 self._quarantine(state.table, newest.batch, error)
 
-    def _note(self, state: TableState, version: int | None) -> None:
+    def _note_examined(self, state: TableState, version: int | None) -> None:
         """Record the version up to which the mirror's log was checked."""
-        if version is not None and version != self.looked.get(state.mirror):
+        if version is not None and version != self.examined_versions.get(state.mirror):
             self.work.ledger.note_examined_versions(self.lease, {state.mirror: version})
-            self.looked[state.mirror] = version
+            self.examined_versions[state.mirror] = version
 
-    def round(self) -> bool:
+    def write_round(self) -> bool:
         """Write each table once: carry out its open intent, or else a new one with all
         batches that the mirror lacks. The batches after an open intent wait for the
         next round. Return whether another round may have something to write."""
         work, source = self.work, self.work.source.name
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
-        before, jobs = len(self.merged) + len(self.renewed), []
+        count_before, jobs = len(self.merges) + len(self.tables_with_new_mirror), []
         lacking = {
             table: batches
             for table, batches in lacking_batches(work).items()
-            if self.only is None or table in self.only
+            if self.only_tables is None or table in self.only_tables
         }
         for table, batches in lacking.items():
-            intents.setdefault(table, intent_over(source, states[table], batches))
+            intents.setdefault(table, new_intent(source, states[table], batches))
         applications = {table: intents[table].app_id for table in lacking}
         self.records = table_records(work, lacking, states, applications)
         for table, batches in lacking.items():
-            last = self._bound(table, batches)
-            if not intents[table].id and last is not None:
-                intents[table] = replace(intents[table], last_batch=last)
-        self.rewritten = rewritten_tables(lacking, self.records)
+            last_batch = self._last_batch_of_write(table, batches)
+            if not intents[table].id and last_batch is not None:
+                intents[table] = replace(intents[table], last_batch=last_batch)
+        self.tables_with_all_rows = tables_written_whole(lacking, self.records)
         for table, batches in lacking.items():
             intent = intents[table]
-            if not intent.id and self._renewed(states[table]):
+            if not intent.id and self._renew_if_needed(states[table]):
                 continue
-            job = self._prepared(intent, states[table], batches)
+            job = self._prepare(intent, states[table], batches)
             jobs += [job] if job is not None else []
-        self._write(self._intended(jobs))
-        return len(self.merged) + len(self.renewed) > before
+        self._write(self._record_intents(jobs))
+        return len(self.merges) + len(self.tables_with_new_mirror) > count_before
 
-    def _bound(self, table: TableName, batches: Sequence[Batch]) -> int | None:
+    def _last_batch_of_write(self, table: TableName, batches: Sequence[Batch]) -> int | None:
         """Return the last batch that one write may cover; None if it may cover all
         batches."""
         records = self.records[table]
         if records.forgets or not self.work.source.policies_of(table).keeps_rows:
             return None
         # Rows that an acknowledged batch read from the source have been deleted.
-        present = {batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED}
-        return read_before(part for part in records.parts if part.batch in present)
+        unacknowledged = {
+            batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED
+        }
+        return read_before(part for part in records.parts if part.batch in unacknowledged)
 
-    def _renewed(self, state: TableState) -> bool:
+    def _renew_if_needed(self, state: TableState) -> bool:
         """Give the table a new mirror if its next write has all rows and the present
         mirror cannot take them. Return whether this was done: then the next round
         writes the table."""
-        if state.table not in self.rewritten - self.renewed:
+        if state.table not in self.tables_with_all_rows - self.tables_with_new_mirror:
             return False
         name = self.work.source.misplaced_mirror(state)
         try:
-            reason = why_other_readers(self.work, state) if name is None else move_reason(name)
+            reason = (
+                reason_for_other_readers(self.work, state) if name is None else move_reason(name)
+            )
         except MirrorRefused as error:
             reason = error.reason
         if reason is not None:
             self._renew(state.table, reason)
         return reason is not None
 
-    def _prepared(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
+    def _prepare(self, intent: Intent, state: TableState, batches: Sequence[Batch]) -> Job | None:
         """Return the job of a write. Return None if the table had to be quarantined, or
         if a dead run has already made the commit, which is then recorded."""
         try:
@@ -265,13 +270,13 @@ class _Merging:
                     return None
                 # Recorded before the write, so that the next check finds at most one
                 # commit of this run after the recorded version.
-                self._note(state, self._check_log(task, intent if intent.id else None))
+                self._note_examined(state, self._check_log(task, intent if intent.id else None))
                 return prepare_job(self.work, self.records[intent.table], task)
         except TableError as error:
-            self._refused(intent.table, intent.first_batch, error)
+            self._take_refusal(intent.table, intent.first_batch, error)
             return None
 
-    def _intended(self, jobs: Sequence[Job]) -> list[Job]:
+    def _record_intents(self, jobs: Sequence[Job]) -> list[Job]:
         """Record the intents of the jobs, which are now known to be possible. Return
         the jobs with the recorded intents."""
         unrecorded = [job.task.intent for job in jobs if not job.task.intent.id]
@@ -288,13 +293,15 @@ class _Merging:
         """Write several tables at a time. Only this thread writes to the ledger."""
         errors: list[Exception] = []
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
-            running = {pool.submit(_tried, self.work, self.lease, job): job for job in jobs}
+            running = {
+                pool.submit(_write_with_retries, self.work, self.lease, job): job for job in jobs
+            }
             for done, future in enumerate(as_completed(running), start=1):
                 job = running[future]
                 try:
                     written, seconds, size = future.result()
                 except TableError as error:
-                    self._refused(job.task.intent.table, job.task.intent.first_batch, error)
+                    self._take_refusal(job.task.intent.table, job.task.intent.first_batch, error)
                 except Exception as error:  # noqa: BLE001 - raised once the others are settled
                     errors.append(error)
                 else:
@@ -316,7 +323,7 @@ class _Merging:
         return require_expected_commits(
             self.work,
             task.state,
-            self.looked.get(task.state.mirror),
+            self.examined_versions.get(task.state.mirror),
             intent,
             replaced=task.plan.replaces,
             newest=newest,
@@ -350,7 +357,7 @@ class _Merging:
             is_examined=foreign is None,
         )
         if foreign is None:
-            self.looked[task.state.mirror] = version
+            self.examined_versions[task.state.mirror] = version
         else:
             self._quarantine(intent.table, intent.last_batch, foreign)
         report = TableMerge(
@@ -368,10 +375,10 @@ class _Merging:
             rows_read=task.rows_read,
             size=size,
         )
-        self.merged.append(report)
-        self.settled(report)
+        self.merges.append(report)
+        self.on_merged(report)
 
-    def _refused(self, table: TableName, batch: int, error: TableError) -> None:
+    def _take_refusal(self, table: TableName, batch: int, error: TableError) -> None:
         """Give the table a new mirror if its present one refused a write of all rows;
         otherwise quarantine it. A table that should have begun with a copy of another
         table's rows is then read from the source."""
@@ -380,68 +387,78 @@ class _Merging:
             error = reread_error(error.reason)
         if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].parts):
             error = read_after_resume_error(table, error.reason)
-        if isinstance(error, MirrorRefused) and table in self.rewritten - self.renewed:
+        if (
+            isinstance(error, MirrorRefused)
+            and table in self.tables_with_all_rows - self.tables_with_new_mirror
+        ):
             self._renew(table, error.reason)
         else:
             self._quarantine(table, batch, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
         replace_mirror(self.work, self.lease, table, reason)
-        self.renewed.add(table)
+        self.tables_with_new_mirror.add(table)
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
         """Quarantine a table. Its intent was not committed to the lake: otherwise
         `commit_made` would have found the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
-        quarantined = replace(
+        stopped = replace(
             StoppedTable.of(table, error, f"batch {batch}"),
             hint=hint,
             need=error.need or Need.MIRROR,
         )
-        self.work.ledger.quarantine(self.lease, quarantined)
-        self.work.progress.note(f"{quarantined.table} was quarantined: {quarantined.reason}")
-        self.failed.append(quarantined)
+        self.work.ledger.quarantine(self.lease, stopped)
+        self.work.progress.note(f"{stopped.table} was quarantined: {stopped.reason}")
+        self.quarantined.append(stopped)
 
 
-def _tried(work: Workplace, lease: Lease, job: Job) -> tuple[Written, float, MirrorSize | None]:
+def _write_with_retries(
+    work: Workplace, lease: Lease, job: Job
+) -> tuple[Written, float, MirrorSize | None]:
     """Write one table. Try again with the same intent if another program committed
     first. Return the write, the seconds it took, and the mirror's size."""
-    clock = perf_counter()
-    for wait in MERGE.tries():
+    timer_start = perf_counter()
+    for wait_seconds in MERGE.tries():
         try:
             with arrow_errors_as_table_error("fold its changes"):
                 written = write_once(work, job, lambda: work.ledger.require_held(lease))
-            seconds = perf_counter() - clock
+            seconds = perf_counter() - timer_start
             mirror = job.task.state.mirror
             return written, seconds, work.mirrors.size(mirror, written.commit.delta_version)
         except CommitConflict:
-            if wait is None:
+            if wait_seconds is None:
                 raise
     raise AssertionError("a loop over tries returns or raises")
 
 
-def rewritten_tables(
+def tables_written_whole(
     lacking: Mapping[TableName, Sequence[Batch]], records: Mapping[TableName, TableRecords]
 ) -> frozenset[TableName]:
     """Return the tables whose next write has all rows."""
-    lacks = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
+    missing_batches = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
     return frozenset(
         table
         for table, own in records.items()
         for part in own.parts
-        if (table, part.batch) in lacks
+        if (table, part.batch) in missing_batches
         and any(event.kind in FULL_REWRITE_EVENTS for event in part.events)
     )
 
 
-def why_other_readers(work: Workplace, state: TableState) -> str | None:
+def reason_for_other_readers(work: Workplace, state: TableState) -> str | None:
     """Return the reason if all rows have to be written to a new mirror because of
     `readers`: the reader features of a Delta table cannot be reduced. Otherwise return
     None. A mirror that keeps rows which the source deleted is never replaced, because
     nothing else has them."""
     policies = work.source.policies_of(state.table)
-    readers, wanted = work.mirrors.readers(state.mirror), policies.readers
-    if policies.keeps_rows or state.mirror_version is None or readers is None or readers == wanted:
+    readers, wanted_readers = work.mirrors.readers(state.mirror), policies.readers
+    if (
+        policies.keeps_rows
+        or state.mirror_version is None
+        or readers is None
+        or readers == wanted_readers
+    ):
         return None
-    words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}
-    return f'{state.mirror} was made {words[readers]}, and `readers` is "{wanted}"'
+    in_words = {Readers.SPARK: "for Spark", Readers.ANY: "for any reader"}
+    return f'{state.mirror} was made {in_words[readers]}, and `readers` is "{wanted_readers}"'

@@ -49,28 +49,28 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     if not captured:
         return ()
     claim_up_to(work, captured[-1])
-    publishing = _Publishing(work, lease, work.ledger.examined_versions(source))
+    publisher = _Publisher(work, lease, work.ledger.examined_versions(source))
     for batch in captured:
         states = work.ledger.table_states(source)
         content = content_of(work.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(work, content).items():
-            publishing.publish_segments(batch, states[table], generation, segments)
-        for part in content.system_segments:
-            publishing.publish_part(batch, part)
-    publishing.record_versions()
-    return tuple(publishing.quarantined)
+            publisher.publish_segments(batch, states[table], generation, segments)
+        for segment in content.system_segments:
+            publisher.publish_system_segment(batch, segment)
+    publisher.record_versions()
+    return tuple(publisher.quarantined)
 
 
 @dataclass(slots=True)
-class _Publishing:
-    """One publishing of captured batches. `before`, `after`: by folder of a changelog,
-    the version up to which its Delta log was checked for commits of other programs,
-    before and now."""
+class _Publisher:
+    """One publishing of captured batches. `examined_before`, `examined_now`: by
+    folder of a changelog, the version up to which its Delta log was checked for commits
+    of other programs, before and now."""
 
     work: Workplace
     lease: Lease
-    before: Mapping[str, int]
-    after: dict[str, int] = field(default_factory=dict)
+    examined_before: Mapping[str, int]
+    examined_now: dict[str, int] = field(default_factory=dict)
     quarantined: list[StoppedTable] = field(default_factory=list)
 
     def publish_segments(
@@ -93,9 +93,9 @@ class _Publishing:
                 published_schema(version.shown_structure, segment.files)
                 for segment, version in segments
             )
-            lost = self._publish(changelog, batch, schema, files, errors)
-            if lost is not None and not state.has_stopped:
-                errors.append(files_lost(batch, table, lost))
+            damage = self._publish(changelog, batch, schema, files, errors)
+            if damage is not None and not state.has_stopped:
+                errors.append(lost_files_error(batch, table, damage))
         except TableError as error:
             errors.append(error)
         if errors:
@@ -104,16 +104,18 @@ class _Publishing:
             self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
             self.quarantined.append(quarantined)
 
-    def publish_part(self, batch: Batch, part: SystemTableSegment) -> None:
+    def publish_system_segment(self, batch: Batch, segment: SystemTableSegment) -> None:
         """Publish rows of a system table. If another program wrote there, only a
         warning follows, because no mirror is made from these tables."""
-        changelog = system_table(batch.source, part.table)
+        changelog = system_table(batch.source, segment.table)
         errors = self._foreign_commits(changelog)
-        lost = self._publish(changelog, batch, SYSTEM_TABLE_SCHEMAS[part.table], part.files, errors)
+        damage = self._publish(
+            changelog, batch, SYSTEM_TABLE_SCHEMAS[segment.table], segment.files, errors
+        )
         for foreign in errors:
             self.work.progress.note(foreign.reason)
-        if lost is not None:
-            self.work.progress.note(f"{part.table} lacks rows of batch {batch.id}: {lost}")
+        if damage is not None:
+            self.work.progress.note(f"{segment.table} lacks rows of batch {batch.id}: {damage}")
 
     def _publish(
         self,
@@ -126,7 +128,7 @@ class _Publishing:
         """Publish files. If some are damaged, publish the others, and return a sentence
         about the damage. Other programs' commits between the check and this commit are
         added to `errors`."""
-        lost, folder = None, changelog.folder
+        damage, folder = None, changelog.folder
         publish = partial(
             self.work.changelog.publish,
             folder,
@@ -141,54 +143,58 @@ class _Publishing:
         try:
             commit = publish(files=files)
         except SegmentsLost as error:
-            lost = error.message
+            damage = error.message
             damaged = self.work.segments.damaged
             commit = publish(files=[file for file in files if not damaged(folder, [file])])
-        checked = self.after.get(folder)
-        self.after[folder] = max(commit.delta_version, -1 if checked is None else checked)
-        if checked is not None and commit.delta_version > checked + 1:
-            errors += self._correct(changelog, checked)
-        return lost
+        examined_version = self.examined_now.get(folder)
+        self.examined_now[folder] = max(
+            commit.delta_version, -1 if examined_version is None else examined_version
+        )
+        if examined_version is not None and commit.delta_version > examined_version + 1:
+            errors += self._correct_foreign_commits(changelog, examined_version)
+        return damage
 
     def record_versions(self) -> None:
         """Record the versions up to which the Delta logs are checked now."""
-        moved = {
+        new_versions = {
             folder: version
-            for folder, version in self.after.items()
-            if self.before.get(folder) != version
+            for folder, version in self.examined_now.items()
+            if self.examined_before.get(folder) != version
         }
-        if moved:
-            self.work.ledger.note_examined_versions(self.lease, moved)
+        if new_versions:
+            self.work.ledger.note_examined_versions(self.lease, new_versions)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
         """Check the commits since the last check, and return an error if another
         program made some of them. Each commit is reported once, because the table stays
         quarantined."""
         folder = changelog.folder
-        looked = self.before.get(folder)
-        if looked is None or folder in self.after:
+        examined_version = self.examined_before.get(folder)
+        if examined_version is None or folder in self.examined_now:
             return []
-        if self.work.changelog.is_newest_version(folder, looked):
-            self.after[folder] = looked
+        if self.work.changelog.is_newest_version(folder, examined_version):
+            self.examined_now[folder] = examined_version
             return []
-        return self._correct(changelog, looked)
+        return self._correct_foreign_commits(changelog, examined_version)
 
-    def _correct(self, changelog: ChangelogTable, looked: int) -> list[TableError]:
+    def _correct_foreign_commits(
+        self, changelog: ChangelogTable, examined_version: int
+    ) -> list[TableError]:
         """Correct the changelog after commits of another program. Return their error,
         unless they only moved rows to other files (compaction) and all recorded files
         are still there."""
-        finding = correct_changelog(self.work, self.lease, changelog, looked)
+        finding = correct_changelog(self.work, self.lease, changelog, examined_version)
         if finding.version is not None:
-            self.after[changelog.folder] = finding.version
+            self.examined_now[changelog.folder] = finding.version
         error = error_of_check(finding)
         return [] if error is None else [error]
 
 
-def files_lost(batch: Batch, table: TableName, what: str) -> TableError:
-    """Return the error of a table that lost a file with captured changes. `what`: the
-    damage."""
+def lost_files_error(batch: Batch, table: TableName, damage: str) -> TableError:
+    """Return the error of a table that lost a file with captured changes. `damage`: a
+    sentence about it."""
     return TableError(
-        f"captured changes of batch {batch.id} are lost: {what}",
+        f"captured changes of batch {batch.id} are lost: {damage}",
         hint=f"restore the file, or {reload_hint(table)}",
         need=Need.ROWS,
     )

@@ -17,16 +17,20 @@ from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.claim import HINT
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import content_of
-from lockstep.pipeline.run.acknowledge import remove_dropped, remove_ended, remove_snapshots
+from lockstep.pipeline.run.acknowledge import (
+    remove_dropped_mirrors,
+    remove_snapshots,
+    remove_spooled_rows,
+)
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.publish import files_lost
+from lockstep.pipeline.run.publish import lost_files_error
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.decisions import Lease, Override
 from lockstep.pipeline.values.errors import SegmentsLost
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
-SWEPT = 10
+SWEPT_BATCHES = 10
 """Number of newest batches among which abandoned batches are searched for remaining
 files."""
 
@@ -36,18 +40,18 @@ class Abandonment:
     """A batch that has to be abandoned, and the reason."""
 
     batch: Batch
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Damage:
     """A captured file that is missing, or differs from its record in the ledger.
-    `table`: None if the file has rows of a prepared XA transaction. `why`: a
-    sentence."""
+    `table`: None if the file has rows of a prepared XA transaction. `sentence`: says
+    what is damaged."""
 
     batch: Batch
     table: TableName | SystemTable | None
-    why: str
+    sentence: str
 
 
 def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
@@ -58,24 +62,30 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
         # If a batch is merged and not acknowledged, its acknowledgement deletes dropped
         # mirrors.
-        remove_dropped(work, lease)
+        remove_dropped_mirrors(work, lease)
     acknowledged = work.ledger.cursors(source).acknowledged
     if acknowledged is not None:
         # Only the newest acknowledged batch can have files left, because the files of
         # each batch are deleted before the next one is acknowledged.
-        remove_ended(work, acknowledged.batch)
+        remove_spooled_rows(work, acknowledged.batch)
         remove_snapshots(work, acknowledged.batch)
-    for batch in work.ledger.batches(source, limit=SWEPT):
+    for batch in work.ledger.batches(source, limit=SWEPT_BATCHES):
         # A process that hung may have written files after its batch was abandoned.
         if batch.state is BatchState.ABANDONED:
             discard(work, batch)
-    choice = work.ledger.open_override(source)
+    override = work.ledger.open_override(source)
     damages = damages_of(work)
-    abandoned = list(batches_to_abandon(work, choice, damages))
+    abandoned = list(batches_to_abandon(work, override, damages))
     abandoned_ids = {abandonment.batch.id for abandonment in abandoned}
-    notes = [abandon(work, lease, abandonment.batch, abandonment.why) for abandonment in abandoned]
-    kept = [damage for damage in damages if damage.batch.id not in abandoned_ids]
-    notes += [note for damage in kept if (note := _quarantined(work, lease, damage)) is not None]
+    notes = [
+        abandon(work, lease, abandonment.batch, abandonment.reason) for abandonment in abandoned
+    ]
+    damaged_only = [damage for damage in damages if damage.batch.id not in abandoned_ids]
+    notes += [
+        note
+        for damage in damaged_only
+        if (note := quarantine_damaged(work, lease, damage)) is not None
+    ]
     notes = [*replays, *notes]
     for note in notes:
         work.progress.note(note)
@@ -83,11 +93,11 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
 
 
 def batches_to_abandon(
-    work: Workplace, choice: Override | None, damages: Sequence[Damage] | None = None
+    work: Workplace, override: Override | None, damages: Sequence[Damage] | None = None
 ) -> Iterator[Abandonment]:
     """Yield the batches that `repair` abandons, in its order, and write nothing.
-    `choice`: a start that an operator chose for the next run. `damages`: the result of
-    `damages_of`, if the caller has it."""
+    `override`: a start that an operator chose for the next run. `damages`: the result
+    of `damages_of`, if the caller has it."""
     source = work.source.name
     unfinished = work.ledger.unfinished(source)
     captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
@@ -96,51 +106,51 @@ def batches_to_abandon(
             yield Abandonment(batch, "its capture did not finish")
     damages = damages_of(work) if damages is None else damages
     if damages:
-        yield from _read_again(work, captured, damages)
+        yield from _batches_to_capture_again(work, captured, damages)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
-        yield from _captured_before_choice(work, captured, choice)
+        yield from _captured_before_override(work, captured, override)
 
 
-def _read_again(
+def _batches_to_capture_again(
     work: Workplace, captured: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows
     changes of them. Raise `SegmentsLost` if one does, and rows of a prepared XA
     transaction are damaged: they belong to no table yet that could be quarantined."""
-    first = damages[0]
-    later = [batch for batch in captured if batch.id >= first.batch.id]
-    used = [table for batch in later for table in _tables_showing(work, batch)]
-    if not used:
-        yield from (Abandonment(batch, first.why) for batch in reversed(later))
-    elif lost := [damage for damage in damages if damage.table is None]:
+    first_damage = damages[0]
+    batches = [batch for batch in captured if batch.id >= first_damage.batch.id]
+    tables = [table for batch in batches for table in _tables_showing(work, batch)]
+    if not tables:
+        yield from (Abandonment(batch, first_damage.sentence) for batch in reversed(batches))
+    elif lost_rows := [damage for damage in damages if damage.table is None]:
         raise SegmentsLost(
-            f"rows that batch {lost[0].batch.id} keeps for a prepared transaction are damaged "
-            f"({lost[0].why}), and {used[0]} already shows part of what was read since",
+            f"rows that batch {lost_rows[0].batch.id} keeps for a prepared transaction are damaged "
+            f"({lost_rows[0].sentence}), and {tables[0]} already shows part of what was read since",
             hint=HINT.format(source=work.source.name),
         )
 
 
-def _captured_before_choice(
-    work: Workplace, captured: list[Batch], choice: Override | None
+def _captured_before_override(
+    work: Workplace, captured: list[Batch], override: Override | None
 ) -> Iterator[Abandonment]:
     """Yield all captured batches if an operator chose another start, nothing was ever
     acknowledged, and no table shows changes of them."""
-    if choice is None or work.ledger.cursors(work.source.name).acknowledged is not None:
+    if override is None or work.ledger.cursors(work.source.name).acknowledged is not None:
         return
     if any(_tables_showing(work, batch) for batch in captured):
         return
-    why = f"{choice.author} chose another start ({choice.place})"
-    yield from (Abandonment(batch, why) for batch in reversed(captured))
+    reason = f"{override.author} chose another start ({override.place})"
+    yield from (Abandonment(batch, reason) for batch in reversed(captured))
 
 
-def abandon(work: Workplace, lease: Lease, batch: Batch, why: str) -> str:
+def abandon(work: Workplace, lease: Lease, batch: Batch, reason: str) -> str:
     """Abandon a batch and delete its files. Return a sentence about it."""
     # First the ledger, which checks the lease: a run that lost it must not delete files
     # of the run that took over.
-    work.ledger.abandon(lease, batch.id, why)
+    work.ledger.abandon(lease, batch.id, reason)
     files = discard(work, batch)
     work.segments.abort_uploads(work.source.name)
-    return f"batch {batch.id} was abandoned: {why} ({files} files deleted)"
+    return f"batch {batch.id} was abandoned: {reason} ({files} files deleted)"
 
 
 def discard(work: Workplace, batch: Batch) -> int:
@@ -149,7 +159,7 @@ def discard(work: Workplace, batch: Batch) -> int:
     return files + work.spool.discard(work.source.name, batch.id)
 
 
-def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
+def quarantine_damaged(work: Workplace, lease: Lease, damage: Damage) -> str | None:
     """Quarantine the table with a damaged file, and return a sentence about it. Return
     None if the table is already stopped, or if the file is of a system table
     (`_transactions`, `_ddl`): `publish` reports that."""
@@ -158,9 +168,11 @@ def _quarantined(work: Workplace, lease: Lease, damage: Damage) -> str | None:
         return None
     if work.ledger.table_states(batch.source)[table].has_stopped:
         return None
-    quarantined = StoppedTable.of(table, files_lost(batch, table, damage.why), f"batch {batch.id}")
-    work.ledger.quarantine(lease, quarantined)
-    return f"{table} was quarantined: {quarantined.reason}"
+    stopped = StoppedTable.of(
+        table, lost_files_error(batch, table, damage.sentence), f"batch {batch.id}"
+    )
+    work.ledger.quarantine(lease, stopped)
+    return f"{table} was quarantined: {stopped.reason}"
 
 
 def damages_of(work: Workplace) -> list[Damage]:
@@ -178,15 +190,17 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
     for segment in content.segments:
         generation = generations[segment.table, segment.schema_version]
         folder = changelog_path(batch.source, segment.table, generation)
-        for why in work.segments.damaged(folder, segment.files):
-            yield Damage(batch, segment.table, why)
-    for part in content.system_segments:
-        for why in work.segments.damaged(system_table_path(batch.source, part.table), part.files):
-            yield Damage(batch, part.table, why)
+        for sentence in work.segments.damaged(folder, segment.files):
+            yield Damage(batch, segment.table, sentence)
+    for system_segment in content.system_segments:
+        for sentence in work.segments.damaged(
+            system_table_path(batch.source, system_segment.table), system_segment.files
+        ):
+            yield Damage(batch, system_segment.table, sentence)
     for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
-        for why in work.segments.damaged(folder, snapshot.files):
-            yield Damage(batch, snapshot.table, why)
+        for sentence in work.segments.damaged(folder, snapshot.files):
+            yield Damage(batch, snapshot.table, sentence)
     for prepared in work.ledger.open_prepared(batch.source):
         if prepared.batch == batch.id and prepared.file is not None:
             try:
@@ -200,7 +214,7 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
     partly merged. A recorded intent counts even if the lake was set back to an earlier
     time, because the ledger refuses to abandon a batch of an intent."""
     states = work.ledger.table_states(work.source.name)
-    used = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
+    tables = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
     content = content_of(work.ledger, batch.source, batch.id)
     generations = _generations(work, content)
     for segment in content.segments:
@@ -208,13 +222,13 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
         folder = changelog_path(batch.source, segment.table, generation)
         app_id = application_id(batch.source, states[segment.table], "changelog", generation)
         if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
-            used.append(str(segment.table))
-    for part in content.system_segments:
-        folder = system_table_path(batch.source, part.table)
-        app_id = system_table_app_id(batch.source, part.table)
+            tables.append(str(segment.table))
+    for system_segment in content.system_segments:
+        folder = system_table_path(batch.source, system_segment.table)
+        app_id = system_table_app_id(batch.source, system_segment.table)
         if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
-            used.append(str(part.table))
-    return used
+            tables.append(str(system_segment.table))
+    return tables
 
 
 def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:

@@ -133,7 +133,7 @@ class RunSession:
         `patient`: wait for the lease while another run has it, instead of raising
         `SourceBusy`. If another step of the same run has it, always wait.
         """
-        for wait in STEP.tries(self.pause):
+        for wait_seconds in STEP.tries(self.pause):
             try:
                 work, lease = self._leased_workplace(patient)
                 with lease_lost_first(partial(work.ledger.require_held, lease)):
@@ -141,12 +141,12 @@ class RunSession:
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):
                     self._reconnect()
-                if wait is None or not may_be_retried(error):
+                if wait_seconds is None or not may_be_retried(error):
                     self.record.error = error
                     self._note_failure(step, error)
                     raise
                 message = error.message.removesuffix(".")
-                self.progress.note(f"{message}. Trying again in {wait:g} s.")
+                self.progress.note(f"{message}. Trying again in {wait_seconds:g} s.")
             except BaseException as error:
                 known_error = self.translate_error(error)
                 if known_error is not None:
@@ -232,10 +232,10 @@ class RunSession:
             holder = ledger.lease(self.source)
             if not patient and (holder is None or holder.dagster_run != self.run_id):
                 raise
-        waiting = wait_for_lock(
+        held_lock = wait_for_lock(
             ledger, *names, self._note_wait, run=self.run_id, in_dagster=self.in_dagster
         )
-        return self._lease_stack.enter_context(waiting)
+        return self._lease_stack.enter_context(held_lock)
 
     def _note_wait(self, sentence: str) -> None:
         self.progress.note(sentence)

@@ -10,7 +10,7 @@ from typing import Final
 
 from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 
-PATIENCE: Final = 15.0
+PATIENCE_SECONDS: Final = 15.0
 """Longest time that sending a message may take, in seconds."""
 
 
@@ -34,27 +34,31 @@ def require_address(url: str, reference: str) -> None:
         )
 
 
-def send(url: str, reference: str, title: str, body: str, patience: float = PATIENCE) -> str:
-    """Send the message; return why it did not arrive, or "". `patience`: seconds until
-    it counts as undelivered. Raise the errors of `require_address`."""
+def send(
+    url: str, reference: str, title: str, body: str, patience_seconds: float = PATIENCE_SECONDS
+) -> str:
+    """Send the message; return why it did not arrive, or "". `patience_seconds`:
+    seconds until it counts as undelivered. Raise the errors of `require_address`."""
     require_address(url, reference)
     import apprise
 
-    failure = [f"{reference} did not answer within {patience:g} s"]
+    failure = [f"{reference} did not answer within {patience_seconds:g} s"]
 
-    def work() -> None:
+    def notify() -> None:
         try:
             service = apprise.Apprise()
             service.add(url)
-            arrived = service.notify(title=title, body=body, body_format=apprise.NotifyFormat.TEXT)
+            is_accepted = service.notify(
+                title=title, body=body, body_format=apprise.NotifyFormat.TEXT
+            )
         except Exception as error:  # noqa: BLE001 - a service's failure must not fail the run
             failure[0] = f"{reference}: {type(error).__name__}"
         else:
-            failure[0] = "" if arrived else f"{reference} did not accept it"
+            failure[0] = "" if is_accepted else f"{reference} did not accept it"
 
     # apprise limits only the time of each read, so a slow service could delay a run for
     # long.
-    thread = threading.Thread(target=work, name="lockstep-notify", daemon=True)
+    thread = threading.Thread(target=notify, name="lockstep-notify", daemon=True)
     thread.start()
-    thread.join(patience)
+    thread.join(patience_seconds)
     return failure[0]

@@ -32,7 +32,7 @@ from lockstep.resources.config.values import (
     parse_start,
     refuse_plaintext,
 )
-from lockstep.resources.lake.spark.settings import is_local
+from lockstep.resources.lake.spark.settings import has_local_tasks
 from lockstep.resources.lake.store.paths import LakePath, lake_path
 
 Value = TypeVar("Value")
@@ -306,7 +306,7 @@ class Settings:
     @property
     def has_spark_cluster(self) -> bool:
         """True if Spark's driver runs on this host and its executors elsewhere."""
-        return not is_local(self.file.spark)
+        return not has_local_tasks(self.file.spark)
 
     def sensitive_spark_keys(self) -> frozenset[str]:
         return frozenset(key for key in self.file.spark if is_sensitive(key))

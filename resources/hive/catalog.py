@@ -36,18 +36,18 @@ from lockstep.pipeline.values.errors import (
 if TYPE_CHECKING:
     from pymetastore.hive_metastore.ThriftHiveMetastore import Client
 
-PORT: Final = 9083
-_SECONDS: Final = 20
+_DEFAULT_PORT: Final = 9083
+_TIMEOUT_SECONDS: Final = 20
 """Timeout of a request, in seconds."""
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
 _COMMENT_LENGTH: Final = 256
 """Largest number of characters of a column's comment in a metastore's database."""
 
-_TEXT: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
-_INPUT: Final = "org.apache.hadoop.mapred.SequenceFileInputFormat"
-_OUTPUT: Final = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
-_DELTA: Final = {
+_TEXT_SERDE: Final = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+_INPUT_FORMAT: Final = "org.apache.hadoop.mapred.SequenceFileInputFormat"
+_OUTPUT_FORMAT: Final = "org.apache.hadoop.hive.ql.io.HiveSequenceFileOutputFormat"
+_DELTA_PROPERTIES: Final = {
     "EXTERNAL": "TRUE",
     "spark.sql.sources.provider": "delta",
     "spark.sql.partitionProvider": "catalog",
@@ -64,20 +64,20 @@ class HiveCatalog:
 
     def __init__(self, uri: str, locate: Callable[[str], str]) -> None:
         address = urlsplit(uri)
-        self._host, self._port = address.hostname or "", address.port or PORT
+        self._host, self._port = address.hostname or "", address.port or _DEFAULT_PORT
         self._locate = locate
         self.identity = f"The Hive metastore at {self._host}:{self._port}"
 
     def location(self, mirror: str) -> str:
         return re.sub(r"^s3:", "s3a:", self._locate(mirror))
 
-    def refusal_reason(self, name: EntryName) -> str | None:
+    def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a metastore consists of the letters a to z, digits and _"
 
     def require_ready(self) -> str:
-        with self._connected() as client:
+        with self._open_client() as client:
             databases = client.get_all_databases()
         return f"{self.identity} answers; it has {len(databases)} databases"
 
@@ -85,10 +85,10 @@ class HiveCatalog:
         table = self._table(name)
         if table is None:
             return None
-        serializer = table.sd.serdeInfo.parameters or {}
+        serde_parameters = table.sd.serdeInfo.parameters or {}
         properties: Mapping[str, str] = table.parameters or {}
-        by_spark = "spark.sql.sources.provider" in properties
-        location = serializer.get("path") if by_spark else None
+        is_of_spark = "spark.sql.sources.provider" in properties
+        location = serde_parameters.get("path") if is_of_spark else None
         return CatalogEntry(
             location or table.sd.location or None,
             properties.get(SOURCE_MARK),
@@ -102,20 +102,22 @@ class HiveCatalog:
 
         schema = entry.name.schema
         table = None if replaced_name is None else self._table(replaced_name)
-        with self._connected() as client:
+        with self._open_client() as client:
             try:
                 client.get_database(schema)
             except ttypes.NoSuchObjectException:
                 client.create_database(ttypes.Database(name=schema, parameters={}))
             if replaced_name is None or table is None:
-                client.create_table(_filled(ttypes.Table(), entry))
+                client.create_table(_fill_in(ttypes.Table(), entry))
             else:
-                client.alter_table(replaced_name.schema, replaced_name.table, _filled(table, entry))
+                client.alter_table(
+                    replaced_name.schema, replaced_name.table, _fill_in(table, entry)
+                )
 
     def drop(self, name: EntryName) -> None:
         from pymetastore.hive_metastore import ttypes
 
-        with self._connected() as client:
+        with self._open_client() as client:
             try:
                 client.drop_table(name.schema, name.table, False)
             except ttypes.NoSuchObjectException:
@@ -124,14 +126,14 @@ class HiveCatalog:
     def _table(self, name: EntryName) -> Any:
         from pymetastore.hive_metastore import ttypes
 
-        with self._connected() as client:
+        with self._open_client() as client:
             try:
                 return client.get_table(name.schema, name.table)
             except ttypes.NoSuchObjectException:
                 return None
 
     @contextmanager
-    def _connected(self) -> Iterator[Client]:
+    def _open_client(self) -> Iterator[Client]:
         """Yield a client on a connection of its own. Errors are raised as
         `CatalogUnavailable` or `CatalogRefused`."""
         if find_spec("pymetastore") is None:
@@ -145,18 +147,18 @@ class HiveCatalog:
         from thrift.transport import TSocket, TTransport
 
         socket = TSocket.TSocket(self._host, self._port)
-        socket.setTimeout(_SECONDS * 1000)
+        socket.setTimeout(_TIMEOUT_SECONDS * 1000)
         transport = TTransport.TBufferedTransport(socket)
         try:
             transport.open()
             yield ThriftHiveMetastore.Client(TBinaryProtocol.TBinaryProtocol(transport))
         except (TException, OSError, EOFError) as error:
-            raise _refused(self.identity, error) from error
+            raise _catalog_error(self.identity, error) from error
         finally:
             transport.close()
 
 
-def _refused(identity: str, error: Exception) -> LockstepError:
+def _catalog_error(identity: str, error: Exception) -> LockstepError:
     from thrift.transport.TTransport import TTransportException
 
     if isinstance(error, TTransportException | OSError | EOFError):
@@ -171,32 +173,34 @@ def _refused(identity: str, error: Exception) -> LockstepError:
     )
 
 
-def _filled(table: Any, entry: Entry) -> Any:
+def _fill_in(table: Any, entry: Entry) -> Any:
     """Fill the entry into the metastore's table, which is returned, and keep its other
     properties."""
     from pymetastore.hive_metastore import ttypes
 
-    path = {"path": entry.location, "serialization.format": "1"}
+    serde_parameters = {"path": entry.location, "serialization.format": "1"}
     table.dbName, table.tableName = entry.name.schema, entry.name.table
     table.tableType, table.partitionKeys = "EXTERNAL_TABLE", []
     table.owner = table.owner or "lockstep"
     table.sd = ttypes.StorageDescriptor(
-        cols=[_column(column) for column in entry.columns],
+        cols=[_field_schema(column) for column in entry.columns],
         location=entry.location,
-        inputFormat=_INPUT,
-        outputFormat=_OUTPUT,
-        serdeInfo=ttypes.SerDeInfo(serializationLib=_TEXT, parameters=path),
+        inputFormat=_INPUT_FORMAT,
+        outputFormat=_OUTPUT_FORMAT,
+        serdeInfo=ttypes.SerDeInfo(serializationLib=_TEXT_SERDE, parameters=serde_parameters),
         bucketCols=[],
         sortCols=[],
         parameters={},
     )
-    comment = {"comment": entry.comment} if entry.comment else {}
-    kept = {key: value for key, value in (table.parameters or {}).items() if key != "comment"}
-    table.parameters = {**kept, **_DELTA, **comment, **entry.marks}
+    comment_property = {"comment": entry.comment} if entry.comment else {}
+    former_properties = {
+        key: value for key, value in (table.parameters or {}).items() if key != "comment"
+    }
+    table.parameters = {**former_properties, **_DELTA_PROPERTIES, **comment_property, **entry.marks}
     return table
 
 
-def _column(column: EntryColumn) -> Any:
+def _field_schema(column: EntryColumn) -> Any:
     from pymetastore.hive_metastore import ttypes
 
     kind = column.type.replace("timestamp_ntz", "timestamp")  # Hive has one timestamp type

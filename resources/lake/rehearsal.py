@@ -48,9 +48,9 @@ def rehearse(scratch: Path, archive: Path) -> None:
     spark = SparkProcess(conf, archive=False, on_warning=print)
     for few in (NOTHING, FEW):
         folder = scratch / f"lake{few.rows}"
-        _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few=few))
+        _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few_limit=few))
     spark.stop()
-    JAVA.end(patience=_DUMP_SECONDS)
+    JAVA.end(patience_seconds=_DUMP_SECONDS)
 
 
 def _write(mirrors: SparkMirrors) -> None:

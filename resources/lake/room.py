@@ -20,7 +20,7 @@ from lockstep.resources.lake.changelog.segments import ParquetSegments
 from lockstep.resources.lake.changelog.spool import FileSpool
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
-from lockstep.resources.lake.spark.remote import RemoteSpark, server_of
+from lockstep.resources.lake.spark.remote import RemoteSpark, configured_server
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.spark_catalog import SparkCatalog
@@ -29,7 +29,7 @@ from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import lake_errors, sync_folder
 from lockstep.resources.lake.trial import require_correct_writes
 
-_ASIDE: Final = ".lockstep-rebuild"
+_BUILD_FOLDER: Final = ".lockstep-rebuild"
 """Name of the folder, next to a table's final place, in which the table is written."""
 
 
@@ -46,31 +46,31 @@ class FolderCopies:
 
     @contextmanager
     def build(self, name: str, target: str) -> Iterator[SparkMirrors]:
-        place = Path(target)
-        beside = place.parent / _ASIDE
-        with lake_errors(place):
-            _require_free(place)
-            place.parent.mkdir(parents=True, exist_ok=True)
-        staging = Staging(beside)
+        target_path = Path(target)
+        build_folder = target_path.parent / _BUILD_FOLDER
+        with lake_errors(target_path):
+            _require_absent(target_path)
+            target_path.parent.mkdir(parents=True, exist_ok=True)
+        staging = Staging(build_folder)
         try:
             with staging.folder() as folder:
                 yield SparkMirrors(
-                    Path(folder), files=self._lake, staging=self._staging, spark=self._spark
+                    Path(folder), input_lake=self._lake, staging=self._staging, spark=self._spark
                 )
-                with lake_errors(place):
-                    _require_free(place)
-                    (Path(folder) / name).rename(place)
-                    sync_folder(place.parent)
+                with lake_errors(target_path):
+                    _require_absent(target_path)
+                    (Path(folder) / name).rename(target_path)
+                    sync_folder(target_path.parent)
         finally:
             staging.end()
             with suppress(OSError):
-                beside.rmdir()
+                build_folder.rmdir()
 
 
-def _require_free(place: Path) -> None:
-    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
+def _require_absent(path: Path) -> None:
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise ConfigurationError(
-            f"{place} exists already", hint="name another place with `--into`, or remove it"
+            f"{path} exists already", hint="name another place with `--into`, or remove it"
         )
 
 
@@ -78,10 +78,10 @@ def _require_free(place: Path) -> None:
 class OpenLake:
     """An open lake.
 
-    `requests_since_now` returns a function that returns the number of requests to the
+    `start_request_count` returns a function that returns the number of requests to the
     object store since that call. `catalog` returns one of Spark's catalogs, by its name
-    and a function from a lake path to its URL. `prove` tries Spark with a small table
-    and returns Spark's name (`trial`). `close` ends Spark if it was started.
+    and a function from a lake path to its URL. `try_spark` tries Spark with a small
+    table and returns Spark's name (`trial`). `close` ends Spark if it was started.
     """
 
     segments: ParquetSegments
@@ -91,9 +91,9 @@ class OpenLake:
     claims: FileClaims
     copies: FolderCopies
     upkeep: SparkUpkeep
-    requests_since_now: Callable[[], Callable[[], RequestCounts | None]]
+    start_request_count: Callable[[], Callable[[], RequestCounts | None]]
     catalog: Callable[[str, Callable[[str], str]], SparkCatalog]
-    prove: Callable[[], str]
+    try_spark: Callable[[], str]
     close: Callable[[], None]
 
 
@@ -116,50 +116,53 @@ def open_lake(
     or `token`.
     """
     lake = lake_path.absolute()
-    staged = Path(staging).absolute()
-    server = server_of(spark_conf)
+    staging_folder = Path(staging).absolute()
+    server = configured_server(spark_conf)
     spark: Spark
     if server is None:
-        spark = SparkProcess(spark_conf, lake=lake, staging=staged, on_warning=on_warning)
+        spark = SparkProcess(spark_conf, lake=lake, staging=staging_folder, on_warning=on_warning)
     else:
-        spark = RemoteSpark(server, spark_conf, lake=lake, staging=staged)
+        spark = RemoteSpark(server, spark_conf, lake=lake, staging=staging_folder)
 
-    def prove() -> str:
-        require_correct_writes(spark, lake, staged)
-        return spark.named()
+    def try_spark() -> str:
+        require_correct_writes(spark, lake, staging_folder)
+        return spark.display_name()
 
     return OpenLake(
         segments=ParquetSegments(lake, spark=spark),
-        spool=FileSpool(lake, staged / "spool"),
+        spool=FileSpool(lake, staging_folder / "spool"),
         changelog=DeltaChangelog(lake),
-        mirrors=SparkMirrors(lake, staging=staged, spark=spark, keep=keep),
+        mirrors=SparkMirrors(lake, staging=staging_folder, spark=spark, keep=keep),
         claims=FileClaims(lake),
-        copies=FolderCopies(lake, staging=staged, spark=spark),
+        copies=FolderCopies(lake, staging=staging_folder, spark=spark),
         upkeep=SparkUpkeep(lake, spark=spark, keep=keep),
-        requests_since_now=lambda: _requests_since_now(lake, spark),
+        start_request_count=lambda: _start_request_count(lake, spark),
         catalog=partial(SparkCatalog, spark),
-        prove=prove,
+        try_spark=try_spark,
         close=spark.stop,
     )
 
 
-def _requests_since_now(lake: LakePath, spark: Spark) -> Callable[[], RequestCounts | None]:
+def _start_request_count(lake: LakePath, spark: Spark) -> Callable[[], RequestCounts | None]:
     """Return a function that returns the number of requests that this process has sent
     to the lake's store since now, by our client and by Spark's; None for a lake in a
     folder.
 
     delta-rs, the third client, does not count its requests. In the store's access log,
-    the clients have different user agents (`AGENT`, `DELTA_AGENT`, Hadoop's). If a
-    request is repeated because the store was busy or did not answer, our client counts
-    it once, but Spark's counts each attempt.
+    the clients have different user agents (`USER_AGENT`, `DELTA_USER_AGENT`, Hadoop's).
+    If a request is repeated because the store was busy or did not answer, our client
+    counts it once, but Spark's counts each attempt.
     """
     if not isinstance(lake, ObjectPath):
         return lambda: None
-    count, own, java = lake.bucket.count, lake.bucket.count.made, spark.requests()
+    count = lake.bucket.count
+    before, spark_before = count.total, spark.request_count()
 
-    def since() -> RequestCounts:
-        now = spark.requests()
-        by_spark = None if now is None or java is None else max(now - java, 0)
-        return RequestCounts(count.made - own, by_spark)
+    def requests_since() -> RequestCounts:
+        spark_now = spark.request_count()
+        by_spark = None
+        if spark_now is not None and spark_before is not None:
+            by_spark = max(spark_now - spark_before, 0)
+        return RequestCounts(count.total - before, by_spark)
 
-    return since
+    return requests_since

@@ -15,11 +15,15 @@ from typing import Any, Final
 from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.resources.lake.delta.statement import quoted
-from lockstep.resources.lake.spark.spark import Spark, one_session
+from lockstep.resources.lake.spark.spark import Spark, exclusive_session
 from lockstep.resources.lake.store.storage import first_line
 
 _NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
-_NONE: Final = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "DELTA_TABLE_NOT_FOUND")
+_NOT_FOUND_CONDITIONS: Final = (
+    "TABLE_OR_VIEW_NOT_FOUND",
+    "SCHEMA_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+)
 
 
 class SparkCatalog:
@@ -38,22 +42,22 @@ class SparkCatalog:
     def location(self, mirror: str) -> str:
         return re.sub(r"^s3:", "s3a:", self._locate(mirror))
 
-    def refusal_reason(self, name: EntryName) -> str | None:
+    def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a catalog of Spark consists of the letters a to z, digits and _"
 
     def require_ready(self) -> str:
-        schemas = self._sql(f"show schemas in {quoted(self._catalog)}")
+        schemas = self._execute(f"show schemas in {quoted(self._catalog)}")
         return f"{self.identity} answers; it has {len(schemas)} schemas"
 
     def find(self, name: EntryName) -> CatalogEntry | None:
-        rows = self._rows(f"describe table extended {self._full(name)}")
+        rows = self._execute_or_none(f"describe table extended {self._full_name(name)}")
         if rows is None:
             return None
         properties = {row[0]: row[1] for row in rows}
-        delta = str(properties.get("Provider", "")).lower() == "delta"
-        return CatalogEntry(properties.get("Location") if delta else None)
+        is_delta = str(properties.get("Provider", "")).lower() == "delta"
+        return CatalogEntry(properties.get("Location") if is_delta else None)
 
     def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
         """Create the entry, and drop the one with the former name `replaced_name`: not
@@ -61,41 +65,43 @@ class SparkCatalog:
         if replaced_name is not None:
             self.drop(replaced_name)
         schema = f"{quoted(self._catalog)}.{quoted(entry.name.schema)}"
-        self._sql(f"create schema if not exists {schema}")
-        place = entry.location.replace("\\", "\\\\").replace("'", "\\'")
-        self._sql(f"create table {self._full(entry.name)} using delta location '{place}'")
+        self._execute(f"create schema if not exists {schema}")
+        location = entry.location.replace("\\", "\\\\").replace("'", "\\'")
+        self._execute(
+            f"create table {self._full_name(entry.name)} using delta location '{location}'"
+        )
 
     def drop(self, name: EntryName) -> None:
-        self._sql(f"drop table if exists {self._full(name)}")
+        self._execute(f"drop table if exists {self._full_name(name)}")
 
-    def _full(self, name: EntryName) -> str:
+    def _full_name(self, name: EntryName) -> str:
         return ".".join(map(quoted, (self._catalog, name.schema, name.table)))
 
-    def _sql(self, statement: str) -> list[Any]:
-        rows = self._rows(statement)
+    def _execute(self, statement: str) -> list[Any]:
+        rows = self._execute_or_none(statement)
         if rows is None:
-            raise self._refused(f"{self._catalog} does not exist")
+            raise self._refusal(f"{self._catalog} does not exist")
         return rows
 
-    def _rows(self, statement: str) -> list[Any] | None:
+    def _execute_or_none(self, statement: str) -> list[Any] | None:
         """Return the rows of a statement; None if its table or schema does not exist."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        with one_session(self._spark) as session:
+        with exclusive_session(self._spark) as session:
             try:
                 return session.sql(statement).collect()
             except PySparkException as error:
-                if error.getCondition() in _NONE:
+                if error.getCondition() in _NOT_FOUND_CONDITIONS:
                     return None
-                raise self._refused(str(error)) from error
+                raise self._refusal(str(error)) from error
             except (Py4JError, OSError) as error:
                 raise CatalogUnavailable(
                     f"{self.identity} does not answer, since its Spark does not",
                     hint="run `lockstep catalog --yes`, or wait for the next run",
                 ) from error
 
-    def _refused(self, message: str) -> CatalogRefused:
+    def _refusal(self, message: str) -> CatalogRefused:
         return CatalogRefused(
             f"{self.identity} refuses: {first_line(message)[:200]}",
             hint="check its settings under [spark]; `lockstep catalog --yes` tries again",

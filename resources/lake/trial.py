@@ -30,15 +30,15 @@ from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, T
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.pin import Head, head_of
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
-from lockstep.resources.lake.mirror.writing import commit
+from lockstep.resources.lake.mirror.writing import commit_write
 from lockstep.resources.lake.spark.java_errors import spark_errors
-from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, Spark, stamped
+from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, Spark, session_settings
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import lake_errors, remove_folder, remove_table
 
 _SCHEMA: Final = pa.schema([("id", pa.int64())])
-_PAGE: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
+_PAGE_HINT: Final = "see docs/deploy.md#where-spark-runs for what a server needs"
 """The end of a hint."""
 
 
@@ -46,70 +46,70 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
     """Write, merge and read a table below the lake's folder, then delete it. Raise
     `ConfigurationError` if Spark writes other rows than it was given, or makes a commit
     that it must refuse; and any `LockstepError` of a session."""
-    existed = lake.is_dir()
+    lake_existed = lake.is_dir()
     spark.session()
-    aside = lake / f"_lockstep-trial-{uuid4()}"
-    staged = Staging(staging)
-    mirrors = SparkMirrors(aside, staging=staging, spark=spark, few=NOTHING)
+    trial_folder = lake / f"_lockstep-trial-{uuid4()}"
+    trial_staging = Staging(staging)
+    mirrors = SparkMirrors(trial_folder, staging=staging, spark=spark, few_limit=NOTHING)
     try:
-        _require_rows(mirrors, staged)
-        _require_commits_once(spark, mirrors, aside / "t", staged)
+        _require_rows(mirrors, trial_staging)
+        _require_commits_once(spark, mirrors, trial_folder / "t", trial_staging)
     except TableError as error:
         raise ConfigurationError(
-            f"{spark.named()} could not write a table: {error.reason}", hint=_PAGE
+            f"{spark.display_name()} could not write a table: {error.reason}", hint=_PAGE_HINT
         ) from error
     finally:
         with suppress(LockstepError, OSError):
-            remove_table(aside / "t", no_check)
-            remove_folder(aside)
-            if not existed and isinstance(lake, Path):
+            remove_table(trial_folder / "t", no_check)
+            remove_folder(trial_folder)
+            if not lake_existed and isinstance(lake, Path):
                 lake.rmdir()
-        staged.end()
+        trial_staging.end()
 
 
-def _require_rows(mirrors: SparkMirrors, staged: Staging) -> None:
+def _require_rows(mirrors: SparkMirrors, staging: Staging) -> None:
     """Raise `ConfigurationError` unless the table has exactly the rows that were
     written."""
-    mirrors.write(_write(staged, 1))
-    mirrors.write(_write(staged, 2))
+    mirrors.write(_trial_write(staging, 1))
+    mirrors.write(_trial_write(staging, 2))
     ids = [row for batch in mirrors.rows("t", ["id"], 1) for row in batch["id"].to_pylist()]
     if sorted(ids) != [1, 2]:
-        raise ConfigurationError("Spark wrote other rows than it was given", hint=_PAGE)
+        raise ConfigurationError("Spark wrote other rows than it was given", hint=_PAGE_HINT)
 
 
 def _require_commits_once(
-    spark: Spark, mirrors: SparkMirrors, table: LakePath, staged: Staging
+    spark: Spark, mirrors: SparkMirrors, table: LakePath, staging: Staging
 ) -> None:
     """Raise `ConfigurationError` if Spark commits a recorded transaction again, or
     makes a commit that was planned on another version."""
     head = head_of(table)
-    earlier, other = Head(head.version - 1, head.digest), Head(head.version, "0" * 64)
-    for number, planned_on, fault in (
+    earlier_head, other_head = Head(head.version - 1, head.digest), Head(head.version, "0" * 64)
+    for number, planned_head, misbehaviour in (
         (2, head, "makes the same commit twice"),
-        (3, earlier, "commits at another version than it was told to"),
-        (4, other, "commits after another commit than it was told to"),
+        (3, earlier_head, "commits at another version than it was told to"),
+        (4, other_head, "commits after another commit than it was told to"),
     ):
         # `SparkMirrors.write` would see that there is nothing to do, and not ask Spark.
-        write = _write(staged, number)
-        recorded = {APP_ID: write.target.app_id, TXN_VERSION: str(write.target.txn_version)}
+        write = _trial_write(staging, number)
+        transaction = {APP_ID: write.target.app_id, TXN_VERSION: str(write.target.txn_version)}
         session = spark.session()
         with (
             suppress(LockstepError, TableError),
             spark_errors(table),
-            stamped(session, {**planned_on.pin(), **recorded}),
+            session_settings(session, {**planned_head.pin(), **transaction}),
         ):
-            commit(session, write, table, staged, None, str)
+            commit_write(session, write, table, staging, None, str)
         if newest_version(table) != head.version:
             raise ConfigurationError(
-                f"Spark {fault}, so a late run could damage a mirror",
-                hint=f"start it with Lockstep's log store, of this version; {_PAGE}",
+                f"Spark {misbehaviour}, so a late run could damage a mirror",
+                hint=f"start it with Lockstep's log store, of this version; {_PAGE_HINT}",
             )
     # This proves that the refused commits did not fail for another reason.
-    mirrors.write(_write(staged, 5))
+    mirrors.write(_trial_write(staging, 5))
 
 
-def _write(staged: Staging, number: int) -> MirrorWrite:
-    files = (staged.stage("trial", pa.table({"_change_type": ["insert"], "id": [number]})),)
+def _trial_write(staging: Staging, number: int) -> MirrorWrite:
+    files = (staging.stage("trial", pa.table({"_change_type": ["insert"], "id": [number]})),)
     target = MirrorTarget("t", _SCHEMA, "lockstep-trial", number, "")
     if number == 1:
         return Append(target, (StagedFiles(files, (PartColumn("id", pa.int64()),)),))
@@ -124,16 +124,16 @@ def require_conditional_writes(lake: ObjectPath) -> None:
     path = lake / f"_lockstep-probe-{uuid4()}" / "commit"
     with lake_errors(lake):
         try:
-            first, second = path.create_once(b"1"), path.create_once(b"2")
-            content, listed = path.read_bytes(), [file.name for file in path.parent.rglob()]
+            first_created, second_created = path.create_once(b"1"), path.create_once(b"2")
+            content, listed_names = path.read_bytes(), [file.name for file in path.parent.rglob()]
         finally:
             path.unlink()
-    if not first or second or content != b"1":
+    if not first_created or second_created or content != b"1":
         raise ConfigurationError(
             f"{lake} lets a second writer overwrite the first.",
             hint="use a store with conditional writes (If-None-Match), as Amazon S3 has since 2024",
         )
-    if listed != ["commit"]:
+    if listed_names != ["commit"]:
         raise ConfigurationError(
             f"{lake} does not list an object that was just written.",
             hint="use a store whose listings are consistent, as Amazon S3's are since 2020",

@@ -70,7 +70,7 @@ def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: i
     is read next.
     """
     key = chunk_key(schema)
-    if not key or (only_on_mysql(schema) and read_dialect(cursor).mariadb):
+    if not key or (only_on_mysql(schema) and read_dialect(cursor).is_mariadb):
         return None
     if rows < 1:
         raise ValueError(f"a chunk of {rows} rows")

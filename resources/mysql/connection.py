@@ -492,12 +492,12 @@ class Dialect:
     """A server's product and version. `version`: a number such as 90704 for 9.7.4, 0 if
     it is unknown."""
 
-    mariadb: bool
+    is_mariadb: bool
     version: int
 
     def mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
         """Return whether this is MySQL of that version or later."""
-        return not self.mariadb and self.version >= major * 10_000 + minor * 100 + patch
+        return not self.is_mariadb and self.version >= major * 10_000 + minor * 100 + patch
 
 
 def read_dialect(cursor: Cursor) -> Dialect:

@@ -241,12 +241,12 @@ def require_unchanged(
     if isinstance(table, TableSchema):
         columns, expected = with_default_values(cursor, schemas)[0].columns, table.columns
         if rows_only:
-            columns, expected = _row_attributes(columns), _row_attributes(expected)
+            columns, expected = _relevant_to_rows(columns), _relevant_to_rows(expected)
         if columns != expected:
             raise structure_moved(structure.name, _redefinition(expected, columns))
 
 
-def _row_attributes(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
+def _relevant_to_rows(columns: Sequence[ColumnSchema]) -> tuple[ColumnSchema, ...]:
     """Return the columns without the attributes that do not affect existing rows."""
     return tuple(
         replace(column, default=None, on_update=False, invisible=False) for column in columns
@@ -296,7 +296,7 @@ def reading_cursor(
 ) -> Iterator[ReadingCursor]:
     """Yield an unbuffered cursor in a session of its own. If rows are left at the end,
     the connection is cut instead of reading them. `without_timeout`: the first row may
-    take longer than the read timeout; a watcher is needed then (`watcher.watched`)."""
+    take longer than the read timeout; a watcher is needed then (`watcher.watch`)."""
     with translate_errors(settings):
         connection = open_connection(settings)
         cursor = connection.cursor(ReadingCursor)

@@ -124,7 +124,7 @@ class Replica:
 
     def _require_usable_settings(self, source: Cursor, replica: Cursor) -> None:
         for cursor, settings in ((source, self._source), (replica, self._replica)):
-            if read_dialect(cursor).mariadb:
+            if read_dialect(cursor).is_mariadb:
                 raise ServerSettings(
                     f"tables can be read from a replica only on MySQL: {_name(settings)} "
                     "is a MariaDB",

@@ -195,7 +195,7 @@ def open_read(settings: ConnectionSettings, structure: TableStructure) -> Iterat
         translate_table_errors(settings, structure.name, structure.names),
     ):
         dialect = read_dialect(query_cursor)
-        flavour = "mariadb" if dialect.mariadb else "mysql"
+        flavour = "mariadb" if dialect.is_mariadb else "mysql"
         yield HashRead(
             cursor,
             query_cursor,

@@ -80,7 +80,7 @@ select table_schema, table_name, column_name, data_type, is_nullable, column_typ
  order by table_schema, table_name, ordinal_position
 """
 _KEYS: Final = """
-select table_schema, table_name, index_name, non_unique, index_type, HIDDEN,
+select table_schema, table_name, index_name, non_unique, index_type, INVISIBLE,
        column_name, sub_part, collation, EXPRESSION
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
@@ -106,9 +106,11 @@ def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None
     """Read tables as `read_schemas` does, but leave out those with a column that the
     account does not see."""
     tables, unread = _read_tables(cursor, names)
-    hidden = frozenset(partly_visible_tables(cursor, [table.name for table in tables]))
-    unread |= dict.fromkeys(hidden, "the account has privileges on columns of the table only")
-    return ReadTables(tuple(table for table in tables if table.name not in hidden), unread)
+    partly_visible = frozenset(partly_visible_tables(cursor, [table.name for table in tables]))
+    unread |= dict.fromkeys(
+        partly_visible, "the account has privileges on columns of the table only"
+    )
+    return ReadTables(tuple(table for table in tables if table.name not in partly_visible), unread)
 
 
 def read_schemas(
@@ -132,7 +134,7 @@ def _read_tables(
     hashing_tables = {
         name for name, table in tables.items() if table.engine.lower() in _HASHING_ENGINES
     }
-    keys = _keys(cursor, scopes, dialect, hashing_tables if dialect.mariadb else set())
+    keys = _keys(cursor, scopes, dialect, hashing_tables if dialect.is_mariadb else set())
     foreign_keys_by_table = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
     unread = {
         name: f"the account may not read {', '.join(refused_columns[name])} of the table"
@@ -152,7 +154,7 @@ def _read_tables(
             table.partitioned,
             table.versioned,
             shown_places(ordinals[name], keys.get(name, ()))
-            if knows_hidden_places(dialect.version, mariadb=dialect.mariadb)
+            if knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
             else (),
         )
         for name, table in tables.items()
@@ -214,7 +216,7 @@ def _columns(
     ordinals: dict[TableName, list[int]] = {}
     refused_columns: dict[TableName, list[str]] = {}
     for table, (*row, ordinal, privileges) in select_by_table(cursor, query, scopes):
-        column = read_column(ColumnRow(*row), mariadb=dialect.mariadb)
+        column = read_column(ColumnRow(*row), mariadb=dialect.is_mariadb)
         columns.setdefault(table, []).append(column)
         ordinals.setdefault(table, []).append(int(ordinal))
         if "select" not in str(privileges).lower().split(","):
@@ -229,7 +231,7 @@ def _keys(
     for keys that are too long for a B-tree."""
     # MySQL has functional key parts since 8.0.13.
     expression = "expression" if dialect.mysql_from(8, 0, 13) else "null"
-    query = _KEYS.replace("HIDDEN", _invisible_expression(dialect)).replace(
+    query = _KEYS.replace("INVISIBLE", _invisible_expression(dialect)).replace(
         "EXPRESSION", expression
     )
     parts_by_table: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
@@ -237,7 +239,7 @@ def _keys(
         name,
         non_unique,
         kind,
-        hidden,
+        invisible,
         column,
         prefix,
         order,
@@ -254,12 +256,12 @@ def _keys(
         ordinary_kind = "index" if int(non_unique) else "unique"
         is_hashed = kind == "HASH" and table in hashing_tables
         key_kind = special_kind or ("primary" if name == "PRIMARY" else ordinary_kind)
-        key = (name, key_kind, hidden == "YES", is_hashed)
+        key = (name, key_kind, invisible == "YES", is_hashed)
         parts_by_table.setdefault(table, {}).setdefault(key, []).append(part)
     return {
         table: [
-            KeySchema(name, key_kind, tuple(key_parts), hidden, hashed=is_hashed)
-            for (name, key_kind, hidden, is_hashed), key_parts in keys.items()
+            KeySchema(name, key_kind, tuple(key_parts), invisible, hashed=is_hashed)
+            for (name, key_kind, invisible, is_hashed), key_parts in keys.items()
         ]
         for table, keys in parts_by_table.items()
     }
@@ -270,7 +272,7 @@ def _invisible_expression(dialect: Dialect) -> str:
     INVISIBLE one in MySQL, an IGNORED one since MariaDB 10.6."""
     if dialect.mysql_from(8, 0, 0):
         return "if(is_visible = 'YES', 'NO', 'YES')"
-    return "ignored" if dialect.mariadb and dialect.version >= 100_600 else "'NO'"
+    return "ignored" if dialect.is_mariadb and dialect.version >= 100_600 else "'NO'"
 
 
 _LENGTH_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
@@ -323,28 +325,30 @@ def read_column(row: ColumnRow, *, mariadb: bool) -> ColumnSchema:
     """Return the column in terms of the model. On MariaDB, a temporal column in the
     format before 10.1.2 has the type "old …", because its width is not in the log.
     MySQL's log itself tells the two formats apart."""
-    kind, full, extra = row.data_type.lower(), _text(row.column_type), row.extra or ""
-    if kind == "geometrycollection" and not mariadb:
-        kind = "geomcollection"  # MySQL before 8.0.11 has the longer name
-    is_plain = kind not in _MEMBER_TYPES
-    is_number = _NUMBER_TYPES.fullmatch(kind) is not None
-    digits = _DIGITS_AND_DECIMALS.match(full) if is_number else None
-    is_decimal = kind == "decimal"
+    data_type, column_type, extra = row.data_type.lower(), _text(row.column_type), row.extra or ""
+    if data_type == "geometrycollection" and not mariadb:
+        data_type = "geomcollection"  # MySQL before 8.0.11 has the longer name
+    is_plain = data_type not in _MEMBER_TYPES
+    is_number = _NUMBER_TYPES.fullmatch(data_type) is not None
+    digits = _DIGITS_AND_DECIMALS.match(column_type) if is_number else None
+    is_decimal = data_type == "decimal"
     expression = _text(row.expression or "")
     if not mariadb:
         expression = unescape(expression)
     period = _PERIOD.fullmatch(expression)
     generated = None if period else _GENERATED.search(extra.upper())
-    members = () if is_plain else read_members(full)
+    members = () if is_plain else read_members(column_type)
     column = ColumnSchema(
         row.name,
-        f"old {kind}" if mariadb and is_plain and _OLD_TEMPORAL.search(full) else kind,
+        f"old {data_type}"
+        if mariadb and is_plain and _OLD_TEMPORAL.search(column_type)
+        else data_type,
         row.nullable == "YES",
-        _length(row, kind, full),
+        _length(row, data_type, column_type),
         int(digits[1]) if digits else row.precision if is_decimal else None,
         int(digits[2]) if digits else row.scale if is_decimal else None,
-        unsigned=is_number and " unsigned" in full,
-        zerofill=is_number and " zerofill" in full,
+        unsigned=is_number and " unsigned" in column_type,
+        zerofill=is_number and " zerofill" in column_type,
         # For ENUM and SET, information_schema has no character set if it is `binary`.
         charset=with_utf8mb3(row.charset) or ("binary" if members else None),
         collation=with_utf8mb3(row.collation) or ("binary" if members else None),
@@ -355,7 +359,7 @@ def read_column(row: ColumnRow, *, mariadb: bool) -> ColumnSchema:
         stored=generated is not None and generated[1] != "VIRTUAL",
         invisible="INVISIBLE" in extra.upper(),
         srid=row.srid,
-        compressed=is_plain and _COMPRESSED.search(full) is not None,
+        compressed=is_plain and _COMPRESSED.search(column_type) is not None,
         system_period=period[1].lower() if period else None,
     )
     if generated or period:
@@ -397,15 +401,15 @@ def unescape(expression: str) -> str:
     return _BACKSLASHED.sub(lambda match: _CONTROL_CHARACTERS.get(match[1], match[1]), expression)
 
 
-def _length(row: ColumnRow, kind: str, full: str) -> int | None:
+def _length(row: ColumnRow, data_type: str, column_type: str) -> int | None:
     """See `ColumnSchema.length`."""
-    if kind == "bit":
+    if data_type == "bit":
         return row.precision
-    if kind in _TEMPORAL_TYPES:
+    if data_type in _TEMPORAL_TYPES:
         return row.fraction
-    if match := _DIMENSIONS.match(full):
+    if match := _DIMENSIONS.match(column_type):
         return int(match[1])
-    return row.characters if kind in _LENGTH_TYPES else None
+    return row.characters if data_type in _LENGTH_TYPES else None
 
 
 def _default(row: ColumnRow, *, mariadb: bool) -> Default | None:
@@ -568,9 +572,9 @@ def read_all_code(
         )
         for name in databases
     }
-    if system := tuple(str(name) for (name,) in _fetch_rows(cursor, _SYSTEM_TABLES)):
+    if mysql_tables := tuple(str(name) for (name,) in _fetch_rows(cursor, _SYSTEM_TABLES)):
         # No server allows triggers on tables of this database.
-        codes[MYSQL_DATABASE] = DatabaseCode((), tuple(views[MYSQL_DATABASE]), system)
+        codes[MYSQL_DATABASE] = DatabaseCode((), tuple(views[MYSQL_DATABASE]), mysql_tables)
     return codes
 
 
@@ -594,7 +598,7 @@ def _fetch_rows(cursor: Cursor, query: str) -> Iterable[tuple[Any, ...]]:
 
 
 def _statement_context(dialect: Dialect, database: str, modes: str) -> StatementContext:
-    flavour = "mariadb" if dialect.mariadb else "mysql"
+    flavour = "mariadb" if dialect.is_mariadb else "mysql"
     server_dialect = ServerDialect(version=dialect.version, flavour=flavour)
     bits = sum(SQL_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
     return StatementContext(server_dialect, database, bits)

@@ -57,10 +57,10 @@ def select_rows(
     `where`: a condition with a `%s` for each parameter; `index_hint`: SQL, used only
     with a condition; `order`: columns to sort by, ascending; `limit`: most rows to
     return. The statement runs before this function returns. `cursor` comes from
-    `reader.reading`. Raise TableError for a value that no Arrow type holds, for a
-    column that no statement can name, and for a warning of the source that is not known
-    to be harmless. Raise StructureMoved if the answer has other columns, ValueError if
-    the cursor was closed before the last batch.
+    `reader.reading_cursor`. Raise TableError for a value that no Arrow type holds, for
+    a column that no statement can name, and for a warning of the source that is not
+    known to be harmless. Raise StructureMoved if the answer has other columns,
+    ValueError if the cursor was closed before the last batch.
     """
     for column in structure.columns:
         if _HIDDEN_COLUMN_NAME.fullmatch(column.name):

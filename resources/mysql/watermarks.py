@@ -94,14 +94,14 @@ def low_mark(cursor: Cursor, dialect: Dialect, *, retry: Retry = COMMITTED) -> W
     snapshot instead (`snapshot_place`).
     """
     mark = high_mark(cursor, dialect)
-    if dialect.mariadb or _wait_for_commits(cursor, retry):
+    if dialect.is_mariadb or _wait_for_commits(cursor, retry):
         return mark
     return Watermark(Coordinates(mark.at.file, FIRST_OFFSET), mark.executed_set)
 
 
 def commits_in_order(cursor: Cursor, dialect: Dialect) -> bool:
     """Return whether the server commits transactions in the order of its log."""
-    return dialect.mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
+    return dialect.is_mariadb or read_value(cursor, "select @@global.binlog_order_commits") == "1"
 
 
 def snapshot_place(cursor: Cursor) -> Coordinates | None:
@@ -117,7 +117,7 @@ def snapshot_place(cursor: Cursor) -> Coordinates | None:
 
 
 def _executed_set(cursor: Cursor, dialect: Dialect) -> str:
-    if dialect.mariadb:
+    if dialect.is_mariadb:
         return read_value(cursor, "select @@global.gtid_binlog_state")
     if read_value(cursor, "select @@global.gtid_mode") != "ON":
         return ""

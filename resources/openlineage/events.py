@@ -46,25 +46,25 @@ NO_NEWS: Final = RunNews(())
 
 
 @dataclass(frozen=True, slots=True)
-class DatasetPlace:
-    """The addresses of a source's tables and of the lake. `storage`: the lake's
-    namespace, `file` or the bucket's URL; `folder`: the lake's path in it."""
+class DatasetAddresses:
+    """The addresses of a source's tables and of the lake. `lake_namespace`: the lake's
+    namespace, `file` or the bucket's URL; `lake_path`: the lake's path in it."""
 
     job_namespace: str
     source: str
     host: str
     port: int
-    storage: str
-    folder: str
+    lake_namespace: str
+    lake_path: str
 
-    def table(self, name: TableName) -> tuple[str, str]:
+    def mysql_table(self, name: TableName) -> tuple[str, str]:
         """Return OpenLineage's namespace and name of a table in MySQL."""
         dataset = MySQL(self.host, str(self.port), name.database, name.name)
         return dataset.get_namespace(), dataset.get_name()
 
-    def stored(self, path: str) -> tuple[str, str]:
+    def delta_table(self, path: str) -> tuple[str, str]:
         """Return OpenLineage's namespace and name of a Delta table in the lake."""
-        return self.storage, f"{self.folder}/{path}" if self.folder else path
+        return self.lake_namespace, f"{self.lake_path}/{path}" if self.lake_path else path
 
 
 @attr.define
@@ -90,58 +90,62 @@ def run_id(source: str, dagster_run: str) -> str:
 
 def run_event(
     state: str,
-    place: DatasetPlace,
-    run: str,
-    at: datetime,
-    captured: CaptureReport | None = None,
+    addresses: DatasetAddresses,
+    lockstep_run_id: str,
+    moment: datetime,
+    capture_report: CaptureReport | None = None,
     news: RunNews = NO_NEWS,
-    why: str | None = None,
+    error_text: str | None = None,
 ) -> RunEvent:
-    """Return an event of a run. `at`: when it happened; `state`: START, COMPLETE, FAIL
-    or ABORT; `run`: Lockstep's id of the run; `news`: what was written until then;
-    `why`: the error and its hint if the run failed."""
+    """Return an event of a run. `moment`: when it happened; `state`: START, COMPLETE,
+    FAIL or ABORT; `lockstep_run_id`: Lockstep's id of the run; `news`: what was written
+    until then; `error_text`: the error and its hint if the run failed."""
     producer = f"urn:lockstep:{version('lockstep')}"
     set_producer(producer)  # the facets below contain it
-    facet = LockstepRunFacet(run, tablesNotListed=news.unnamed or None)
-    if captured is not None:
-        facet.batch, facet.start, facet.end = captured.batch, str(captured.start), str(captured.end)
-        facet.transactions, facet.rows = captured.transactions, captured.rows
-        facet.logBytes = captured.log_bytes
+    facet = LockstepRunFacet(lockstep_run_id, tablesNotListed=news.unnamed or None)
+    if capture_report is not None:
+        facet.batch = capture_report.batch
+        facet.start, facet.end = str(capture_report.start), str(capture_report.end)
+        facet.transactions, facet.rows = capture_report.transactions, capture_report.rows
+        facet.logBytes = capture_report.log_bytes
     facets: dict[str, RunFacet] = {"lockstep_run": facet}
-    if why is not None:
-        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(why, "PYTHON")
+    if error_text is not None:
+        facets["errorMessage"] = error_message_run.ErrorMessageRunFacet(error_text, "PYTHON")
     return RunEvent(
         eventType=RunState[state],
-        eventTime=at.isoformat(),
-        run=Run(run_id(place.source, run), facets),
-        job=Job(place.job_namespace, place.source),
-        inputs=[_input(place, table) for table in news.tables],
-        outputs=[output for table in news.tables for output in _outputs(place, table)],
+        eventTime=moment.isoformat(),
+        run=Run(run_id(addresses.source, lockstep_run_id), facets),
+        job=Job(addresses.job_namespace, addresses.source),
+        inputs=[_input_dataset(addresses, table) for table in news.tables],
+        outputs=[output for table in news.tables for output in _output_datasets(addresses, table)],
         producer=producer,
     )
 
 
-def _input(place: DatasetPlace, news: TableNews) -> InputDataset:
+def _input_dataset(addresses: DatasetAddresses, news: TableNews) -> InputDataset:
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:
         columns = [(column.name, written_type(column)) for column in news.schema.columns]
-        facets["schema"] = _schema(columns, news)
-    return InputDataset(*place.table(news.table), facets=facets)
+        facets["schema"] = _schema_facet(columns, news)
+    return InputDataset(*addresses.mysql_table(news.table), facets=facets)
 
 
-def _outputs(place: DatasetPlace, news: TableNews) -> Iterator[OutputDataset]:
+def _output_datasets(addresses: DatasetAddresses, news: TableNews) -> Iterator[OutputDataset]:
     if news.merge is None or news.state.is_mirror_removed:
         return
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:
         columns = [(name, sql_type(kind)) for name, kind in news.merge.columns]
-        facets = {"schema": _schema(columns, news), "columnLineage": _columns(place, news)}
-    yield OutputDataset(*place.stored(news.state.mirror), facets=facets)
+        facets = {
+            "schema": _schema_facet(columns, news),
+            "columnLineage": _column_lineage_facet(addresses, news),
+        }
+    yield OutputDataset(*addresses.delta_table(news.state.mirror), facets=facets)
     if news.changed:
-        yield OutputDataset(*place.stored(news.merge.changelog))
+        yield OutputDataset(*addresses.delta_table(news.merge.changelog))
 
 
-def _schema(
+def _schema_facet(
     columns: Sequence[tuple[str, str]], news: TableNews
 ) -> schema_dataset.SchemaDatasetFacet:
     return schema_dataset.SchemaDatasetFacet(
@@ -152,12 +156,12 @@ def _schema(
     )
 
 
-def _columns(
-    place: DatasetPlace, news: TableNews
+def _column_lineage_facet(
+    addresses: DatasetAddresses, news: TableNews
 ) -> column_lineage_dataset.ColumnLineageDatasetFacet:
     """Return the lineage of each mirror column: the source's column of that name,
     unless that was dropped."""
-    namespace, table = place.table(news.table)
+    namespace, table = addresses.mysql_table(news.table)
     identity = column_lineage_dataset.Transformation("DIRECT", "IDENTITY")
     fields = {
         name: column_lineage_dataset.Fields(

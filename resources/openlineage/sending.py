@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
     from openlineage.client.event_v2 import RunEvent
 
-PATIENCE: Final = 5.0
+PATIENCE_SECONDS: Final = 5.0
 """Longest time in seconds that a finished run waits for its events to be sent."""
 
-_LONGEST: Final = 200
+_LONGEST_SUMMARY: Final = 200
 """Largest number of characters that are shown of an error."""
 
 
@@ -55,58 +55,63 @@ def open_client(transport: Mapping[str, Any]) -> OpenLineageClient:
     return client
 
 
-class Sending:
-    """Sends events in a background thread. `close` passes a sentence to `note` if
-    events could not be sent."""
+class EventSender:
+    """A background thread that sends events. `close` passes a sentence to `report_loss`
+    if events could not be sent."""
 
     def __init__(
         self,
         transport: Callable[[], Mapping[str, Any]],
-        note: Callable[[str], None],
+        report_loss: Callable[[str], None],
         *,
-        patience: float = PATIENCE,
+        patience_seconds: float = PATIENCE_SECONDS,
     ) -> None:
-        self._transport, self._note, self._patience = transport, note, patience
+        self._transport, self._report_loss = transport, report_loss
+        self._patience_seconds = patience_seconds
         self._queue: SimpleQueue[Callable[[], RunEvent] | None] = SimpleQueue()
-        self._ended = threading.Event()
-        self._queued = self._sent = 0
-        self._why = f"the backend did not answer within {patience:g} s"
+        self._has_ended = threading.Event()
+        self._queued_count = self._sent_count = 0
+        self._reason = f"the backend did not answer within {patience_seconds:g} s"
         self._thread: threading.Thread | None = None
 
     def send(self, event: Callable[[], RunEvent]) -> None:
         """Queue an event, given as a function that creates it. The thread calls the
         function, because importing the classes of events takes a second."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="lockstep-lineage", daemon=True)
+            self._thread = threading.Thread(
+                target=self._send_queued, name="lockstep-lineage", daemon=True
+            )
             self._thread.start()
-        self._queued += 1
+        self._queued_count += 1
         self._queue.put(event)
 
     def close(self) -> None:
-        """Wait at most `patience` seconds until all events are sent; the others are
-        given up."""
+        """Wait at most `patience_seconds` until all events are sent, and give the
+        unsent ones up."""
         if self._thread is None:
             return
         self._queue.put(None)
-        self._ended.wait(self._patience)
-        lost = self._queued - self._sent
-        if lost:
-            events = "1 OpenLineage event was" if lost == 1 else f"{lost} OpenLineage events were"
-            self._note(f"{events} not sent: {self._why}. The run itself is not affected.")
+        self._has_ended.wait(self._patience_seconds)
+        unsent = self._queued_count - self._sent_count
+        if unsent:
+            events = (
+                "1 OpenLineage event was" if unsent == 1 else f"{unsent} OpenLineage events were"
+            )
+            self._report_loss(f"{events} not sent: {self._reason}. The run itself is not affected.")
 
-    def _work(self) -> None:
+    def _send_queued(self) -> None:
         client: OpenLineageClient | None = None
         while (event := self._queue.get()) is not None:
             try:
                 client = client or open_client(self._transport())
                 client.emit(event())
             except Exception as error:  # noqa: BLE001 - a backend's failure must not fail the run
-                self._why = _summary(error)
+                self._reason = _summary(error)
             else:
-                self._sent += 1
+                self._sent_count += 1
         if client is not None:
-            client.close(self._patience)
-        self._ended.set()
+            client.close(self._patience_seconds)
+        self._has_ended.set()
 
 
 def _summary(error: Exception) -> str:
@@ -114,4 +119,4 @@ def _summary(error: Exception) -> str:
     if isinstance(error, LockstepError):
         return f"{error.message}; {error.hint}"
     lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:_LONGEST].rstrip(".")
+    return (lines[0] if lines else type(error).__name__)[:_LONGEST_SUMMARY].rstrip(".")

@@ -46,7 +46,7 @@ class UnityCatalog:
     def location(self, mirror: str) -> str:
         return self._locate(mirror)
 
-    def refusal_reason(self, name: EntryName) -> str | None:
+    def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a Unity Catalog consists of the letters a to z, digits, _, - and @"
@@ -60,7 +60,7 @@ class UnityCatalog:
         return f"{self.identity} answers"
 
     def find(self, name: EntryName) -> CatalogEntry | None:
-        table = self._rest.get(f"/tables/{self._full(name)}")
+        table = self._rest.get(f"/tables/{self._full_name(name)}")
         if table is None:
             return None
         properties: dict[str, Any] = table.get("properties") or {}
@@ -90,19 +90,19 @@ class UnityCatalog:
         self._rest.post("/tables", table)
 
     def drop(self, name: EntryName) -> None:
-        self._rest.delete(f"/tables/{self._full(name)}")
+        self._rest.delete(f"/tables/{self._full_name(name)}")
 
-    def _full(self, name: EntryName) -> str:
+    def _full_name(self, name: EntryName) -> str:
         return quote(f"{self._catalog}.{name}", safe="")
 
 
-_SECONDS: Final = 20
+_TIMEOUT_SECONDS: Final = 20
 """Timeout of a request, in seconds."""
 
 _API: Final = "/api/2.1/unity-catalog"
-_NOT_FOUND: Final = 404
-_TOKEN_REFUSED: Final = (401, 403)
-_REFUSED: Final = 400
+_NOT_FOUND_STATUS: Final = 404
+_TOKEN_REFUSAL_STATUSES: Final = (401, 403)
+_LEAST_REFUSAL_STATUS: Final = 400
 """The lowest HTTP status that means a refusal."""
 
 
@@ -118,40 +118,40 @@ class Rest:
 
     def get(self, path: str) -> Mapping[str, Any] | None:
         """Return the object at the path; None if it does not exist."""
-        return self._answer("GET", path, None)
+        return self._answer_or_none("GET", path, None)
 
     def post(self, path: str, content: Mapping[str, Any]) -> None:
         """Create an object. Raise `CatalogRefused` if its parent does not exist."""
-        if self._answer("POST", path, content) is None:
-            raise self._refused("its catalog or schema does not exist")
+        if self._answer_or_none("POST", path, content) is None:
+            raise self._refusal("its catalog or schema does not exist")
 
     def delete(self, path: str) -> None:
         """Delete an object; a missing one is no error."""
-        self._answer("DELETE", path, None)
+        self._answer_or_none("DELETE", path, None)
 
-    def _answer(
+    def _answer_or_none(
         self, method: str, path: str, content: Mapping[str, Any] | None
     ) -> Mapping[str, Any] | None:
         status, body = self._request(method, path, content)
-        if status == _NOT_FOUND:
+        if status == _NOT_FOUND_STATUS:
             return None
-        if status in _TOKEN_REFUSED:
+        if status in _TOKEN_REFUSAL_STATUSES:
             raise ConfigurationError(
                 f"The Unity Catalog at {self} does not allow this token to do that ({status})",
                 hint="give its principal USE CATALOG, USE SCHEMA, CREATE SCHEMA and CREATE TABLE, "
                 "or another token under [catalog]",
             )
-        answer = _object(body)
-        if status >= _REFUSED:
-            raise self._refused(str(answer.get("message") or f"answer {status}")[:200])
+        answer = _json_object(body)
+        if status >= _LEAST_REFUSAL_STATUS:
+            raise self._refusal(str(answer.get("message") or f"answer {status}")[:200])
         return answer
 
     def _request(
         self, method: str, path: str, content: Mapping[str, Any] | None
     ) -> tuple[int, bytes]:
         """Return the status and the body of the server's answer."""
-        kind = HTTPSConnection if self.address.scheme == "https" else HTTPConnection
-        connection = kind(self.address.netloc, timeout=_SECONDS)
+        connection_class = HTTPSConnection if self.address.scheme == "https" else HTTPConnection
+        connection = connection_class(self.address.netloc, timeout=_TIMEOUT_SECONDS)
         headers = {"Accept": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -170,14 +170,14 @@ class Rest:
         finally:
             connection.close()
 
-    def _refused(self, message: str) -> CatalogRefused:
+    def _refusal(self, message: str) -> CatalogRefused:
         return CatalogRefused(
             f"The Unity Catalog at {self} refuses: {' '.join(message.split())}",
             hint="see its log; `lockstep catalog --yes` tries again",
         )
 
 
-def _object(body: bytes) -> Mapping[str, Any]:
+def _json_object(body: bytes) -> Mapping[str, Any]:
     """Return the JSON object in an answer's body; an empty dict if the body has none."""
     try:
         answer = json.loads(body or b"{}")
@@ -186,11 +186,11 @@ def _object(body: bytes) -> Mapping[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-_JSON: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
+_JSON_TYPES: Final = {"tinyint": "byte", "smallint": "short", "int": "integer", "bigint": "long"}
 """Type names of Spark SQL → those of Spark's JSON, where they differ. Unity Catalog
 takes the latter in upper case, except for INT."""
 
-_SAME: Final = frozenset(
+_COMMON_TYPES: Final = frozenset(
     {"float", "double", "boolean", "date", "string", "binary", "timestamp", "timestamp_ntz"}
 )
 """Type names that Spark SQL and Spark's JSON have in common."""
@@ -233,4 +233,6 @@ def _json_type(kind: str) -> Any:
     array = _ARRAY.fullmatch(kind)
     if array is not None:
         return {"type": "array", "elementType": _json_type(array[1]), "containsNull": True}
-    return kind if _DECIMAL.fullmatch(kind) or kind in _SAME else _JSON.get(kind, "string")
+    if _DECIMAL.fullmatch(kind) or kind in _COMMON_TYPES:
+        return kind
+    return _JSON_TYPES.get(kind, "string")

@@ -86,7 +86,7 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
     does not, and the next entry is made all the same."""
     made = entry(catalog, tmp_path)
     wrong = replace(made, name=EntryName(made.name.schema, "b d"))
-    assert (catalog.refusal_reason(made.name), catalog.refusal_reason(wrong.name) is None) == (
+    assert (catalog.reason_refused(made.name), catalog.reason_refused(wrong.name) is None) == (
         None,
         False,
     )

@@ -12,7 +12,7 @@ import dagster as dg
 
 from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.coverage import Coverage, read_coverage
-from lockstep.assets.declared import LockstepTranslator
+from lockstep.assets.declaration import LockstepTranslator
 from lockstep.assets.definitions import build
 from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.ports.consumers import Consumers
@@ -166,7 +166,7 @@ def checks_of(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetCheckEvalu
     return {
         evaluation.check_name: evaluation
         for evaluation in result.get_asset_check_evaluations()
-        if evaluation.asset_key == SourceNames("shop").acknowledged
+        if evaluation.asset_key == SourceNames("shop").acknowledged_key
     }
 
 

@@ -104,7 +104,7 @@ def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, dat
     assert told_by_a_run() == []
     settings = stand.adapters.settings
     (entry,) = read_catalogue(settings.state_folder, "shop")
-    key = dg.AssetCheckKey(NAMES.table(entry.table), KEYS)
+    key = dg.AssetCheckKey(NAMES.table_key(entry.table), KEYS)
 
     def clicked() -> tuple[bool, object]:
         (found,) = stand.click((entry,), checks=[key]).get_asset_check_evaluations()
@@ -123,7 +123,7 @@ def test_the_log_shows_its_head_and_the_lag(stand: Stand, mysql: MySqlStand, dat
     """An observation of each run, where nothing was read too."""
     for number in (1, 2):
         stand.run()
-        records = stand.instance.fetch_observations(NAMES.log, limit=5).records
+        records = stand.instance.fetch_observations(NAMES.log_key, limit=5).records
         assert len(records) == number
         seen = records[0].asset_observation
         assert seen is not None

@@ -73,12 +73,12 @@ def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
     built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
     job = built.resolve_job_def("lockstep_shop")
     graph = built.get_repository_def().asset_graph
-    captured, merged, acknowledged = NAMES.steps
+    captured, merged, acknowledged = NAMES.step_keys
     assert job.asset_layer.selected_asset_keys == {captured, merged, acknowledged}
     assert graph.get(merged).parent_keys == {captured}
     assert graph.get(acknowledged).parent_keys == {merged}
     assert job.tags[SOURCE_TAG] == "shop"
-    mirror = graph.get(NAMES.table(TableName("shop", "t")))
+    mirror = graph.get(NAMES.table_key(TableName("shop", "t")))
     assert (mirror.metadata["changelog"], mirror.group_name) == ("shop/_changes/t", "shop")
 
 
@@ -138,7 +138,7 @@ def test_what_a_workspace_names_loads(file: str, monkeypatch: pytest.MonkeyPatch
     [found] = loadable_targets_from_python_module(str(named.module_name), named.working_directory)
     repository = repository_def_from_target_def(found.target_definition)
     assert repository is not None
-    assert {NAMES.captured, NAMES.acknowledged} <= repository.assets_defs_by_key.keys()
+    assert {NAMES.captured_key, NAMES.acknowledged_key} <= repository.assets_defs_by_key.keys()
 
 
 def test_the_home_is_beside_the_configuration(

@@ -51,7 +51,7 @@ def test_it_fires_for_a_version_set_and_not_for_a_merge(
     stand.run()
     assert asked() == 0, "nothing was acknowledged"
     mysql.execute("insert into a values (2)", database=database)
-    assert stand.click((), NAMES.captured, NAMES.merged).success
+    assert stand.click((), NAMES.captured_key, NAMES.merged_key).success
     assert asked() == 0, "merged is not acknowledged"
-    assert stand.click((), NAMES.acknowledged).success
+    assert stand.click((), NAMES.acknowledged_key).success
     assert asked() == 1

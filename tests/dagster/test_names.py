@@ -29,7 +29,7 @@ def test_keys_of_different_tables_differ(
     names: SourceNames, one: TableName, other: TableName
 ) -> None:
     """Two tables have one key only if they are one table."""
-    assert (names.table(one) == names.table(other)) == (one == other)
+    assert (names.table_key(one) == names.table_key(other)) == (one == other)
 
 
 @given(SOURCES, SOURCES, TABLES)
@@ -39,14 +39,14 @@ def test_a_tables_key_is_no_steps_key(
     """No table's name can make its key that of a step or a log, of any source with the same
     prefix."""
     beside = replace(others, prefix=names.prefix)
-    assert names.table(table) not in (beside.log, *beside.steps, beside.replayed)
+    assert names.table_key(table) not in (beside.log_key, *beside.step_keys, beside.replayed_key)
 
 
 @given(SOURCES, TABLES)
 def test_key_parts_are_plain(names: SourceNames, table: TableName) -> None:
     """Nothing in a key has a meaning in its text form or in an address, it comes back from both of
     its texts, and other assets can depend on it."""
-    key = names.table(table)
+    key = names.table_key(table)
     assert all(re.fullmatch(r"[A-Za-z0-9_.-]+", part) for part in key.path)
     assert dg.AssetKey.from_user_string(key.to_user_string()) == key
     assert dg.AssetKey.from_db_string(key.to_string()) == key
@@ -56,7 +56,7 @@ def test_key_parts_are_plain(names: SourceNames, table: TableName) -> None:
 def test_generated_names_are_valid(names: SourceNames, others: SourceNames, number: int) -> None:
     """Op, output and job names are what Dagster allows, and differ."""
     ops = [
-        one.op(what)
+        one.op_name(what)
         for one in {names.source: names, others.source: others}.values()
         for what in ("captured", "merged", "acknowledged", "mirrors", "checks")
     ]
@@ -69,19 +69,19 @@ def test_the_keys_a_person_sees() -> None:
     """A mirror's key has a part for the source, the database and the table, or other parts instead
     of the source, and the mirror's name where it has another; what a key cannot have is `.XX`."""
     plain = SourceNames("crm")
-    assert plain.captured.path == ["crm", "captured"]
-    assert plain.table(TableName("shop", "Audit Log")).path == ["crm", "shop", "Audit.20Log"]
-    assert plain.table(TableName("täglich", "a/b-c")).path[1:] == ["t.C3.A4glich", "a.2Fb-c"]
+    assert plain.captured_key.path == ["crm", "captured"]
+    assert plain.table_key(TableName("shop", "Audit Log")).path == ["crm", "shop", "Audit.20Log"]
+    assert plain.table_key(TableName("täglich", "a/b-c")).path[1:] == ["t.C3.A4glich", "a.2Fb-c"]
     raw = SourceNames("crm", prefix=("raw", "mysql"))
-    assert raw.captured.path == ["raw", "mysql", "lockstep", "crm", "captured"]
-    assert raw.table(TableName("shop", "orders")).path == ["raw", "mysql", "shop", "orders"]
+    assert raw.captured_key.path == ["raw", "mysql", "lockstep", "crm", "captured"]
+    assert raw.table_key(TableName("shop", "orders")).path == ["raw", "mysql", "shop", "orders"]
     rule = TablePatterns(("shop.*",)), Into.parse("raw_{source}.{database}_{table}")
     moved = SourceNames("crm", mirrors=MirrorNames("crm", (rule,)))
-    assert moved.table(TableName("shop", "Audit Log")).path == [
+    assert moved.table_key(TableName("shop", "Audit Log")).path == [
         "crm",
         "raw_crm",
         "shop_Audit.20Log",
     ]
-    assert moved.table(TableName("other", "a")).path == ["crm", "other", "a"]
+    assert moved.table_key(TableName("other", "a")).path == ["crm", "other", "a"]
     bare = SourceNames("crm", prefix=())
-    assert bare.table(TableName("shop", "orders")).path == ["shop", "orders"]
+    assert bare.table_key(TableName("shop", "orders")).path == ["shop", "orders"]

@@ -13,7 +13,7 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from lockstep.assets.notices import notify_people, tell
+from lockstep.assets.notices import notify_addresses, notify_people
 from lockstep.commands.check import _check_notify
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.verdict import State, Verdict
@@ -96,7 +96,7 @@ def test_each_trouble_is_told_once_and_when_it_is_over(
         (FINE, []),
         (quarantined("a.t1"), [told]),
     ):
-        tell(settings, "shop", found, notes.append)
+        notify_addresses(settings, "shop", found, notes.append)
         assert service.titles() == titles, found
     assert notes == []
 
@@ -138,19 +138,19 @@ def test_a_service_that_fails_is_noted_and_told_the_next_time(
     """Without its address, which holds a secret."""
     notes: list[str] = []
     service.status = 500
-    tell(settings, "shop", quarantined("a.b"), notes.append)
+    notify_addresses(settings, "shop", quarantined("a.b"), notes.append)
     refused = "[notify]: env:LOCKSTEP_TEST_HOOK did not accept it. The next run tries again."
     assert notes == [refused]
     service.status = 200
-    tell(settings, "shop", quarantined("a.b"), notes.append)
-    tell(settings, "shop", quarantined("a.b"), notes.append)
+    notify_addresses(settings, "shop", quarantined("a.b"), notes.append)
+    notify_addresses(settings, "shop", quarantined("a.b"), notes.append)
     assert service.titles() == ["Lockstep: shop needs a person"]
 
 
 def test_a_service_that_hangs_holds_nobody_up(service: Service) -> None:
     """A run waits as long as it is told to, and goes on."""
     service.hung.clear()
-    assert send(service.url, "env:X", "title", "body", patience=0.2) == (
+    assert send(service.url, "env:X", "title", "body", patience_seconds=0.2) == (
         "env:X did not answer within 0.2 s"
     )
 

@@ -69,17 +69,17 @@ def test_a_run_of_the_command_line_is_told_once(
     assert ticks.tick() == []
     run(stand)
     told = ticks.tick()
-    tables = {NAMES.table(TableName(database, table)) for table in "abcde"}
-    assert keys(told, dg.AssetMaterialization) == Counter({*tables, *NAMES.steps})
+    tables = {NAMES.table_key(TableName(database, table)) for table in "abcde"}
+    assert keys(told, dg.AssetMaterialization) == Counter({*tables, *NAMES.step_keys})
     made = {one.asset_key: one for one in told if isinstance(one, dg.AssetMaterialization)}
-    captured = made[NAMES.captured].metadata
+    captured = made[NAMES.captured_key].metadata
     assert (captured["structure changes"].value, captured["rows inserted"].value) == (5, 10)
     assert sum(keys(told, dg.AssetObservation)[table] for table in tables) == 5
     checked = keys(told, dg.AssetCheckEvaluation)
-    assert checked.keys() == {*tables, NAMES.acknowledged}
+    assert checked.keys() == {*tables, NAMES.acknowledged_key}
     assert all(one.passed for one in told if isinstance(one, dg.AssetCheckEvaluation))
-    assert NAMES.log in keys(told, dg.AssetObservation)
-    a = NAMES.table(TableName(database, "a"))
+    assert NAMES.log_key in keys(told, dg.AssetObservation)
+    a = NAMES.table_key(TableName(database, "a"))
     shown = stand.metadata(a)
     assert (shown["rows inserted"].value, shown["Delta version"].value) == (2, 0)
     assert ticks.tick() == []
@@ -89,18 +89,18 @@ def test_a_run_of_the_command_line_is_told_once(
         run(stand)
     run(stand)  # finds nothing
     told = ticks.tick()
-    assert keys(told, dg.AssetMaterialization) == Counter({a, *NAMES.steps})
+    assert keys(told, dg.AssetMaterialization) == Counter({a, *NAMES.step_keys})
     made = {one.asset_key: one for one in told if isinstance(one, dg.AssetMaterialization)}
     assert made[a].metadata["rows inserted"].value == 2
     cursor = stand.adapters.books.cursors("shop").acknowledged
     assert cursor is not None
-    assert (made[NAMES.acknowledged].tags or {})["dagster/data_version"] == str(cursor.batch)
+    assert (made[NAMES.acknowledged_key].tags or {})["dagster/data_version"] == str(cursor.batch)
 
     mysql.execute("insert into b values (3)", database=database)
     assert stand.run().success
     assert ticks.tick() == []
     run(stand)  # finds nothing, which keeps the step fresh
-    assert keys(ticks.tick(), dg.AssetMaterialization) == Counter(NAMES.steps)
+    assert keys(ticks.tick(), dg.AssetMaterialization) == Counter(NAMES.step_keys)
 
 
 def test_what_dagster_shows_of_a_mirror_stays_if_it_is_newer(
@@ -108,7 +108,7 @@ def test_what_dagster_shows_of_a_mirror_stays_if_it_is_newer(
 ) -> None:
     """What came before is an observation: the newest materialization is of the newest version."""
     run(stand)
-    ticks, a = Ticks(stand), NAMES.table(TableName(database, "a"))
+    ticks, a = Ticks(stand), NAMES.table_key(TableName(database, "a"))
     ticks.tick()
     mysql.execute("insert into a values (3)", database=database)
     run(stand)
@@ -126,7 +126,7 @@ def test_another_ledger_is_told_from_its_beginning(stand: Stand, database: str) 
     run(stand)
     ticks = Ticks(stand)
     ticks.cursor = json.dumps({"shop": {"ledger": "another", "token": 99}})
-    tables = {NAMES.table(TableName(database, table)) for table in "abcde"}
+    tables = {NAMES.table_key(TableName(database, table)) for table in "abcde"}
     assert keys(ticks.tick(), dg.AssetMaterialization).keys() > tables
     assert "this is another ledger than before" in ticks.said
     ticks.cursor = None
@@ -154,10 +154,10 @@ def test_many_tables_are_told_some_at_a_time(
         told += events
         if rounds == 1:
             run(stand)
-    tables = {NAMES.table(TableName(database, table)) for table in "abcde"}
+    tables = {NAMES.table_key(TableName(database, table)) for table in "abcde"}
     found = keys(told, dg.AssetMaterialization)
     assert {key: found[key] for key in tables} == dict.fromkeys(tables, 1)
-    assert {found[key] for key in NAMES.steps} == {2}
+    assert {found[key] for key in NAMES.step_keys} == {2}
     assert rounds == ticks_of_tables + 1
 
 

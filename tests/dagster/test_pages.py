@@ -18,7 +18,7 @@ from dagster._core.loader import LoadingContextForTest
 from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
 from lockstep.assets.names import SourceNames
 from lockstep.assets.pages import CHECK
-from lockstep.assets.table_news import news_of
+from lockstep.assets.table_news import tables_to_report
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.shaped import ShapedServer
@@ -92,7 +92,7 @@ def test_a_quiet_mirror_is_fresh(stand: Stand, mysql: MySqlStand, database: str)
     run(stand)
     mysql.execute("insert into a values (2, 2)", database=database)
     run(stand)
-    quiet = NAMES.table(TableName(database, "b"))
+    quiet = NAMES.table_key(TableName(database, "b"))
     assert stand.click(known(stand), quiet).success
     graph = stand.definitions(known(stand)).get_repository_def().asset_graph
     context = LoadingContextForTest(stand.instance)
@@ -105,11 +105,11 @@ def test_rows_that_were_read_are_told(ran: Ran) -> None:
     """A table that was read from the source reports its rows, what it is, and its columns; the
     run's page has it, too."""
     stand, database = ran.stand, ran.database
-    found = stand.metadata(NAMES.table(TableName(database, "a")))
+    found = stand.metadata(NAMES.table_key(TableName(database, "a")))
     rows = [found[f"rows {what}"].value for what in ("inserted", "read from the source")]
     assert (rows, found["dagster/row_count"].value) == ([0, 1], 1)
     assert found["dagster/table_name"].value == f"{database}.a"
-    report = stand.metadata(NAMES.acknowledged)["report"]
+    report = stand.metadata(NAMES.acknowledged_key)["report"]
     assert isinstance(report, dg.PathMetadataValue)
     assert f"{database}.a" in Path(str(report.path)).read_text(encoding="utf-8")
     columns = found["dagster/column_schema"]
@@ -153,7 +153,7 @@ def test_what_is_not_shown_as_it_is_is_told(
     shaping = settings.source("shop").plan().shaping(key)
     with stand_for(settings, ShapedServer(connection(mysql), shaping=shaping)) as stand:
         run(stand)
-        found = stand.metadata(NAMES.table(TableName(database, "people")))
+        found = stand.metadata(NAMES.table_key(TableName(database, "people")))
     assert found["columns not shown as they are"].value == (
         "email hashed, phone masked last:4, ssn left out"
     )
@@ -195,7 +195,7 @@ def test_how_a_table_stands_is_told_when_it_changes(
     assert evaluations(stand, run(stand)) == {}
     entries = known(stand)
     assert {entry.name: entry.dropped for entry in entries} == {"a": False, "b": True, "odd": False}
-    keys = [NAMES.table(TableName(database, name)) for name in ("a", "odd")]
+    keys = [NAMES.table_key(TableName(database, name)) for name in ("a", "odd")]
     alone = [dg.AssetCheckKey(key, CHECK) for key in keys]
     for clicked in (stand.click(entries, *keys), stand.click(entries, checks=alone)):
         results = {
@@ -214,15 +214,15 @@ def test_news_of_many_tables() -> None:
     prints = dict.fromkeys(tables, "well")
     known: dict[TableName, str] = {tables[-1]: "stopped by Lockstep"}
     for count in (101, 100, 49, 0):
-        news = news_of(well, prints, known, ())
+        news = tables_to_report(well, prints, known, ())
         assert len(news) == count
         known |= dict.fromkeys(news, "well")
     ill = {
         **well,
         tables[7]: TableStanding(tables[7], TableHealth.STOPPED_BY_SYSTEM, "it does not"),
     }
-    assert news_of(ill, prints, known, tables) == {tables[7]}
-    assert news_of(ill, prints, known, tables[:100]) == set(tables[:100])
+    assert tables_to_report(ill, prints, known, tables) == {tables[7]}
+    assert tables_to_report(ill, prints, known, tables[:100]) == set(tables[:100])
 
 
 def test_a_structure_that_changed_is_observed(
@@ -233,7 +233,7 @@ def test_a_structure_that_changed_is_observed(
     mysql.execute("alter table a add w varchar(9) default 'secret'", database=database)
     run(stand)
     (observed,) = stand.instance.fetch_observations(
-        NAMES.table(TableName(database, "a")), limit=1
+        NAMES.table_key(TableName(database, "a")), limit=1
     ).records
     assert observed.asset_observation is not None
     shown = {name: str(one.value) for name, one in observed.asset_observation.metadata.items()}
@@ -247,8 +247,8 @@ def test_a_mirror_that_was_removed_leaves_the_catalogue(ran: Ran) -> None:
     stand = ran.stand
     first, second = known(stand)
     shown = stand.definitions((replace(first, ended=True), second)).get_repository_def()
-    keys = {NAMES.table(one.table) for one in (first, second)} & shown.assets_defs_by_key.keys()
-    assert keys == {NAMES.table(second.table)}
+    keys = {NAMES.table_key(one.table) for one in (first, second)} & shown.assets_defs_by_key.keys()
+    assert keys == {NAMES.table_key(second.table)}
     [mirrors] = {shown.assets_defs_by_key[key] for key in keys}
-    assert mirrors.keys_by_output_name == {"t000002": NAMES.table(second.table)}
-    assert stand.instance.get_latest_materialization_event(NAMES.table(first.table)) is not None
+    assert mirrors.keys_by_output_name == {"t000002": NAMES.table_key(second.table)}
+    assert stand.instance.get_latest_materialization_event(NAMES.table_key(first.table)) is not None

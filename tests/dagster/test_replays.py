@@ -13,7 +13,7 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from lockstep.assets.coverage import FILE, coverage_from, read_coverage, write_coverage
+from lockstep.assets.coverage import FILE, next_coverage, read_coverage, write_coverage
 from lockstep.assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
 from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SOURCE_TAG, WAITS_TAG, SourceNames
@@ -41,7 +41,7 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
 
 def filled(stand: Stand) -> list[str]:
     """The partitions that Dagster takes for covered."""
-    return sorted(stand.instance.get_materialized_partitions(NAMES.replayed))
+    return sorted(stand.instance.get_materialized_partitions(NAMES.replayed_key))
 
 
 def hours(first: datetime, count: int) -> list[str]:
@@ -80,7 +80,7 @@ def test_the_past_is_covered_and_replayed(stand: Stand, mysql: MySqlStand, datab
     assert [one.success for one in done] == [True, True]
     events = [one.get_asset_materialization_events() for one in done]
     for some in events:
-        partitions = [event.partition for event in some if event.asset_key == NAMES.replayed]
+        partitions = [event.partition for event in some if event.asset_key == NAMES.replayed_key]
         assert partitions == told
     right = [some[0].materialization.metadata["rows put right"].value for some in events]
     assert right == [1, 0]
@@ -165,14 +165,14 @@ def waits(stand: Stand) -> list[RunUnderWay]:
 def test_the_beginning_only_moves_back(tmp_path: Path) -> None:
     """An earlier first transaction (a lake that was recovered) is told of; a later one is not."""
     first = datetime(2026, 11, 22, 6, 30, tzinfo=UTC)
-    begun = coverage_from(None, first, Partitions.HOURLY)
+    begun = next_coverage(None, first, Partitions.HOURLY)
     assert begun.begins == first.replace(minute=0)
-    assert coverage_from(begun, first + 9 * HOUR, Partitions.HOURLY) == begun
-    earlier = coverage_from(begun, first - 9 * HOUR, Partitions.HOURLY)
+    assert next_coverage(begun, first + 9 * HOUR, Partitions.HOURLY) == begun
+    earlier = next_coverage(begun, first - 9 * HOUR, Partitions.HOURLY)
     assert earlier.begins == begun.begins - 9 * HOUR
     write_coverage(tmp_path, "shop", earlier)
     assert read_coverage(tmp_path, "shop") == earlier
-    longer = coverage_from(earlier, first, Partitions.DAILY)
+    longer = next_coverage(earlier, first, Partitions.DAILY)
     assert longer.begins == longer.until == earlier.begins.replace(hour=0)
     (tmp_path / "coverage.json").write_text('{"shop": {"begins": 7}}')
     assert read_coverage(tmp_path, "shop") is None

@@ -27,7 +27,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config.model import LineageSection
-from lockstep.resources.openlineage.events import DatasetPlace, run_event
+from lockstep.resources.openlineage.events import DatasetAddresses, run_event
 from lockstep.resources.openlineage.sending import open_client, require_client
 from tests.dagster.place import settings_for, stand_for
 
@@ -79,7 +79,7 @@ def test_an_event_is_below_a_megabyte() -> None:
     """Of as many tables and columns as are told of."""
     wide = MOST_COLUMNS // 10
     tables = tuple(news(at, wide if at < 10 else 0) for at in range(MOST_TABLES))
-    place = DatasetPlace("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
+    place = DatasetAddresses("lockstep", "shop", "db.example.com", 3306, "s3://lake", "prod")
     event = run_event("COMPLETE", place, "run", NOW, None, RunNews(tables, 9_750))
     assert (event.run.facets or {}).keys() == {"lockstep_run"}
     size = len(Serde.to_json(event).encode())

@@ -57,13 +57,13 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
 
 
 def key(database: str, table: str) -> dg.AssetKey:
-    return NAMES.table(TableName(database, table))
+    return NAMES.table_key(TableName(database, table))
 
 
 def materialized(result: dg.ExecuteInProcessResult) -> set[dg.AssetKey | None]:
     """What was made; not the hours that happened to be over."""
     made = {event.asset_key for event in result.get_asset_materialization_events()}
-    return made - {NAMES.replayed}
+    return made - {NAMES.replayed_key}
 
 
 def acknowledged(stand: Stand) -> Coordinates:
@@ -168,7 +168,7 @@ def test_a_tables_metadata_tells_the_run(everything: Everything) -> None:
     assert told["position"] == str(cursor.position)
     assert isinstance(told["bytes"], int)
     assert told["bytes"] > 0
-    read = stand.metadata(NAMES.captured)
+    read = stand.metadata(NAMES.captured_key)
     largest, whole = (read[what].value for what in ("largest transaction bytes", "log bytes"))
     assert isinstance(largest, int)
     assert isinstance(whole, int)
@@ -209,7 +209,7 @@ def test_awkward_names(everything: Everything, mysql: MySqlStand) -> None:
     known = read_catalogue(stand.adapters.settings.state_folder, "shop")
     assert {one.name for one in known} == {"a", "wide", "odd", "dated", *AWKWARD}
     mysql.execute(*(f"update {name} set v = id + 1" for name in QUOTED), database=database)
-    stand.click(known, NAMES.captured)
+    stand.click(known, NAMES.captured_key)
     assert materialized(stand.click(known, *keys)) == keys
     assert materialized(stand.run()) == ALL_STEPS
     for number, name in enumerate(AWKWARD):
@@ -236,7 +236,7 @@ def test_a_gap_is_a_warning_from_then_on(stand: Stand, mysql: MySqlStand, databa
         (record,) = table.records
         assert f"{database}.a" in str(record.data["tables"]).split(", ")
         assert "row 2 is of no use" in str(record.data["reason"])
-        told = stand.metadata(NAMES.captured).get("continuity")
+        told = stand.metadata(NAMES.captured_key).get("continuity")
         assert (told.value if told else None) == continuity
 
 
@@ -269,8 +269,8 @@ def test_a_click_does_not_acknowledge_what_was_not_merged(
     waits for the other; the next run completes it."""
     mysql.execute("insert into a values (1, 1)", "insert into b values (1, 1)", database=database)
     known = entries(database)
-    stand.click(known, NAMES.captured)
-    clicked = stand.click(known, NAMES.table(TableName(database, "a")), NAMES.acknowledged)
+    stand.click(known, NAMES.captured_key)
+    clicked = stand.click(known, NAMES.table_key(TableName(database, "a")), NAMES.acknowledged_key)
     assert clicked.success
     assert materialized(clicked) == {*steps("acknowledged"), key(database, "a")}
     assert [batch.state for batch in stand.adapters.books.unfinished("shop")] == [
@@ -287,7 +287,7 @@ def test_a_click_on_a_table_with_nothing_captured_does_nothing(
     """It succeeds and materializes nothing; it does not read the source."""
     stand.run()
     mysql.execute("insert into a values (1, 1)", database=database)
-    clicked = stand.click(entries(database), NAMES.table(TableName(database, "a")))
+    clicked = stand.click(entries(database), NAMES.table_key(TableName(database, "a")))
     assert clicked.success
     assert materialized(clicked) == set()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.declared import names_as_loaded
+from lockstep.assets.declaration import loaded_names
 from lockstep.assets.definitions import build, definitions_of
 from lockstep.assets.names import SourceNames
 from lockstep.location import LockstepTranslator, MirroredTable
@@ -19,7 +19,7 @@ from tests.dagster.test_runs import entries, materialized
 from tests.fix_mysql import MySqlStand
 
 NAMES = SourceNames("shop")
-STEPS = set(NAMES.steps)
+STEPS = set(NAMES.step_keys)
 
 
 class Plain(LockstepTranslator):
@@ -72,7 +72,7 @@ def test_a_run_logs_under_the_keys_of_its_translator(
     repository = stand.definitions(entries(database)).get_repository_def()
     node = repository.asset_graph.get(made)
     assert (list(node.owners), node.metadata["mirror"]) == (["team:data"], "a")
-    assert node.parent_keys == {NAMES.log}
+    assert node.parent_keys == {NAMES.log_key}
 
 
 def test_the_command_line_knows_the_keys_of_the_location(stand: Stand, database: str) -> None:
@@ -81,9 +81,9 @@ def test_the_command_line_knows_the_keys_of_the_location(stand: Stand, database:
     assert stand.run().success
 
     def known() -> dg.AssetKey:
-        return names_as_loaded(settings, "shop").table(TableName(database, "a"))
+        return loaded_names(settings, "shop").table_key(TableName(database, "a"))
 
-    default = NAMES.table(TableName(database, "a"))
+    default = NAMES.table_key(TableName(database, "a"))
     assert known() == default
     definitions_of(settings.path, translator=Plain())
     assert known() == dg.AssetKey([database, "a"])

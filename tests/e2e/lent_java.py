@@ -32,8 +32,8 @@ from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
 
 from lockstep.resources.lake.spark import session
-from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder
-from lockstep.resources.lake.spark.session import make_scratch, settle_environment
+from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder
+from lockstep.resources.lake.spark.session import define_environment, make_scratch
 from lockstep.resources.lake.spark.settings import SparkSettings
 from tests.uncompiled import UNCOMPILED
 
@@ -86,7 +86,7 @@ def compile_nothing() -> None:
 
 def lend(folder: Path) -> None:
     """Have this process use the Java of `folder`."""
-    start, end = session.JAVA.start, session._end
+    start, end = session.JAVA.start, session._stop_spark
 
     def start_lent(settings_in: Callable[[Path], SparkSettings]) -> tuple[Any, SparkSettings]:
         settings = settings_in(_scratch())
@@ -101,7 +101,7 @@ def lend(folder: Path) -> None:
         _share_spark(lasting)
         return gateway, settings
 
-    def end_lent(started: session.Started) -> None:
+    def end_lent(started: session.RunningSpark) -> None:
         lent = (folder / _BORROWED).exists()
         if lent and not started.session.sparkContext.statusTracker().getActiveJobsIds():
             vars(started.session)["stop"] = lambda: None
@@ -109,7 +109,7 @@ def lend(folder: Path) -> None:
         if lent:
             (folder / _BORROWED).unlink()
 
-    vars(session)["_end"] = end_lent
+    vars(session)["_stop_spark"] = end_lent
     vars(session.JAVA)["start"] = start_lent
 
 
@@ -137,7 +137,7 @@ def _share_spark(settings: SparkSettings) -> None:
     settings, and leaves one whose own files are in its folder."""
     from pyspark import SparkContext
 
-    given = settings.all()
+    given = settings.configuration()
     own = {name: given[name] for name in ("spark.local.dir", "spark.sql.warehouse.dir")}
     configured = hashlib.sha256(repr(sorted({**given, **own}.items())).encode()).hexdigest()
 
@@ -225,7 +225,7 @@ def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
 def _is_begun(settings: SparkSettings, before: Path, folder: Path) -> bool:
     """Whether the Java of `folder` is one with these settings: the first that is asked for is, and
     is there wholly or not at all, whenever the process that asks for it dies."""
-    asked = repr(sorted(settings.launch().items()))
+    asked = repr(sorted(settings.command_line_part().items()))
     with (folder / _BEGINNING).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _COMMAND).exists():
@@ -245,8 +245,8 @@ def _is_begun(settings: SparkSettings, before: Path, folder: Path) -> bool:
 def _start(settings: SparkSettings, before: Path, folder: Path) -> None:
     """With the jars for lakes of both kinds."""
     shutil.copyfile(before, settings.log4j)
-    settle_environment(os.environ, class_path(jars_folder(sys.prefix), S3))
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
+    define_environment(os.environ, class_path(jars_folder(sys.prefix), S3_LOCK))
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.command_line_part().items()))
     with (folder / "spark.log").open("wb") as log:
         start: Callable[..., Any] = launch_gateway
         gateway = start(conf, {"stdout": log, "stderr": log, "process_group": 0})

@@ -45,9 +45,9 @@ class Point(StrEnum):
     # What it writes to mirrors.
     CHANGES_STAGED = "lockstep.resources.lake.mirror.mirror:SparkMirrors.stage"
     MIRROR_EVOLVED = "lockstep.resources.lake.mirror.mirror:SparkMirrors.evolve"
-    MIRROR_STEP = "lockstep.resources.lake.mirror.mirror:SparkMirrors._step"
+    MIRROR_STEP = "lockstep.resources.lake.mirror.mirror:SparkMirrors._commit_step"
     MIRROR_WRITTEN = "lockstep.resources.lake.mirror.mirror:SparkMirrors.write"
-    MIRROR_ROWS = "lockstep.resources.lake.mirror.mirror:SparkMirrors._apply"
+    MIRROR_ROWS = "lockstep.resources.lake.mirror.mirror:SparkMirrors._commit_write"
     MIRROR_RESTORED = "lockstep.resources.lake.mirror.mirror:SparkMirrors.restore"
     MIRROR_PINNED = "lockstep.resources.lake.delta.pin:Head.pin"
     STATEMENT_SENT = "pyspark.sql.connect.client.core:SparkConnectClient.execute_command"

@@ -39,7 +39,7 @@ and names of one spelling: `tests/dagster/test_runs.py` has more, for a lake wit
 
 
 def _key(table: str) -> dg.AssetKey:
-    return NAMES.table(TableName(DATABASE, table))
+    return NAMES.table_key(TableName(DATABASE, table))
 
 
 @dataclass

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from lockstep.resources.lake.store.paths import AGENT, DELTA_AGENT
+from lockstep.resources.lake.store.paths import DELTA_USER_AGENT, USER_AGENT
 from tests.chance import by_chance
 from tests.e2e.conftest import Follow
 from tests.e2e.points import Point
@@ -31,7 +31,7 @@ ALL = ("--from", "earliest", "--to", "latest")
 
 DRAWN = 1
 """So many kills, by chance, in `make acceptance`; in `make soak` all, one behind the other."""
-AGENTS = {"lockstep": AGENT, "delta-rs": DELTA_AGENT, "spark": "Hadoop"}
+AGENTS = {"lockstep": USER_AGENT, "delta-rs": DELTA_USER_AGENT, "spark": "Hadoop"}
 WATCHED = 2
 """Requests about a table that did not change: nobody else wrote to its mirror."""
 

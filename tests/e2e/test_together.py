@@ -133,7 +133,7 @@ def test_a_write_that_a_killed_run_left_is_told_once(
     for sensor in (between, later):
         sensor.tick()
         sensor.tick()
-    table = SourceNames("shop").table(TableName(database, "orders"))
+    table = SourceNames("shop").table_key(TableName(database, "orders"))
     by_run = len(instance.fetch_materializations(table, limit=9).records)
     told = [by_run + sensor.materializations(table) for sensor in (between, later)]
     assert (told, by_run) == ([1, 1], int(settling == DAGSTER))

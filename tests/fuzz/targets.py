@@ -196,15 +196,15 @@ class Dumps:
 
     def _take(self, buffer: TransactionBuffer, group: TransactionGroup) -> None:
         """Ask a run everything that a capture asks it."""
-        gtid_texts(group.transactions, group.sources)
-        statements = group.texts.lists(len(group.transactions))
+        gtid_texts(group.transactions, group.gtid_sources)
+        statements = group.texts.lists_by_transaction(len(group.transactions))
         statements.validate(full=True)
         kept = sum(len(text) for text in statements.flatten().to_pylist())
         # What is no UTF-8 is shown with four letters for a byte.
         assert kept <= 4 * MOST_TEXT_BYTES
-        found = gtid_set(group.transactions, group.sources)
+        found = gtid_set(group.transactions, group.gtid_sources)
         assert GtidSet.parse(str(found)) == found
-        for at in group.transactions[:, columns.COMMITTED_AT].tolist():
+        for at in group.transactions[:, columns.ORIGINAL_TIME].tolist():
             to_datetime(at)
         for block in group.blocks:
             for number, _, part in by_map(block):

@@ -27,8 +27,8 @@ def main() -> int:
     classes, gate, commit, divider, *arguments = sys.argv[1:]
     assert divider == "--"
     held = Path(classes) / "held.jar"
-    vars(log_store)["CLASS"] = _CLASS
-    log_store.SETTINGS[log_store.SETTING] = _CLASS
+    vars(log_store)["FILE_LOG_STORE"] = _CLASS
+    log_store.LOG_STORE_SETTINGS[log_store.FILE_LOG_STORE_SETTING] = _CLASS
     options = f'"-Dheld.gate={gate}" "-Dheld.commit={commit}"'
     # After all other jars: the class-data archive holds.
     os.environ["SPARK_DIST_CLASSPATH"] = str(held)

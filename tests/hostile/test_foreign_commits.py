@@ -36,10 +36,10 @@ from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.delta import delta_log
-from lockstep.resources.lake.delta.delta_log import look
+from lockstep.resources.lake.delta.delta_log import log_above
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
-from lockstep.resources.lake.spark.log_store import CLASS, SETTING
+from lockstep.resources.lake.spark.log_store import FILE_LOG_STORE, FILE_LOG_STORE_SETTING
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
 from tests.outside import tables_to_quarantine
@@ -101,7 +101,7 @@ def _path(table: DeltaTable) -> Path:
 def test_what_may_have_changed_a_table_is_foreign(made: DeltaTable, name: str) -> None:
     """Whatever the operation is called: what it did to files and columns decides."""
     CHANGING[name](made)
-    found = look(_path(made), 1)
+    found = log_above(_path(made), 1)
     assert [commit.delta_version for commit in found.commits][:1] == [2]
     assert any(judge_foreign(commit) is not None for commit in found.commits)
 
@@ -109,7 +109,7 @@ def test_what_may_have_changed_a_table_is_foreign(made: DeltaTable, name: str) -
 @pytest.mark.parametrize("name", NEUTRAL)
 def test_what_leaves_a_table_as_it_was_is_neutral(made: DeltaTable, name: str) -> None:
     NEUTRAL[name](made)
-    found = look(_path(made), 1)
+    found = log_above(_path(made), 1)
     assert [judge_foreign(commit) for commit in found.commits] == [None] * len(found.commits)
 
 
@@ -126,7 +126,7 @@ def test_a_commit_that_lies_about_itself_is_found(made: DeltaTable) -> None:
             action["add"]["stats"] = json.dumps({**stats, "numRecords": stats["numRecords"] - 1})
             lines[number] = json.dumps(action)
     file.write_text("\n".join(lines) + "\n")
-    (commit,) = look(path, 1).commits
+    (commit,) = log_above(path, 1).commits
     assert judge_foreign(commit) is not None
 
 
@@ -140,10 +140,10 @@ def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> No
     newest = DeltaTable(path).version()
     for version in range(newest):
         delta_log.commit_file(path, version).unlink()
-    unseen = judge_changelog_log(look(path, 1), 1, "ledger", {})
+    unseen = judge_changelog_log(log_above(path, 1), 1, "ledger", {})
     assert isinstance(unseen, Unknown | Foreign)
-    assert look(path, newest).commits == ()
-    assert look(path, newest).missing is None
+    assert log_above(path, newest).commits == ()
+    assert log_above(path, newest).missing is None
 
 
 def _batch(number: int, end: str, captured: datetime) -> Batch:
@@ -203,7 +203,7 @@ def test_a_look_reads_what_came_since_then(
     monkeypatch.setattr(delta_log, "read_commit", counted)
     monkeypatch.setattr(Path, "iterdir", nobody)
     assert delta_log.newest_version(path) == 2999
-    assert len(look(path, 2997).commits) == 2
+    assert len(log_above(path, 2997).commits) == 2
     assert reads == [2997, 2998, 2999, 3000]
 
 
@@ -281,11 +281,11 @@ def delta_as_it_comes(session: SparkSession) -> Iterator[None]:
     assert jvm is not None and context is not None
     settings, logs = context.sc().conf(), jvm.org.apache.spark.sql.delta.DeltaLog
     logs.clearCache()
-    settings.set(SETTING, "io.delta.storage.HDFSLogStore")
+    settings.set(FILE_LOG_STORE_SETTING, "io.delta.storage.HDFSLogStore")
     try:
         yield
     finally:
-        settings.set(SETTING, CLASS)
+        settings.set(FILE_LOG_STORE_SETTING, FILE_LOG_STORE)
         logs.clearCache()
 
 
@@ -350,11 +350,13 @@ class Interrupted(SparkMirrors):
 
     meanwhile: Callable[[], None] | None = None
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+    def _commit_write(
+        self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale
+    ) -> None:
         then, self.meanwhile = self.meanwhile, None
         if then is not None:
             then()
-        super()._apply(session, write, head, chosen)
+        super()._commit_write(session, write, head, chosen)
 
 
 def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> None:

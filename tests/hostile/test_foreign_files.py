@@ -36,7 +36,7 @@ from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
 from lockstep.resources.lake.delta import delta_log
 from lockstep.resources.lake.delta.columns import mirror_schema
-from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.delta.delta_log import commits_newest_first
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.storage import sha256_of
 from tests.chance import by_chance
@@ -78,7 +78,7 @@ class Mirrors(MemoryMirrors):
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         if (self.folder / folder).is_dir():
-            return commits_back(self.folder / folder)
+            return commits_newest_first(self.folder / folder)
         return super().history(folder)
 
     def version(self, mirror: str) -> int | None:

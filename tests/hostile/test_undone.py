@@ -230,7 +230,7 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
     follower.capture()
     assert follower.states()[table].is_complete
     with follower.leased() as lease:
-        merge(follower.work(), lease, only=frozenset({TableName(database, "b")}))
+        merge(follower.work(), lease, only_tables=frozenset({TableName(database, "b")}))
     follower.lose_ledger()
     recovered(follower)
     follower.run()

@@ -64,7 +64,7 @@ def lake_at(
     in_memory: bool = True,
 ) -> Lake:
     """A lake in a folder or under a prefix."""
-    mirrors = SparkMirrors(lake, staging=staging, spark=spark, few=few, in_memory=in_memory)
+    mirrors = SparkMirrors(lake, staging=staging, spark=spark, few_limit=few, in_memory=in_memory)
     before = mirrors if in_memory else SparkMirrors(lake, staging=staging, spark=spark)
     folder = lake if isinstance(lake, Path) else None
     return Lake(ParquetSegments(lake), DeltaChangelog(lake), mirrors, folder, before)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.resources.lake.mirror.small import apply
+from lockstep.resources.lake.mirror.small import apply_changes
 
 SCHEMA = pa.schema(
     [
@@ -67,7 +67,7 @@ def test_the_last_word_on_each_key_is_there(
     changes = pa.Table.from_pylist(images, spelled)
     expected = {key: value for key, value in before.items() if key not in words}
     expected |= {key: value for key, (kind, value) in words.items() if kind != "delete"}
-    found = apply(rows, changes, ("_row", "id", "day"))
+    found = apply_changes(rows, changes, ("_row", "id", "day"))
     assert found.schema == SCHEMA
     assert found.num_rows == len(expected)
     assert _as_dict(found) == expected

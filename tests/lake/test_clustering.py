@@ -29,7 +29,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.upkeep.decide import FileTotal, StepKind, UpkeepStep
 from lockstep.pipeline.values.policies import Readers
 from lockstep.resources.lake.delta.clustering import clustering_of
-from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.delta.delta_log import commits_newest_first
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake, disk_lake
@@ -152,7 +152,7 @@ def test_who_reads_a_clustered_mirror(
     assert above is not None
     step = UpkeepStep(StepKind.COMPACT, FileTotal(2, 2000), "small files", 1 << 20)
     assert upkeep.carry_out(MIRROR, step, "kept", above) == above + 1
-    newest = next(iter(commits_back(path)))
+    newest = next(iter(commits_newest_first(path)))
     assert newest.operation == "OPTIMIZE" and len(newest.adds) == 1
     assert clustered(lake) == ("country",)
     assert content(lake.mirrors, MIRROR, schema, above + 1) == rows

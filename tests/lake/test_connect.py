@@ -15,13 +15,13 @@ import pytest
 from pyspark.errors import PySparkException
 
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable
-from lockstep.resources.lake.delta.delta_log import commits_back, newest_version
+from lockstep.resources.lake.delta.delta_log import commits_newest_first, newest_version
 from lockstep.resources.lake.spark.remote import (
     RemoteSpark,
     SparkServer,
-    missing,
-    require_fit,
-    server_of,
+    configured_server,
+    differing_settings,
+    require_compatible,
 )
 from lockstep.resources.lake.trial import require_correct_writes
 from tests.e2e.project import environment
@@ -41,7 +41,7 @@ def test_a_server_of_ours_keeps_what_mirrors_stand_on(connect: RemoteSpark, tmp_
     """It is tried with a table of which nothing stays."""
     require_correct_writes(connect, tmp_path / "lake", tmp_path / "staging")
     assert list(tmp_path.rglob("*")) == [tmp_path / "staging"]
-    assert connect.named().startswith("Spark 4.")
+    assert connect.display_name().startswith("Spark 4.")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="ports are seen in /proc")
@@ -86,17 +86,17 @@ def test_a_server_that_is_not_made_for_this_is_refused(
 ) -> None:
     """By what it says of itself, whatever it would do."""
     server = SparkServer("spark", 15002)
-    require_fit(server, "4.2.0", FITS, tmp_path)
+    require_compatible(server, "4.2.0", FITS, tmp_path)
     with pytest.raises(ConfigurationError, match=refusal):
-        require_fit(server, version, FITS | settings, tmp_path)
+        require_compatible(server, version, FITS | settings, tmp_path)
 
 
 def test_a_setting_that_is_there_is_not_made_again() -> None:
     """Not one that is another, only longer; but where a server of ours has more under a key."""
     there = {"spark.sql.shuffle.partitions": "12", "spark.sql.extensions": "a.Ours,a.Theirs"}
-    assert missing({"spark.sql.extensions": "a.Theirs"}, there) == {}
+    assert differing_settings({"spark.sql.extensions": "a.Theirs"}, there) == {}
     other = {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"}
-    assert missing(other, there) == other
+    assert differing_settings(other, there) == other
 
 
 def test_nobody_there_and_a_wrong_token_are_told_apart(
@@ -141,13 +141,13 @@ def test_settings_of_the_server_must_be_as_told(
 def test_what_names_no_server_is_refused(told: dict[str, str], refusal: str) -> None:
     """By the table alone."""
     with pytest.raises(ConfigurationError, match=refusal):
-        server_of(told)
+        configured_server(told)
 
 
 def test_a_token_goes_out_without_tls_to_this_machine_alone() -> None:
     """PySpark encrypts it for any other name."""
-    here = server_of({"remote": "sc://127.0.0.1:1", "token": "a b"})
-    there = server_of({"remote": "sc://spark:1/;use_ssl=true", "token": "a b"})
+    here = configured_server({"remote": "sc://127.0.0.1:1", "token": "a b"})
+    there = configured_server({"remote": "sc://spark:1/;use_ssl=true", "token": "a b"})
     assert here is not None
     assert there is not None
     one = UUID(int=0)
@@ -201,7 +201,7 @@ def test_what_a_dead_client_asked_for_is_committed_once_or_never(
     lake.mirrors.write(a_write(lake.mirrors, 3, "merge", [update(id=1, name="newest")]))
     mirror = tmp_path / "lake" / MIRROR
     assert content(lake.mirrors, MIRROR, PEOPLE, 2) == [{"id": 1, "name": "newest"}]
-    assert [one.transactions[f"app/{MIRROR}"] for one in commits_back(mirror)] == [3, 2, 1]
+    assert [one.transactions[f"app/{MIRROR}"] for one in commits_newest_first(mirror)] == [3, 2, 1]
     assert newest_version(mirror) == 2
 
 

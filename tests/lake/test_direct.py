@@ -14,11 +14,11 @@ from lockstep.pipeline.mirror.evolution import LOCAL
 from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.values.errors import MirrorRefused
-from lockstep.resources.lake.delta.delta_log import actions, commit_file, files_listed
+from lockstep.resources.lake.delta.delta_log import actions, add_actions_at, commit_file
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.delta.versions import needs_spark
 from lockstep.resources.lake.spark.session import SparkProcess
-from lockstep.resources.lake.spark.spark import stamped
+from lockstep.resources.lake.spark.spark import session_settings
 from tests.lake.both_ways import BothWays
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, delete, own_part, update
@@ -94,7 +94,7 @@ def test_both_ways_in_turn_are_one(
     marked = set()
     for version in range(newest + 1):
         table.load_as_version(version)
-        listed = files_listed(both_ways.path, version)
+        listed = add_actions_at(both_ways.path, version)
         assert listed is not None
         by_delta_rs = pa.table(table.get_add_actions()).column("path").to_pylist()
         assert sorted(one["path"] for one in listed) == sorted(by_delta_rs)
@@ -107,7 +107,7 @@ def test_rules_about_rows_are_left_to_spark(disk: Lake, folder: Path, spark: Spa
     mirrors = disk.mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     session, path = spark.session(), folder / MIRROR
-    with stamped(session, head_of(path).pin()):
+    with session_settings(session, head_of(path).pin()):
         session.sql(f"alter table delta.`{path}` add constraint small check (id < 100)")
     with pytest.raises(MirrorRefused):
         mirrors.write(a_write(mirrors, 2, "append", [{"id": 100, "name": "c"}]))

@@ -14,7 +14,7 @@ from lockstep.pipeline.mirror.strategy import Scale
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, MirrorWrite, Replace
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.values.errors import CommitConflict
-from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.delta.delta_log import commits_newest_first
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import SparkProcess
@@ -44,9 +44,11 @@ class Sleeper(SparkMirrors):
         super().__init__(folder, staging=staging, spark=spark, in_memory=in_memory)
         self._sleep = sleep
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+    def _commit_write(
+        self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale
+    ) -> None:
         self._sleep()
-        super()._apply(session, write, head, chosen)
+        super()._commit_write(session, write, head, chosen)
 
 
 def _the_write(disk: Lake, mode: str, number: int) -> MirrorWrite:
@@ -121,5 +123,7 @@ def test_the_same_write_by_two_at_once_is_one_commit(
     assert first == second
     assert disk.mirrors.version(MIRROR) == first.delta_version == (1 if exists else 0)
     assert content(disk.mirrors, MIRROR, PEOPLE, first.delta_version) == _shown(mode, exists=exists)
-    found = [commit.transactions[write.target.app_id] for commit in commits_back(folder / MIRROR)]
+    found = [
+        commit.transactions[write.target.app_id] for commit in commits_newest_first(folder / MIRROR)
+    ]
     assert found == ([2, 1] if exists else [2])

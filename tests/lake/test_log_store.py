@@ -37,7 +37,7 @@ from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark import log_store
 from lockstep.resources.lake.spark.jars import jars_folder
 from lockstep.resources.lake.spark.session import SparkProcess
-from lockstep.resources.lake.spark.spark import stamped
+from lockstep.resources.lake.spark.spark import session_settings
 from tests.lake import build_log_store
 from tests.lake.conftest import Lake
 from tests.lake.made import PEOPLE, a_write, content, update
@@ -165,7 +165,7 @@ def test_a_session_that_was_told_no_version_commits_nothing(
         with pytest.raises(Exception, match="the session may commit none"):
             session.sql(statement)
     assert disk.mirrors.version(MIRROR) == 0
-    with stamped(session, head_of(table).pin()):
+    with session_settings(session, head_of(table).pin()):
         session.sql(f"alter table {path} set tblproperties ('delta.checkpointInterval' = '2')")
     disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [update(id=1, name="new")]))
     told = json.loads((table / "_delta_log" / "_last_checkpoint").read_text())
@@ -177,12 +177,12 @@ def test_delta_with_another_store_is_refused(spark: SparkProcess) -> None:
     session = spark.session()
     jvm: Any = session.sparkContext._jvm
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
-    conf.remove(log_store.SETTING)
+    conf.remove(log_store.FILE_LOG_STORE_SETTING)
     try:
         with pytest.raises(LakeUnavailable, match="HDFSLogStore"):
             log_store.require_log_store(session)
     finally:
-        conf.set(log_store.SETTING, log_store.CLASS)
+        conf.set(log_store.FILE_LOG_STORE_SETTING, log_store.FILE_LOG_STORE)
     log_store.require_log_store(session)
 
 
@@ -214,11 +214,11 @@ class Sleeper(SparkMirrors):
         super().__init__(folder, staging=folder.parent / "staging", spark=spark)
         self._at, self._sleep, self._calls = at, sleep, 0
 
-    def _step(self, *args: Any) -> None:
+    def _commit_step(self, *args: Any) -> None:
         self._calls += 1
         if self._calls == self._at:
             self._sleep()
-        super()._step(*args)
+        super()._commit_step(*args)
 
 
 @pytest.mark.parametrize(

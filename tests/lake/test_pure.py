@@ -20,12 +20,12 @@ from lockstep.resources.lake.delta.statement import merge_statement
 from lockstep.resources.lake.spark.jars import class_path, locked_jars, missing_or_damaged
 from lockstep.resources.lake.spark.java import Java, archive_path
 from lockstep.resources.lake.spark.java_errors import JavaError, error_of
-from lockstep.resources.lake.spark.remote import refusal
+from lockstep.resources.lake.spark.remote import session_error
 from lockstep.resources.lake.spark.settings import (
-    SECOND_COMPILER_PAYS,
+    SECOND_COMPILER_BYTES,
     SparkSettings,
     driver_memory,
-    where_to_look,
+    start_hint,
 )
 
 GIB = 1024**3
@@ -33,35 +33,40 @@ GIB = 1024**3
 
 def settings(user: dict[str, str]) -> SparkSettings:
     return SparkSettings(
-        user=user,
+        user_settings=user,
         class_path=(Path("/jars/a.jar"), Path("/jars/b.jar")),
         archive=None,
         log4j=Path("/scratch/log4j2.properties"),
         scratch=Path("/scratch"),
         cores=2,
-        memory=8 * GIB,
+        memory_bytes=8 * GIB,
     )
 
 
 def test_the_users_settings_win() -> None:
     """Anything Spark understands can be set."""
-    assert settings({"spark.driver.memory": "3g"}).all()["spark.driver.memory"] == "3g"
+    assert settings({"spark.driver.memory": "3g"}).configuration()["spark.driver.memory"] == "3g"
 
 
 def test_what_delta_needs_is_added_to_not_replaced() -> None:
     """A user's jars and extensions come after Delta's."""
     conf = settings({"spark.driver.extraClassPath": "/my.jar", "spark.sql.extensions": "Mine"})
-    assert conf.all()["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/my.jar"
-    assert conf.all()["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension,Mine"
+    assert conf.configuration()["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar:/my.jar"
+    assert (
+        conf.configuration()["spark.sql.extensions"]
+        == "io.delta.sql.DeltaSparkSessionExtension,Mine"
+    )
 
 
 @pytest.mark.parametrize(
-    ("log_bytes", "level"), [(0, 1), (SECOND_COMPILER_PAYS - 1, 1), (SECOND_COMPILER_PAYS, 4)]
+    ("log_bytes", "level"), [(0, 1), (SECOND_COMPILER_BYTES - 1, 1), (SECOND_COMPILER_BYTES, 4)]
 )
 def test_much_of_the_log_has_the_second_compiler(log_bytes: int, level: int) -> None:
     """Whatever the user adds comes after it."""
     given = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=3"}
-    options = replace(settings(given), log_bytes=log_bytes).all()["spark.driver.extraJavaOptions"]
+    options = replace(settings(given), log_bytes=log_bytes).configuration()[
+        "spark.driver.extraJavaOptions"
+    ]
     assert [word for word in options.split() if "Tiered" in word] == [
         f"-XX:TieredStopAtLevel={level}",
         "-XX:TieredStopAtLevel=3",
@@ -70,7 +75,7 @@ def test_much_of_the_log_has_the_second_compiler(log_bytes: int, level: int) -> 
 
 def test_secrets_stay_off_the_command_line() -> None:
     """Only what the launcher itself needs is visible to the machine's other users."""
-    launch = settings({"spark.hadoop.fs.s3a.secret.key": "hush"}).launch()
+    launch = settings({"spark.hadoop.fs.s3a.secret.key": "hush"}).command_line_part()
     assert "spark.hadoop.fs.s3a.secret.key" not in launch
     assert launch["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
 
@@ -152,7 +157,7 @@ def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:
     [("local[2]", "the free memory"), ("spark://host:7077", "spark://host:7077 logs")],
 )
 def test_a_spark_that_does_not_start_is_looked_into_where_it_starts(master: str, told: str) -> None:
-    assert told in where_to_look({"spark.master": master})
+    assert told in start_hint({"spark.master": master})
 
 
 @pytest.mark.parametrize(
@@ -169,7 +174,7 @@ def test_a_spark_that_does_not_start_is_looked_into_where_it_starts(master: str,
 def test_who_gives_no_session_says_why(details: str, kind: type[LockstepError], told: str) -> None:
     """The words of gRPC, which PySpark hands on as it prints them."""
     printed = f'<_InactiveRpcError of RPC:\n\tstatus = UNAVAILABLE\n\tdetails = "{details}"\n>'
-    error = refusal("sc://host:443", SparkConnectGrpcException(printed))
+    error = session_error("sc://host:443", SparkConnectGrpcException(printed))
     assert type(error) is kind
     assert told in error.message
 

@@ -162,9 +162,9 @@ def test_no_file_has_what_it_showed(
         )
         said = metadata_text({"kind": "upkeep", "shows": version})
     assert [name for name, there in files(place).items() if WORD in there] == []
-    assert mirrors.unreadable_reason(MIRROR, version - 1) is not None
+    assert mirrors.reason_unreadable(MIRROR, version - 1) is not None
     assert (
-        mirrors.unreadable_reason(MIRROR, version),
+        mirrors.reason_unreadable(MIRROR, version),
         mirrors.log_above(MIRROR, version).commits,
     ) == (None, ())
     assert content(mirrors, MIRROR, PEOPLE, version) == BARE[3:]

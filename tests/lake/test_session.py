@@ -17,10 +17,10 @@ import pytest
 
 from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing
 from lockstep.resources.adapters import Adapters
-from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder
+from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder
 from lockstep.resources.lake.spark.java import archive_path, require_java
 from lockstep.resources.lake.spark.log_store import log_store_jar
-from lockstep.resources.lake.spark.session import SparkProcess, settle_environment, spark_home
+from lockstep.resources.lake.spark.session import SparkProcess, define_environment, spark_home
 from tests.dagster.place import settings_for
 from tests.lake.strangers import require_closed
 
@@ -67,12 +67,12 @@ room.mirrors.prepare()
 spark = room.mirrors._spark
 spark.stop()
 print("stopped", flush=True)
-from lockstep.pipeline.ports.mirror_writes import staged
+from lockstep.pipeline.ports.mirror_writes import staged_paths
 from tests.lake.made import PEOPLE, a_write, update
 for number, mode in ((1, "append"), (2, "merge")):
     write = a_write(room.mirrors, number, mode, [update(id=number)], mirror="m")
     room.mirrors.write(write)
-    room.mirrors.unstage(*staged(write))
+    room.mirrors.unstage(*staged_paths(write))
 java = spark.session().sparkContext._gateway.proc.pid
 
 def reset():
@@ -288,7 +288,9 @@ def test_java_uses_the_archive_of_classes_whatever_the_lake_is(spark: SparkProce
     assert str(archive_path(folder, jars, require_java(os.environ))) in maps
     paths = getattr(java.jvm, "java.lang.System").getProperty("java.class.path").split(":")
     assert paths[: len(jars)] == [str(jar) for jar in jars]
-    assert paths[-len(class_path(folder, S3)) :] == [str(jar) for jar in class_path(folder, S3)]
+    assert paths[-len(class_path(folder, S3_LOCK)) :] == [
+        str(jar) for jar in class_path(folder, S3_LOCK)
+    ]
 
 
 def test_no_thread_of_a_run_that_begins_changes_the_environment(
@@ -311,6 +313,6 @@ def test_the_spark_of_pyspark_is_started_and_jars_are_named_once() -> None:
     """Not another one that the machine has."""
     found = {"SPARK_HOME": "/opt/spark", "SPARK_DIST_CLASSPATH": "/own.jar"}
     for _ in range(2):
-        settle_environment(found, [Path("/store.jar")])
+        define_environment(found, [Path("/store.jar")])
     assert found["SPARK_HOME"] == str(spark_home())
     assert found["SPARK_DIST_CLASSPATH"] == "/own.jar:/store.jar"

@@ -13,9 +13,13 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from lockstep.pipeline.mirror.strategy import Size
-from lockstep.resources.lake.delta.versions import size_of, size_of_files
+from lockstep.resources.lake.delta.versions import files_size, table_size
 from lockstep.resources.lake.spark.session import SparkProcess
-from lockstep.resources.lake.spark.spark import FOR_FEW, one_session, stamped
+from lockstep.resources.lake.spark.spark import (
+    FEW_ROWS_SETTINGS,
+    exclusive_session,
+    session_settings,
+)
 from tests.lake.conftest import Lake, disk_lake
 from tests.lake.made import a_write
 
@@ -24,25 +28,27 @@ _BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
 
 def test_sessions_are_used_again_each_for_its_size(spark: SparkProcess) -> None:
     """Two at a time are two; one that saw an error is not given again."""
-    taken = partial(one_session, spark)
-    with taken() as many, taken(few=True) as few, taken() as other:
+    taken = partial(exclusive_session, spark)
+    with taken() as many, taken(few_rows=True) as few, taken() as other:
         assert many is not other
-        assert few.conf.get(_BROADCAST) == FOR_FEW[_BROADCAST] != many.conf.get(_BROADCAST)
-    with taken(few=True) as again:
+        assert (
+            few.conf.get(_BROADCAST) == FEW_ROWS_SETTINGS[_BROADCAST] != many.conf.get(_BROADCAST)
+        )
+    with taken(few_rows=True) as again:
         assert again is few
-    with pytest.raises(ZeroDivisionError), taken(few=True) as again:
+    with pytest.raises(ZeroDivisionError), taken(few_rows=True) as again:
         assert again is few
         raise ZeroDivisionError
-    with taken(few=True) as new:
+    with taken(few_rows=True) as new:
         assert new is not few
 
 
 def test_the_user_has_the_last_word(spark: SparkProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the [spark] table sets is not switched off for few rows."""
-    monkeypatch.setattr(spark, "_user", {_BROADCAST: "1"})
-    idle = spark.idle(few=True)
+    monkeypatch.setattr(spark, "_user_settings", {_BROADCAST: "1"})
+    idle = spark.idle_sessions(few_rows=True)
     idle.clear()
-    with one_session(spark, few=True) as session:
+    with exclusive_session(spark, few_rows=True) as session:
         assert session.conf.get(_BROADCAST) == spark.session().conf.get(_BROADCAST)
     idle.clear()
 
@@ -51,7 +57,7 @@ def test_what_holds_for_a_commit_gives_way_again(spark: SparkProcess) -> None:
     """To what the user set; it ends where nobody had set it, also behind an error."""
     session, theirs, ours = spark.session(), "spark.lockstep.theirs", "spark.lockstep.ours"
     session.conf.set(theirs, "before")
-    with pytest.raises(ZeroDivisionError), stamped(session, {theirs: "now", ours: "now"}):
+    with pytest.raises(ZeroDivisionError), session_settings(session, {theirs: "now", ours: "now"}):
         assert {session.conf.get(key) for key in (theirs, ours)} == {"now"}
         raise ZeroDivisionError
     assert (session.conf.get(theirs), session.conf.get(ours, None)) == ("before", None)
@@ -65,12 +71,12 @@ def test_files_say_how_much_they_hold(disk: Lake, folder: Path, tmp_path: Path) 
         disk.mirrors.write(a_write(disk.mirrors, number, "append", rows))
     mirror = folder / "shop/shop/people"
     size = sum(file.stat().st_size for file in mirror.glob("*.parquet"))
-    assert size_of(DeltaTable(mirror)) == Size(6, size)
+    assert table_size(DeltaTable(mirror)) == Size(6, size)
     two, broken = tmp_path / "two.parquet", tmp_path / "broken.parquet"
     pq.write_table(pa.table({"id": [1, 2]}), two)
     broken.write_bytes(b"PAR1, and then nothing")
-    assert size_of_files([two] * 2) == Size(4, 2 * two.stat().st_size)
-    assert size_of_files([two, broken]) is None
+    assert files_size([two] * 2) == Size(4, 2 * two.stat().st_size)
+    assert files_size([two, broken]) is None
 
 
 def test_a_write_goes_by_both(
@@ -79,11 +85,13 @@ def test_a_write_goes_by_both(
     """Few rows into a mirror of many are not few."""
     asked: list[bool] = []
 
-    def told(spark: SparkProcess, *, few: bool = False) -> AbstractContextManager[SparkSession]:
-        asked.append(few)
-        return one_session(spark, few=few)
+    def told(
+        spark: SparkProcess, *, few_rows: bool = False
+    ) -> AbstractContextManager[SparkSession]:
+        asked.append(few_rows)
+        return exclusive_session(spark, few_rows=few_rows)
 
-    monkeypatch.setattr("lockstep.resources.lake.mirror.mirror.one_session", told)
+    monkeypatch.setattr("lockstep.resources.lake.mirror.mirror.exclusive_session", told)
     mirrors = disk_lake(tmp_path, spark, Size(3, 1 << 20)).mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1}, {"id": 2}]))
     mirrors.write(a_write(mirrors, 2, "append", [{"id": 3}]))

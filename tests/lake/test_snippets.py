@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from lockstep.commands.read import refusal_reasons, store_lines, table_snippets
-from lockstep.resources.lake.spark.jars import DELTA, locked_jars
+from lockstep.resources.lake.spark.jars import DELTA_LOCK, locked_jars
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.storage import delta_table
 from tests.fix_objects import ObjectStore
@@ -90,6 +90,6 @@ def _ids(snippet: str, session: Any) -> list[int]:
 
 
 def test_the_session_is_that_of_the_jars() -> None:
-    [spark] = [jar for jar in locked_jars(DELTA) if jar.artifact.startswith("delta-spark")]
+    [spark] = [jar for jar in locked_jars(DELTA_LOCK) if jar.artifact.startswith("delta-spark")]
     told = table_snippets("/lake/t")["Spark"]
     assert f"{spark.organisation}:{spark.artifact}:{spark.version}" in told

@@ -296,7 +296,7 @@ def test_a_file_proves_its_name_and_its_key(disk: Place) -> None:
 def test_a_key_that_is_kept_is_wrapped(disk: Place) -> None:
     """Only the privacy key unwraps it; files from before there was one are read as before."""
     bare, key = sealed(disk.spool), PrivacyKey(b"a key that nobody guesses")
-    spool = disk.spool.wrapped_by(key)
+    spool = disk.spool.with_privacy_key(key)
     kept = sealed(spool, number=2)
     assert (len(bare.key), len(kept.key)) == (32, 40)
     for file in (bare, kept):
@@ -304,7 +304,7 @@ def test_a_key_that_is_kept_is_wrapped(disk: Place) -> None:
             assert opened.read(0, 10) == b"row events"
     for other in (None, PrivacyKey(b"another key that nobody guesses")):
         with pytest.raises(ConfigurationError):
-            disk.spool.wrapped_by(other).open("shop", kept)
+            disk.spool.with_privacy_key(other).open("shop", kept)
 
 
 @pytest.mark.parametrize("size", [1, 2_000_000])

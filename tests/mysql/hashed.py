@@ -19,7 +19,7 @@ from tests.mysql.logged import Logged
 from tests.mysql.reading import settings
 
 SIGNS = {"insert": 1, "update_preimage": -1, "update_postimage": 1, "delete": -1}
-_ANY = Dialect(mariadb=False, version=0)
+_ANY = Dialect(is_mariadb=False, version=0)
 """No mark is asked for."""
 
 

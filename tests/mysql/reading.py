@@ -82,7 +82,7 @@ def _read(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Read]:
     for number, row in enumerate(group.transactions):
         file = group.files[row[columns.FILE]]
         yield Read(
-            gtid_text(row, group.sources),
+            gtid_text(row, group.gtid_sources),
             Coordinates(file, int(row[columns.BEGIN_OFFSET])),
             Coordinates(file, int(row[columns.END_OFFSET])),
             tuple(query for at, query in group.statements if at == number),

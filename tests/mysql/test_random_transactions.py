@@ -101,7 +101,7 @@ def _read(stand: MySqlStand, start: Coordinates, database: str, **options: Any) 
     decoders, events = Decoders(), 0
     wanted = {"wants": lambda name: name.database == database, **options}
     for buffer, run in runs(server(stand), start, **wanted):
-        read.gtids += [gtid_text(row, run.sources) for row in run.transactions]
+        read.gtids += [gtid_text(row, run.gtid_sources) for row in run.transactions]
         for block in run.blocks:
             for found in decoders.read(buffer, block):
                 table = _numbered(found.images, found.which + events)

@@ -81,10 +81,10 @@ def outs(group: TransactionGroup) -> list[Out]:
         for event in block.events.tolist():
             at, size = event[columns.AT], event[columns.SIZE]
             events[event[columns.TRANSACTION]].append(block.data[at : at + size].tobytes())
-    texts = group.texts.lists(len(group.transactions)).to_pylist()
+    texts = group.texts.lists_by_transaction(len(group.transactions)).to_pylist()
     return [
         Out(
-            gtid_text(row, group.sources),
+            gtid_text(row, group.gtid_sources),
             int(row[columns.END_OFFSET]),
             tuple(query.text for at, query in group.statements if at == number),
             tuple(events[number]),

@@ -162,7 +162,7 @@ class Source:
         found: dict[EntryName, tuple[str, str, int]] = {}
         for name in order:
             folder, version, comment = self.tables[name]
-            if self.catalog.refusal_reason(self.entry_name(name)) is None:
+            if self.catalog.reason_refused(self.entry_name(name)) is None:
                 columns = version if self.catalog.has_columns else 0
                 found.setdefault(self.entry_name(name), (folder, comment, columns))
         return found

@@ -152,7 +152,7 @@ def made(several: Sequence[Transaction]) -> Made:
 @given(
     st.lists(transactions, max_size=8),
     st.sampled_from([1 << 11, 1 << 20]),
-    st.sampled_from([1 << 10, captured_tables.HELD_BYTES]),
+    st.sampled_from([1 << 10, captured_tables.MOST_UNWRITTEN_BYTES]),
 )
 def test_changes_have_the_order_of_the_log(
     several: list[Transaction], ring_bytes: int, held_bytes: int
@@ -162,7 +162,7 @@ def test_changes_have_the_order_of_the_log(
     rows are kept in memory."""
     log = made(several)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(captured_tables, "HELD_BYTES", held_bytes)
+        patch.setattr(captured_tables, "MOST_UNWRITTEN_BYTES", held_bytes)
         done = captured(log.log, ring_bytes=ring_bytes)
     assert (done.quarantined, done.changes) == ([], len(log.rows))
     for table in TABLES:

@@ -500,7 +500,7 @@ def test_a_run_that_ends_before_the_log_does(
 ) -> None:
     """It is compared if little of the log comes after its end; what was altered there is followed.
     Where much does, the first run that comes near the log's end compares its tables, too."""
-    monkeypatch.setattr(structure_proof, "FEW_BYTES", few)
+    monkeypatch.setattr(structure_proof, "LATER_LOG_BYTES", few)
     shop.follower.budget = Budget(max_transactions=1)
     shop.do("insert into b values (2, 20, 200)", "alter table b add w int")
     unlogged(shop, SWAPPED)

@@ -23,7 +23,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
 )
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.run.dump.image_decoder import disagreements, logs_hidden, without
-from lockstep.pipeline.run.dump.structure_proof import changed_meaning
+from lockstep.pipeline.run.dump.structure_proof import decoding_differences
 from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.effects import Effect, NotFollowed, UnknownTable
@@ -183,7 +183,7 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
         return
     hidden_names = {theirs.columns[place].name for place in hidden}
     theirs = replace(theirs, columns=tuple(_shown(theirs, hidden_names)))
-    for difference in changed_meaning(schema_of(theirs), ours, told_by_log=True):
+    for difference in decoding_differences(schema_of(theirs), ours, from_table_map=True):
         state.wrong.append(f"{name}: rows are said to mean something else: {difference}")
     structure = logged_structure(ours)
     if facts.is_mariadb and not ours.primary_key:
@@ -259,5 +259,5 @@ def _compare_table(
         comparable(here), with_unlogged_properties(comparable(there), here)
     ):
         yield f"{name}: {difference}"
-    for difference in changed_meaning(here, there):
+    for difference in decoding_differences(here, there):
         yield f"{name}: rows are said to mean something else: {difference}"

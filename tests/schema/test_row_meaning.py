@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.pipeline.run.dump.structure_proof import changed_meaning
+from lockstep.pipeline.run.dump.structure_proof import decoding_differences
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.rows import row_structure, schema_of
 from tests.schema.schemas_made import MARIADB, MYSQL, table
@@ -26,8 +26,8 @@ def test_what_the_log_tells_of_a_table_is_no_difference(
     """It tells less than a statement: no default, one key, the family of a type."""
     made = table(f"create table t ({columns})", context)
     told = schema_of(row_structure(made))
-    assert changed_meaning(made, made, defaults=True) == ()
-    assert changed_meaning(told, made, told_by_log=True) == ()
+    assert decoding_differences(made, made, with_defaults=True) == ()
+    assert decoding_differences(told, made, from_table_map=True) == ()
 
 
 def test_a_key_counts_that_the_mirror_has() -> None:
@@ -36,22 +36,24 @@ def test_a_key_counts_that_the_mirror_has() -> None:
     by_id = table("create table t (id int not null, a int not null, unique i (id))")
     by_a = table("create table t (id int not null, a int not null, primary key (a))")
     bare = table("create table t (id int not null, a int not null)")
-    assert changed_meaning(both, by_id) == ()
-    assert changed_meaning(bare, by_a) == ()
-    assert changed_meaning(by_id, by_a) == ("key: (id), (a)",)
-    assert changed_meaning(both, bare) == ("key: (id), none",)
+    assert decoding_differences(both, by_id) == ()
+    assert decoding_differences(bare, by_a) == ()
+    assert decoding_differences(by_id, by_a) == ("key: (id), (a)",)
+    assert decoding_differences(both, bare) == ("key: (id), none",)
 
 
 def test_defaults_count_where_they_were_used() -> None:
     """Constants alone: of an expression each server prints its own form."""
     before = table("create table t (id int primary key, a int default 1, b int default (1 + 1))")
     after = table("create table t (id int primary key, a int default 2, b int default (2 + 2))")
-    assert changed_meaning(before, after) == ()
-    assert changed_meaning(before, after, defaults=True) == ("column a default: '1', '2'",)
+    assert decoding_differences(before, after) == ()
+    assert decoding_differences(before, after, with_defaults=True) == (
+        "column a default: '1', '2'",
+    )
 
 
 def test_a_key_that_mariadb_hashes_has_a_column_in_each_row() -> None:
     """Which no list of columns shows."""
     hashed = table("create table t (id int primary key, t text, unique (t))", MARIADB)
     plain = replace(hashed, keys=hashed.keys[:1])
-    assert changed_meaning(plain, hashed) == ("UNIQUE keys that are hashed: 0, 1",)
+    assert decoding_differences(plain, hashed) == ("UNIQUE keys that are hashed: 0, 1",)

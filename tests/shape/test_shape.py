@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.run.dump.image_decoder import with_defaults
-from lockstep.pipeline.run.load.part import on_shown_columns
+from lockstep.pipeline.run.load.by_condition import comparable_limits
 from lockstep.pipeline.schema.history import Conversion, Hash, Mask, Visibility, read_mask
 from lockstep.pipeline.schema.model import ValueDefault
 from lockstep.pipeline.schema.types import arrow_schema
@@ -444,7 +444,7 @@ def test_a_zero_with_another_sign_is_another_value(kind: str) -> None:
 
 def test_the_mirrors_values_bound_a_condition_only_where_they_are_the_tables() -> None:
     limits = (Limit("took", 1, 2), Limit("n", 1, 2))
-    assert on_shown_columns(limits, {"Took": "as microseconds"}) == [Limit("n", 1, 2)]
+    assert comparable_limits(limits, {"Took": "as microseconds"}) == [Limit("n", 1, 2)]
 
 
 # -- what is refused -----------------------------------------------------------------------------

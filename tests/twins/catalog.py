@@ -31,7 +31,7 @@ class MemoryCatalog:
     def location(self, mirror: str) -> str:
         return f"{self.root}/{mirror}" if mirror else self.root
 
-    def refusal_reason(self, name: EntryName) -> str | None:
+    def reason_refused(self, name: EntryName) -> str | None:
         return None if str(name).replace(".", "").isidentifier() else f"no catalog takes {name}"
 
     def require_ready(self) -> str:
@@ -52,7 +52,7 @@ class MemoryCatalog:
 
     def create(self, entry: Entry) -> None:
         self._ask()
-        if self.refusal_reason(entry.name) is not None:
+        if self.reason_refused(entry.name) is not None:
             raise CatalogRefused(f"{self.identity} refuses {entry.name}", hint="rename it")
         if entry.name in self.entries:
             raise ValueError(f"{entry.name} is there")

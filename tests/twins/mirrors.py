@@ -156,7 +156,7 @@ class MemoryMirrors:
         begins = self._lake.begins.get(folder, 0)
         yield from reversed(self._lake.log_above(folder, begins - 1).commits)
 
-    def unreadable_reason(
+    def reason_unreadable(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
         commits = self._lake.tables.get(mirror, [])
@@ -227,7 +227,11 @@ class MemoryMirrors:
         self._lake.tables.pop(mirror, None)
 
     def rows(
-        self, mirror: str, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
+        self,
+        mirror: str,
+        columns: Sequence[str],
+        version: int,
+        column_ranges: ColumnRanges | None = None,
     ) -> Iterator[pa.RecordBatch]:
         table: pa.Table = self._lake.tables[mirror][version].rows
         yield from table.select(list(columns)).to_batches()

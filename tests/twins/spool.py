@@ -21,10 +21,10 @@ class MemoryEventFile:
     def write(self, data: bytes | memoryview) -> None:
         self.content += data
 
-    def read(self, at: int, count: int) -> bytes:
-        if at < 0 or count < 0 or at + count > len(self.content):
-            raise _lost(self.name, f"ends at byte {len(self.content)}, before {at} + {count}")
-        return bytes(self.content[at : at + count])
+    def read(self, offset: int, count: int) -> bytes:
+        if offset < 0 or count < 0 or offset + count > len(self.content):
+            raise _lost(self.name, f"ends at byte {len(self.content)}, before {offset} + {count}")
+        return bytes(self.content[offset : offset + count])
 
     def close(self) -> None:
         self.closed = True

@@ -58,7 +58,7 @@ def b40(array: Bytes, at: int) -> int:
 
 
 @part
-def same(array: Bytes, at: int, other: Bytes, other_at: int, count: int) -> bool:
+def equal_bytes(array: Bytes, at: int, other: Bytes, other_at: int, count: int) -> bool:
     """Return whether `count` bytes of two arrays are equal."""
     done = 0
     while done + 8 <= count:

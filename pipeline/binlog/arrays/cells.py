@@ -42,12 +42,12 @@ class Layout:
 
 
 # Type code → bytes of a cell; of a temporal type, the bytes before its fraction.
-_FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
+_FIXED_SIZES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 7: 4, 8: 8, 9: 3, 10: 3, 11: 3, 12: 8, 13: 1}
 _TIMESTAMP2, _DATETIME2, _TIME2, _BIT, _DECIMAL = 17, 18, 19, 16, 246
-_TEMPORAL: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
+_TEMPORAL_SIZES: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
 _ENUM, _SET, _STRING = 247, 248, 254
 JSON: Final = 245
-_LONG: Final = frozenset({242, JSON, 252, 255})
+_LENGTH_PREFIXED_TYPES: Final = frozenset({242, JSON, 252, 255})
 """VECTOR, JSON, BLOB, GEOMETRY: the metadata is the number of bytes of a cell's length."""
 
 # Limits of valid metadata. 38 digits after the point is MariaDB's limit, MySQL's is 30.
@@ -58,24 +58,24 @@ _MOST_FRACTION, _MOST_BITS, _MOST_DIGITS, _MOST_SCALE, _MOST_LENGTH_BYTES = 6, 6
 def layout(code: int, data: bytes) -> Layout:
     """Return the layout for a type code and its metadata bytes in a TABLE_MAP;
     TableError if the type cannot have this metadata."""
-    if not _possible(code, data):
+    if not _is_possible(code, data):
         raise TableError(
             f"a column of the type number {code} has a layout that this version does not read",
             hint="exclude the table, and report this log to us",
         )
     if code == _STRING and data[0] in (_ENUM, _SET):
         return Layout(data[0], data[1])
-    if code in _FIXED:
-        return Layout(code, _FIXED[code])
-    if code in _TEMPORAL:
-        return Layout(code, _TEMPORAL[code] + (data[0] + 1) // 2, scale=data[0])
+    if code in _FIXED_SIZES:
+        return Layout(code, _FIXED_SIZES[code])
+    if code in _TEMPORAL_SIZES:
+        return Layout(code, _TEMPORAL_SIZES[code] + (data[0] + 1) // 2, scale=data[0])
     if code in (_ENUM, _SET):
         return Layout(code, data[1])
     if code == _BIT:
         return Layout(code, data[1] + (data[0] > 0), width=data[1] * 8 + data[0])
     if code == _DECIMAL:
         return Layout(code, decimal_size(data[0], data[1]), precision=data[0], scale=data[1])
-    if code in _LONG:
+    if code in _LENGTH_PREFIXED_TYPES:
         return Layout(code, -data[0])
     if code == _STRING:
         # The length's two upper bits are stored, inverted, in the type byte
@@ -86,18 +86,18 @@ def layout(code: int, data: bytes) -> Layout:
     return Layout(code, -1 if width < 256 else -2, width=width)
 
 
-def _possible(code: int, data: bytes) -> bool:
+def _is_possible(code: int, data: bytes) -> bool:
     if code in (_STRING, _ENUM, _SET):
-        kind = code if code != _STRING else data[0]
-        sizes = _MEMBER_BYTES.get(kind)
+        member_type = code if code != _STRING else data[0]
+        sizes = _MEMBER_BYTES.get(member_type)
         return sizes is None or data[1] in sizes
-    if code in _TEMPORAL:
+    if code in _TEMPORAL_SIZES:
         return data[0] <= _MOST_FRACTION
     if code == _BIT:
         return data[0] < 8 and 0 < data[1] * 8 + data[0] <= _MOST_BITS
     if code == _DECIMAL:
         return 0 < data[0] <= _MOST_DIGITS and data[1] <= min(data[0], _MOST_SCALE)
-    return code not in _LONG or 1 <= data[0] <= _MOST_LENGTH_BYTES
+    return code not in _LENGTH_PREFIXED_TYPES or 1 <= data[0] <= _MOST_LENGTH_BYTES
 
 
 def decimal_size(precision: int, scale: int) -> int:
@@ -124,36 +124,36 @@ def cell_length(data: Bytes, at: int, size: int) -> int:
 class Cells:
     """One column of many row images: `at[i]` is the place of image i's cell in `data`,
     or NULL, ABSENT, SOFTENED. Decoders need not check bounds: whoever found the cells
-    has. `nulls` is False if every image has a cell. `keyed`: the column is part of a
-    key.
+    has. `has_nulls` is False if every image has a cell. `in_key`: the column is part of
+    a key.
 
     The decoders set the rest. `softened`: the number of zero dates that became NULL.
-    `ambiguous`: in a key, the first image whose bytes decode to the same text as other
-    bytes, or -1. `unknown`: the number of values with a code that the character set
-    does not define; the text has U+FFFD for it."""
+    `ambiguous_image`: in a key, the first image whose bytes decode to the same text as
+    other bytes, or -1. `undefined_codes`: the number of values with a code that the
+    character set does not define; the text has U+FFFD for it."""
 
     data: Bytes
     at: Places
     layout: Layout
-    nulls: bool
+    has_nulls: bool
     softened: int = 0
-    keyed: bool = False
-    ambiguous: int = -1
-    unknown: int = 0
+    in_key: bool = False
+    ambiguous_image: int = -1
+    undefined_codes: int = 0
 
     def __len__(self) -> int:
         return len(self.at)
 
-    def validity(self) -> pa.Buffer | None:
-        return validity(self.at) if self.nulls or self.softened else None
+    def validity_bitmap(self) -> pa.Buffer | None:
+        return validity_bitmap(self.at) if self.has_nulls or self.softened else None
 
 
-def validity(at: Places) -> pa.Buffer:
+def validity_bitmap(at: Places) -> pa.Buffer:
     """Return Arrow's validity bitmap: a bit for each cell, set if it has a place."""
     return pa.py_buffer(np.packbits(at >= 0, bitorder="little"))
 
 
-def room(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:
+def allocate(count: int, width: int) -> tuple[pa.Buffer, npt.NDArray[np.uint8]]:
     """Return a buffer for `count` values of `width` bytes, and its bytes to write to.
     Arrow's pool reuses memory; page faults of fresh memory would cost more time than
     decoding."""

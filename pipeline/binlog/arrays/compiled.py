@@ -40,7 +40,7 @@ class _Part:
         self._build = build
         self._function: Any = None
 
-    def built(self) -> Any:
+    def function(self) -> Any:
         if self._function is None:
             self._function = self._build()
         return self._function
@@ -50,14 +50,14 @@ class _Part:
         """The type that makes numba treat this object as the function that it builds."""
         from numba.core.registry import cpu_target
 
-        function = self.built()
+        function = self.function()
         cpu_target.typing_context.refresh()  # registers intrinsics defined since the last refresh
         return cpu_target.typing_context.resolve_value_type(function)
 
 
 def part(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function that only compiled code calls; it is compiled with its callers."""
-    return cast("Callable[P, R]", _Part(lambda: _uncached(function)))
+    return cast("Callable[P, R]", _Part(lambda: _compile(function)))
 
 
 def inline(name: str, *args: Any, **kwargs: Any) -> object:
@@ -86,7 +86,7 @@ class kernel(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self._compiled is None:
-            self._compiled = _cached(self._function)
+            self._compiled = _compile_with_cache(self._function)
         try:
             return self._compiled(*args, **kwargs)
         except (OSError, EOFError, UnpicklingError) as error:
@@ -97,37 +97,37 @@ class kernel(Generic[P, R]):
             folder = cache_folder()
             if folder is not None and not isinstance(error, OSError):
                 shutil.rmtree(folder, ignore_errors=True)
-            self._compiled = _uncached(self._function)
+            self._compiled = _compile(self._function)
         return self._compiled(*args, **kwargs)
 
 
-def _uncached(function: Callable[P, R]) -> Callable[P, R]:
+def _compile(function: Callable[P, R]) -> Callable[P, R]:
     import numba
 
     compiled: Callable[P, R] = numba.njit(nogil=True)(function)
     return compiled
 
 
-_DECORATING: Final = Lock()
+_CACHE_DIR_LOCK: Final = Lock()
 
 
-def _cached(function: Callable[P, R]) -> Callable[P, R]:
+def _compile_with_cache(function: Callable[P, R]) -> Callable[P, R]:
     folder = cache_folder()
     if folder is None:
-        return _uncached(function)
+        return _compile(function)
     import numba
 
     # numba reads this setting, twice, when a function is decorated, and nowhere else.
     # If another thread restored it in between, the cache would be a folder in the
     # current directory.
     settings: Any = numba.config
-    with _DECORATING:
-        before, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
+    with _CACHE_DIR_LOCK:
+        former_folder, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
         try:
-            with_cache: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
+            compiled: Callable[P, R] = numba.njit(nogil=True, cache=True)(function)
         finally:
-            settings.CACHE_DIR = before
-    return with_cache
+            settings.CACHE_DIR = former_folder
+    return compiled
 
 
 @cache
@@ -136,7 +136,7 @@ def cache_folder() -> Path | None:
     Folders for earlier versions of the code are deleted."""
     for folder in _folders(_fingerprint()):
         is_new = not folder.exists()
-        if _writable(folder):
+        if _is_writable(folder):
             for outdated in folder.parent.glob(f"{_PREFIX}*") if is_new else ():
                 if outdated != folder:
                     shutil.rmtree(outdated, ignore_errors=True)
@@ -152,7 +152,7 @@ def _folders(name: str) -> Iterator[Path]:
         yield Path(home) / subfolder / name
 
 
-def _writable(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     """Return whether a file can be created in the folder: its permissions alone do not
     show it."""
     try:

@@ -20,7 +20,7 @@ def _element(context: Any, builder: Any, kind: Any, array: Any, at: Any) -> Any:
     return builder.gep(context.make_array(kind)(context, builder, array).data, [at])
 
 
-def _loaded(builder: Any, place: Any, bits: int, *, big: bool = False) -> Any:
+def _build_load(builder: Any, place: Any, bits: int, *, big: bool = False) -> Any:
     value = builder.load(place)
     value.align = 1
     if big and bits > 8:
@@ -28,7 +28,7 @@ def _loaded(builder: Any, place: Any, bits: int, *, big: bool = False) -> Any:
     return value if bits == 64 else builder.zext(value, _I64)
 
 
-def _stored(context: Any, builder: Any, value: Any, place: Any, bits: int) -> Any:
+def _build_store(context: Any, builder: Any, value: Any, place: Any, bits: int) -> Any:
     narrow = value if bits == 64 else builder.trunc(value, ir.IntType(bits))
     builder.store(narrow, place).align = 1
     return context.get_dummy_value()
@@ -39,7 +39,7 @@ def load(bits: int, *, big: bool = False) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             place = _element(context, builder, signature.args[0], *args)
             place = builder.bitcast(place, ir.IntType(bits).as_pointer())
-            return _loaded(builder, place, bits, big=big)
+            return _build_load(builder, place, bits, big=big)
 
         return types.int64(array, types.int64), build
 
@@ -51,7 +51,7 @@ def store(bits: int) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             place = _element(context, builder, signature.args[0], args[0], args[1])
             place = builder.bitcast(place, ir.IntType(bits).as_pointer())
-            return _stored(context, builder, args[2], place, bits)
+            return _build_store(context, builder, args[2], place, bits)
 
         return types.void(array, types.int64, types.int64), build
 
@@ -59,7 +59,7 @@ def store(bits: int) -> Any:
 
 
 def copy() -> Any:
-    def copying(typing: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
+    def copy_bytes(typing: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             to = _element(context, builder, signature.args[0], args[0], args[1])
             of = _element(context, builder, signature.args[2], args[2], args[3])
@@ -69,7 +69,7 @@ def copy() -> Any:
 
         return types.void(into, types.int64, source, types.int64, types.int64), build
 
-    return intrinsic(copying)
+    return intrinsic(copy_bytes)
 
 
 def _pointer(builder: Any, address: Any, bits: int) -> Any:
@@ -79,7 +79,7 @@ def _pointer(builder: Any, address: Any, bits: int) -> Any:
 def load_at(bits: int) -> Any:
     def load(typing: Any, address: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _loaded(builder, _pointer(builder, args[0], bits), bits)
+            return _build_load(builder, _pointer(builder, args[0], bits), bits)
 
         return types.int64(types.int64), build
 
@@ -89,31 +89,31 @@ def load_at(bits: int) -> Any:
 def store_at(bits: int) -> Any:
     def store(typing: Any, address: Any, value: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            return _stored(context, builder, args[1], _pointer(builder, args[0], bits), bits)
+            return _build_store(context, builder, args[1], _pointer(builder, args[0], bits), bits)
 
         return types.void(types.int64, types.int64), build
 
     return intrinsic(store)
 
 
-def scaled() -> Any:
-    def scaling(typing: Any, upper: Any, lower: Any, factor: Any) -> Any:
+def multiply_high() -> Any:
+    def multiply(typing: Any, upper: Any, lower: Any, factor: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             wide = ir.IntType(128)
             high, low, times = (builder.zext(argument, wide) for argument in args)
-            carried = builder.lshr(builder.mul(low, times), wide(64))
-            product = builder.add(builder.mul(high, times), carried)
+            carry = builder.lshr(builder.mul(low, times), wide(64))
+            product = builder.add(builder.mul(high, times), carry)
             rest = builder.icmp_unsigned(">", builder.trunc(product, _I64), _I64(1))
             whole = builder.trunc(builder.lshr(product, wide(64)), _I64)
             return builder.or_(whole, builder.zext(rest, _I64))
 
         return types.int64(types.int64, types.int64, types.int64), build
 
-    return intrinsic(scaling)
+    return intrinsic(multiply)
 
 
-def widened() -> Any:
-    def widening(typing: Any, high: Any, low: Any, factor: Any, addend: Any) -> Any:
+def multiply_add() -> Any:
+    def multiply(typing: Any, high: Any, low: Any, factor: Any, addend: Any) -> Any:
         def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             wide = ir.IntType(128)
             upper, times, plus = (builder.sext(args[n], wide) for n in (0, 2, 3))
@@ -127,4 +127,4 @@ def widened() -> Any:
         halves = pair(types.int64, 2)
         return halves(types.int64, types.int64, types.int64, types.int64), build
 
-    return intrinsic(widening)
+    return intrinsic(multiply)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.arrays.array_access import Bytes, same
+from lockstep.pipeline.binlog.arrays.array_access import Bytes, equal_bytes
 from lockstep.pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, Places, cell_length
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.rows import images
@@ -246,7 +246,7 @@ class TableDecoder:
         ):
             keyed = column.name in self._key
             at = walked.cells[index, :count]
-            cells = Cells(block.data, at, layout, bool(walked.nulls[index]), keyed=keyed)
+            cells = Cells(block.data, at, layout, bool(walked.nulls[index]), in_key=keyed)
             array = DECODED_BY[column.type](column, cells)
             arrays.append(array)
             if cells.softened:
@@ -257,13 +257,13 @@ class TableDecoder:
                         hint="correct those rows in the source, or exclude the table",
                     )
                 softened[column.name] = cells.softened
-            if cells.ambiguous >= 0:
-                event, row = walked.event[cells.ambiguous], walked.row[cells.ambiguous]
+            if cells.ambiguous_image >= 0:
+                event, row = walked.event[cells.ambiguous_image], walked.row[cells.ambiguous_image]
                 offset = int(block.events[event, columns.OFFSET])
                 place = f"row {row} of the event at offset {offset} of the log"
                 raise ambiguous_key(column, place)
-            if cells.unknown:
-                unknown[column.name] = cells.unknown
+            if cells.undefined_codes:
+                unknown[column.name] = cells.undefined_codes
         return RowImages(
             columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
             event=pa.array(walked.event[:count] + np.int32(first_event)),
@@ -359,4 +359,4 @@ def _same_bytes(data: Bytes, old: int, new: int, size: int) -> bool:
         length = cell_length(data, old, -size) - size
         if cell_length(data, new, -size) - size != length:
             return False
-    return same(data, old, data, new, length)
+    return equal_bytes(data, old, data, new, length)

@@ -149,7 +149,7 @@ def step_over(
     transactions; fewer if `end` or the log's end comes first. A transaction without a
     COMMIT, XID or the like ends at the next event that begins a transaction or stands
     between two."""
-    at, rows, files, sources = start, list[list[int]](), list[LogFile](), list[str]()
+    at, rows, files, gtid_sources = start, list[list[int]](), list[LogFile](), list[str]()
     row: list[int] | None = None
     for event in walk(dump, start):
         if event.at < start:
@@ -161,7 +161,7 @@ def step_over(
         if event.code in GTIDS:
             if files[-1:] != [event.at.file]:
                 files.append(event.at.file)
-            row = _begun(event, len(files) - 1, sources)
+            row = _begun(event, len(files) - 1, gtid_sources)
             rows.append(row)
         if row is not None:
             row[columns.END_OFFSET] = event.after.offset
@@ -171,15 +171,15 @@ def step_over(
             if _ends(event):
                 row = None
         at = event.after
-    return at, Stretch(np.array(rows, np.int64), files, sources) if rows else None
+    return at, Stretch(np.array(rows, np.int64), files, gtid_sources) if rows else None
 
 
-def _begun(event: LoggedEvent, file: int, sources: list[str]) -> list[int]:
+def _begun(event: LoggedEvent, file: int, gtid_sources: list[str]) -> list[int]:
     """Return the index row of the transaction that a GTID event begins."""
     row = [0] * columns.TRANSACTION_COLUMNS
     row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
-    row[columns.SERVER] = event.server_id
-    identity = read_identity(event.parsed, sources, event.log_server)
+    row[columns.ORIGIN_SERVER] = event.server_id
+    identity = read_identity(event.parsed, gtid_sources, event.log_server)
     for column, value in zip(IDENTITY, identity, strict=True):
         row[column] = value
     return row
@@ -213,7 +213,7 @@ class Stretch:
 
     transactions: Integers
     files: Sequence[LogFile]
-    sources: Sequence[str]
+    gtid_sources: Sequence[str]
 
     def begin(self, row: int) -> Coordinates:
         return place_of(self.transactions[row], columns.BEGIN_OFFSET, self.files)
@@ -323,7 +323,7 @@ def _stretch(groups: Sequence[TransactionGroup], after: Coordinates | None) -> S
         transactions = transactions[~before]
     if not len(transactions):
         return None
-    return Stretch(transactions, groups[-1].files, groups[-1].sources)
+    return Stretch(transactions, groups[-1].files, groups[-1].gtid_sources)
 
 
 def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSize]) -> int:
@@ -339,13 +339,13 @@ def log_between(start: Coordinates, end: Coordinates, binlogs: Sequence[BinlogSi
 class FileHead:
     """The head of a log file. `created`: when the file was created, in whole seconds,
     by the server's clock or by the `SET TIMESTAMP` of the session that created it.
-    `gtid_set`: the GTIDs executed before the file, empty if the log has none. `others`:
-    if another server executed the file's first transaction first, its commit time by
-    that server's clock."""
+    `gtid_set`: the GTIDs executed before the file, empty if the log has none.
+    `first_commit_elsewhere`: if another server executed the file's first transaction
+    first, its commit time by that server's clock."""
 
     created: datetime
     gtid_set: GtidSet
-    others: datetime | None = None
+    first_commit_elsewhere: datetime | None = None
 
 
 def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:

@@ -216,8 +216,10 @@ def _created(head: FileHead) -> int:
     """Return when a file was created (microseconds since the epoch). If another server
     committed its first transaction, by a clock that is ahead, return that commit time:
     transactions before it may be as late."""
-    created, others = microseconds(head.created), head.others
-    return created if others is None else max(created, microseconds(others) // SECOND * SECOND)
+    created, elsewhere = microseconds(head.created), head.first_commit_elsewhere
+    return (
+        created if elsewhere is None else max(created, microseconds(elsewhere) // SECOND * SECOND)
+    )
 
 
 def _out_of_range(moment: datetime, earliest: datetime, latest: datetime) -> MomentOutOfRange:

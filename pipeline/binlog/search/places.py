@@ -84,7 +84,9 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None 
     anchor = None
     if event is not None:
         ends_transaction = last is not None and event.at == start
-        gtid = gtid_text(last.transactions[0], last.sources) if last and ends_transaction else ""
+        gtid = (
+            gtid_text(last.transactions[0], last.gtid_sources) if last and ends_transaction else ""
+        )
         created = int(head.created.timestamp())
         anchor = Anchor(event.at.offset, event.size, event.crc32, gtid, created)
     gtids = union(head.gtid_set, executed)
@@ -104,8 +106,8 @@ def _executed_before(
         in_file = np.array([file == at.file for file in stretch.files])[rows[:, columns.FILE]]
         ended = rows[in_file & (rows[:, columns.END_OFFSET] <= at.offset)]
         if len(ended):
-            last = Stretch(ended[-1:], stretch.files, stretch.sources)
-            read.add(ended, stretch.sources)
+            last = Stretch(ended[-1:], stretch.files, stretch.gtid_sources)
+            read.add(ended, stretch.gtid_sources)
     return read.set(), last
 
 
@@ -166,7 +168,7 @@ def find_end_of(
     total = log_between(start.at, head, binlogs)
     with closing(scan(dumps, start.at, head, tell=tell, total=total)) as stretches:
         for stretch in stretches:
-            still_missing = missing.difference(gtid_set(stretch.transactions, stretch.sources))
+            still_missing = missing.difference(gtid_set(stretch.transactions, stretch.gtid_sources))
             if not still_missing:
                 return stretch.end(_first_complete_row(stretch, missing))
             missing = still_missing
@@ -186,7 +188,7 @@ def _first_complete_row(stretch: Stretch, missing: GtidSet) -> int:
     rows = stretch.transactions
 
     def none_missing(row: int) -> bool:
-        return not missing.difference(gtid_set(rows[: row + 1], stretch.sources))
+        return not missing.difference(gtid_set(rows[: row + 1], stretch.gtid_sources))
 
     return bisect_left(range(len(rows)), True, key=none_missing)
 
@@ -204,9 +206,11 @@ class LastTransactions:
     def __init__(self) -> None:
         self._last: dict[tuple[int, int, int], tuple[str, int, Coordinates]] = {}
 
-    def add(self, transactions: Integers, sources: Sequence[str], files: Sequence[LogFile]) -> None:
-        """Add transactions that come after those added before. `sources`, `files`: the
-        lists to which the index `transactions` refers."""
+    def add(
+        self, transactions: Integers, gtid_sources: Sequence[str], files: Sequence[LogFile]
+    ) -> None:
+        """Add transactions that come after those added before. `gtid_sources`, `files`:
+        the lists to which the index `transactions` refers."""
         named = transactions[transactions[:, columns.GTID_KIND] != ANONYMOUS]
         if not len(named):
             return
@@ -214,7 +218,7 @@ class LastTransactions:
             kind, high, low = row[list(_IDENTITY)].tolist()
             at = place_of(row, columns.BEGIN_OFFSET, files)
             self._last.pop((kind, high, low), None)
-            transaction = gtid_text(row, sources), int(row[columns.COMMITTED_AT]), at
+            transaction = gtid_text(row, gtid_sources), int(row[columns.ORIGINAL_TIME]), at
             self._last[kind, high, low] = transaction
 
     def anchors(self, dumps: Dumps) -> tuple[SetAnchor, ...]:
@@ -272,9 +276,9 @@ def _find_in(
             own = np.isin(stretch.transactions[:, columns.GTID_NUMBER], numbers)
             for row in np.flatnonzero(own).tolist():
                 transaction = stretch.transactions[row]
-                gtid = gtid_text(transaction, stretch.sources)
+                gtid = gtid_text(transaction, stretch.gtid_sources)
                 if gtid in gtids:
-                    places[gtid] = int(transaction[columns.COMMITTED_AT]), stretch.begin(row)
+                    places[gtid] = int(transaction[columns.ORIGINAL_TIME]), stretch.begin(row)
             if len(places) == len(gtids):
                 break
     return {gtid: _anchor(dumps, gtid, *place) for gtid, place in places.items()}

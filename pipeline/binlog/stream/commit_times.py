@@ -38,13 +38,13 @@ Number = TypeVar("Number", int, Integers)
 
 def commit_times(transactions: Integers) -> Integers:
     """Return the commit time of each row of an index of transactions (`ring`)."""
-    exact = transactions[:, columns.TIME]
+    exact = transactions[:, columns.COMMIT_TIME]
     return np.where(exact > 0, exact, transactions[:, columns.LAST_TIMESTAMP] * SECOND)
 
 
 def latest_commit_times(transactions: Integers) -> Integers:
     """Return the commit times for a search, in which a whole second stands for its end."""
-    exact = transactions[:, columns.TIME]
+    exact = transactions[:, columns.COMMIT_TIME]
     return np.where(exact > 0, exact, end_of_second(transactions[:, columns.LAST_TIMESTAMP]))
 
 

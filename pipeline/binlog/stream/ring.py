@@ -45,27 +45,27 @@ event."""
     GTID_HIGH,
     GTID_LOW,
     GTID_NUMBER,
-    COMMITTED_AT,
+    ORIGINAL_TIME,
     LAST_OFFSET,
     LAST_SIZE,
     LAST_CRC,
     LAST_TIMESTAMP,
     LOG_BYTES,
-    SERVER,
+    ORIGIN_SERVER,
     TEXT_BYTES,
-    TIME,
+    COMMIT_TIME,
 ) = range(18)
 TRANSACTION_COLUMNS: Final = 18
 """FIRST_EVENT, END_EVENT: the transaction's rows in the index of events, END_EVENT
 excluded. FILE: index into a group's `files`. BEGIN_OFFSET, END_OFFSET: offsets in that
 file. GTID_HIGH, GTID_LOW: halves of the UUID; for MariaDB, domain and server id; for a
-tagged GTID, an index into a group's `sources`, and 0. COMMITTED_AT: commit time at the
-first server (`original_commit_timestamp`, which a session can set), in microseconds
-since the epoch, or 0. TIME: the commit time in this log (`commit_times`), in
-microseconds, or 0. LAST_…: the last event's offset, bytes, CRC32 and seconds.
-LOG_BYTES: the transaction's bytes in the log. SERVER: id of the server that executed it
-first. TEXT_BYTES: size of its statements' texts, more than `MOST_TEXT_BYTES` if some
-were cut off."""
+tagged GTID, an index into a group's `gtid_sources`, and 0. ORIGINAL_TIME: commit time
+at the first server (`original_commit_timestamp`, which a session can set), in
+microseconds since the epoch, or 0. COMMIT_TIME: the commit time in this log
+(`commit_times`), in microseconds, or 0. LAST_…: the last event's offset, bytes, CRC32
+and seconds. LOG_BYTES: the transaction's bytes in the log. ORIGIN_SERVER: id of the
+server that executed it first. TEXT_BYTES: size of its statements' texts, more than
+`MOST_TEXT_BYTES` if some were cut off."""
 
 TAKEN, INSPECTED = 1, 2
 """A table's row events are put into the ring (TAKEN), handed to Python one by one
@@ -117,14 +117,14 @@ class Texts:
     data: npt.NDArray[np.uint8]
     index: Integers
 
-    def selected(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
+    def select(self, keep: npt.NDArray[np.bool_], new_rows: Integers) -> Texts:
         """Return the texts for a group in which the transactions in `keep` have
         `new_rows`."""
         index, old = self.index.copy(), self.index[:, TEXT_OWNER]
         index[:, TEXT_OWNER] = np.where(keep[old], new_rows[old], -1)
         return replace(self, index=index)
 
-    def lists(self, transactions: int) -> pa.ListArray:
+    def lists_by_transaction(self, transactions: int) -> pa.ListArray:
         """Return the texts of each transaction, in order; NULL if the log has none. Bytes that
         are not UTF-8 are shown as `\\xff`."""
         kind = pa.list_(pa.string())
@@ -151,33 +151,34 @@ class Texts:
 @dataclass(frozen=True, slots=True)
 class MergeTableRows:
     """A statement's row events name `table`, a MERGE table, but its rows may be stored
-    in one of the underlying tables, `others`, of which the log has only table maps."""
+    in one of its `underlying_tables`, of which the log has only table maps."""
 
     table: TableName
-    others: frozenset[TableName]
+    underlying_tables: frozenset[TableName]
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionGroup:
     """Complete transactions, in the order of the log.
 
-    `transactions`: the index, n x TRANSACTION_COLUMNS. `sources`: the `uuid:tag` of
-    tagged GTIDs. `statements`: QUERYs that may change a table's structure, or that were
-    logged instead of rows, each after its transaction's row in the index. `blocks`: the
-    row events, to be read once, and before the next `ack`. There is more than one block
-    only if the group is a single transaction from a file (`from_file`). `texts`: of the
-    statements that changed rows, if the server logs them. `elsewhere`: the changes
-    through MERGE tables, each after its transaction's row.
+    `transactions`: the index, n x TRANSACTION_COLUMNS. `gtid_sources`: the `uuid:tag`
+    of tagged GTIDs. `statements`: QUERYs that may change a table's structure, or that
+    were logged instead of rows, each after its transaction's row in the index.
+    `blocks`: the row events, to be read once, and before the next `ack`. There is more
+    than one block only if the group is a single transaction from a file
+    (`is_from_file`). `texts`: of the statements that changed rows, if the server logs
+    them. `merge_table_rows`: the changes through MERGE tables, each after its
+    transaction's row.
     """
 
     transactions: Integers
     files: Sequence[LogFile]
-    sources: Sequence[str]
+    gtid_sources: Sequence[str]
     statements: tuple[tuple[int, Query], ...]
     blocks: Iterator[Block]
     texts: Texts
-    from_file: bool = False
-    elsewhere: tuple[tuple[int, MergeTableRows], ...] = ()
+    is_from_file: bool = False
+    merge_table_rows: tuple[tuple[int, MergeTableRows], ...] = ()
 
     def begin(self, number: int) -> Coordinates:
         return place_of(self.transactions[number], BEGIN_OFFSET, self.files)
@@ -221,7 +222,7 @@ class Ring:
         return Block(self.data, self.events[first:end])
 
 
-def packed(block: Block) -> Block:
+def pack_block(block: Block) -> Block:
     """Return a copy of the block whose bytes have no gaps."""
     sizes = block.events[:, SIZE]
     ends = np.cumsum(sizes)

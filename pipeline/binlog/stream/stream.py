@@ -27,8 +27,8 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     b64,
     copy,
     crc32,
+    equal_bytes,
     i64,
-    same,
     u8,
     u16,
     u32,
@@ -325,7 +325,7 @@ def _keep(
         place = body + _MAP_HEAD
         if end - place != map_places[number, 1]:
             return NEW_MAP
-        if not same(wire, place, maps, map_places[number, 0], end - place):
+        if not equal_bytes(wire, place, maps, map_places[number, 0], end - place):
             return NEW_MAP
         ids[entry, 2] = state[STATEMENT]
         return NONE
@@ -422,7 +422,7 @@ def _begin_transaction(
     """Open a transaction, and fill its index row from its GTID event."""
     row = transactions[state[TRANSACTIONS]]
     _open_transaction(state, row)
-    row[columns.SERVER] = u32(wire, event + 5)
+    row[columns.ORIGIN_SERVER] = u32(wire, event + 5)
     body = event + HEADER_BYTES
     if code == EventType.MARIADB_GTID:
         row[columns.GTID_KIND] = columns.MARIADB
@@ -441,9 +441,9 @@ def _begin_transaction(
         immediate = original = moment & _55_BITS
         if moment >> 55 and end - body >= 56:
             original = _u56(wire, body + 49) & _55_BITS
-        row[columns.COMMITTED_AT] = original
+        row[columns.ORIGINAL_TIME] = original
         own = u32(wire, event + 5) == state[SERVER_ID]
-        row[columns.TIME] = immediate if own or original > immediate else original
+        row[columns.COMMIT_TIME] = immediate if own or original > immediate else original
 
 
 @part

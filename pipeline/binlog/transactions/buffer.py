@@ -255,7 +255,7 @@ class TransactionBuffer:
             int(last[columns.LAST_OFFSET]),
             int(last[columns.LAST_SIZE]),
             int(last[columns.LAST_CRC]),
-            gtid_text(last, group.sources),
+            gtid_text(last, group.gtid_sources),
             self._log.created,
         )
         self._reached = group.end(-1), anchor
@@ -352,7 +352,7 @@ class TransactionFilter:
 
     def rest(self, group: TransactionGroup) -> TransactionGroup | None:
         """Return the group without these transactions; None if no transaction is left."""
-        keep = ~members(group.transactions, group.sources, self._gtids)
+        keep = ~members(group.transactions, group.gtid_sources, self._gtids)
         first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)
         self.out_of_order += int((~keep[first:]).sum())
         self._new = self._new or bool(keep.any())
@@ -367,9 +367,11 @@ class TransactionFilter:
             statements=tuple(
                 (int(number[at]), query) for at, query in group.statements if keep[at]
             ),
-            elsewhere=tuple((int(number[at]), rows) for at, rows in group.elsewhere if keep[at]),
+            merge_table_rows=tuple(
+                (int(number[at]), rows) for at, rows in group.merge_table_rows if keep[at]
+            ),
             blocks=_kept(group.blocks, keep, number),
-            texts=group.texts.selected(keep, number),
+            texts=group.texts.select(keep, number),
         )
 
 

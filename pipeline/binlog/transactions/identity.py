@@ -16,20 +16,20 @@ from lockstep.pipeline.binlog.stream.control import read_mariadb_gtid, read_tagg
 from lockstep.pipeline.binlog.stream.framing import Event, EventType, Reader, damaged
 from lockstep.pipeline.binlog.stream.ring import (
     ANONYMOUS,
-    COMMITTED_AT,
+    COMMIT_TIME,
     GTID_HIGH,
     GTID_KIND,
     GTID_LOW,
     GTID_NUMBER,
     MARIADB,
     MYSQL,
+    ORIGINAL_TIME,
     TAGGED,
-    TIME,
     Integers,
 )
 from lockstep.pipeline.values.gtid import GtidSet
 
-IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, COMMITTED_AT, TIME)
+IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, ORIGINAL_TIME, COMMIT_TIME)
 """Columns of the index that are read from a GTID event."""
 
 Identity: TypeAlias = tuple[int, int, int, int, int, int]
@@ -40,25 +40,26 @@ _55_BITS: Final = (1 << 55) - 1
 _64 = (1 << 64) - 1
 
 
-def read_identity(event: Event, sources: list[str], server_id: int) -> Identity:
+def read_identity(event: Event, gtid_sources: list[str], server_id: int) -> Identity:
     """Return the values of the columns IDENTITY for a GTID event of any kind.
-    `sources`: the list to which the `uuid:tag` of a tagged GTID is added. `server_id`:
-    the server that wrote the log. DamagedEvent if a value has more than 63 bits."""
-    identity = _read(event, sources, own=event.server_id == server_id)
+    `gtid_sources`: the list to which the `uuid:tag` of a tagged GTID is added.
+    `server_id`: the server that wrote the log. DamagedEvent if a value has more than 63
+    bits."""
+    identity = _read(event, gtid_sources, own=event.server_id == server_id)
     if max(identity) >> 63:
         raise damaged("a GTID event has an impossible number or time", event.at)
     return identity
 
 
-def _read(event: Event, sources: list[str], *, own: bool) -> Identity:
+def _read(event: Event, gtid_sources: list[str], *, own: bool) -> Identity:
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
         return MARIADB, gtid.domain, event.server_id, gtid.number, 0, 0
     if event.type is EventType.GTID_TAGGED:
         source, number, immediate, original = read_tagged_gtid(event)
-        if source not in sources:
-            sources.append(source)
-        kind, high, low = TAGGED, sources.index(source), 0
+        if source not in gtid_sources:
+            gtid_sources.append(source)
+        kind, high, low = TAGGED, gtid_sources.index(source), 0
     else:
         kind = MYSQL if event.type is EventType.GTID else ANONYMOUS
         high, low, number, immediate, original = _read_untagged(event)
@@ -87,33 +88,33 @@ def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
     return high, low, number, immediate, original
 
 
-def source_text(kind: int, high: int, low: int, sources: Sequence[str]) -> str:
+def source_text(kind: int, high: int, low: int, gtid_sources: Sequence[str]) -> str:
     """Return the part of a GTID before its number: `uuid:`, `uuid:tag:`, or
     `domain-server-`."""
     if kind == TAGGED:
-        return f"{sources[high]}:"
+        return f"{gtid_sources[high]}:"
     if kind == MARIADB:
         return f"{high}-{low}-"
     return f"{UUID(int=(high & _64) << 64 | low & _64)}:"
 
 
-def gtid_text(transaction: Integers, sources: Sequence[str]) -> str:
+def gtid_text(transaction: Integers, gtid_sources: Sequence[str]) -> str:
     """Return the GTID of an index row, "" for an anonymous transaction."""
     kind, high, low, number = (int(transaction[c]) for c in _COLUMNS)
-    return "" if kind == ANONYMOUS else f"{source_text(kind, high, low, sources)}{number}"
+    return "" if kind == ANONYMOUS else f"{source_text(kind, high, low, gtid_sources)}{number}"
 
 
 _COLUMNS = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
 
 
-def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
+def gtid_texts(transactions: Integers, gtid_sources: Sequence[str]) -> pa.Array:
     """Return the GTID of each transaction as an Arrow string, null for an anonymous
     one."""
     if not len(transactions):
         return pa.array([], pa.string())
     identities, source = _identities(transactions)
     prefixes = [
-        None if kind == ANONYMOUS else source_text(kind, high, low, sources)
+        None if kind == ANONYMOUS else source_text(kind, high, low, gtid_sources)
         for kind, high, low in identities.tolist()
     ]
     numbers = pa.array(transactions[:, GTID_NUMBER]).cast(pa.string())
@@ -121,11 +122,11 @@ def gtid_texts(transactions: Integers, sources: Sequence[str]) -> pa.Array:
     return pc.binary_join_element_wise(before, numbers, "")
 
 
-def gtid_set(transactions: Integers, sources: Sequence[str]) -> GtidSet:
+def gtid_set(transactions: Integers, gtid_sources: Sequence[str]) -> GtidSet:
     """Return the GTIDs as a set. For MariaDB a GTID stands for all up to its number.
     DamagedEvent for a number below 1, or for GTIDs of both flavours."""
     read = GtidCollector()
-    read.add(transactions, sources)
+    read.add(transactions, gtid_sources)
     return read.set()
 
 
@@ -136,16 +137,16 @@ class GtidCollector:
     def __init__(self) -> None:
         self._set = GtidSet()
         self._waiting: list[Integers] = []
-        self._sources: Sequence[str] = ()
+        self._gtid_sources: Sequence[str] = ()
         self._count = 0
 
-    def add(self, transactions: Integers, sources: Sequence[str]) -> None:
-        """Add the GTIDs of an index of transactions. If `sources` is the same list as
-        before, it may only have grown."""
+    def add(self, transactions: Integers, gtid_sources: Sequence[str]) -> None:
+        """Add the GTIDs of an index of transactions. If `gtid_sources` is the same list
+        as before, it may only have grown."""
         named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
-        if sources is not self._sources:
+        if gtid_sources is not self._gtid_sources:
             self.set()
-            self._sources = sources
+            self._gtid_sources = gtid_sources
         self._waiting.append(named[:, _COLUMNS])
         self._count += len(named)
         if self._count >= _MANY:
@@ -154,7 +155,7 @@ class GtidCollector:
     def set(self) -> GtidSet:
         """Return the set of all GTIDs that were added."""
         if self._count:
-            self._set = union(self._set, _as_set(np.concatenate(self._waiting), self._sources))
+            self._set = union(self._set, _as_set(np.concatenate(self._waiting), self._gtid_sources))
         self._waiting, self._count = [], 0
         return self._set
 
@@ -163,7 +164,7 @@ _MANY = 1 << 18
 """Number of GTIDs that are collected before they are merged into the set."""
 
 
-def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
+def _as_set(identities: Integers, gtid_sources: Sequence[str]) -> GtidSet:
     """Return the set of GTIDs (columns `_COLUMNS`). They are sorted first, so that each
     source has few intervals even if sources alternate."""
     order = np.lexsort(identities.T[::-1])
@@ -181,7 +182,7 @@ def _as_set(identities: Integers, sources: Sequence[str]) -> GtidSet:
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         kind, high, low, end = ordered[last].tolist()
         begin = "" if kind == MARIADB else f"{numbers[first]}-"
-        parts.append(f"{source_text(kind, high, low, sources)}{begin}{end}")
+        parts.append(f"{source_text(kind, high, low, gtid_sources)}{begin}{end}")
     return GtidSet.parse(",".join(parts))
 
 
@@ -197,7 +198,7 @@ _MIXED: Final = "a log holds GTIDs of MySQL and of MariaDB"
 
 
 def members(
-    transactions: Integers, sources: Sequence[str], gtids: GtidSet
+    transactions: Integers, gtid_sources: Sequence[str], gtids: GtidSet
 ) -> npt.NDArray[np.bool_]:
     """Return a boolean for each transaction of an index: True if `gtids` has its GTID."""
     inside = np.zeros(len(transactions), np.bool_)
@@ -208,7 +209,7 @@ def members(
         if kind == ANONYMOUS:
             continue
         # The keys of `intervals` lack the separator before the number.
-        spans = gtids.intervals.get(source_text(kind, high, low, sources)[:-1])
+        spans = gtids.intervals.get(source_text(kind, high, low, gtid_sources)[:-1])
         if spans is None:
             continue
         firsts, lasts = np.array(spans, np.int64).T

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
 from lockstep.pipeline.binlog.stream.framing import Event, damaged
-from lockstep.pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, packed
+from lockstep.pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, pack_block
 from lockstep.pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
 from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.spill import Spill
@@ -24,11 +24,11 @@ from lockstep.pipeline.values.position import Coordinates
 
 class RingTransactions:
     """The transactions that were read and not yet freed, in the order of the log.
-    `sources`: the `uuid:tag` of all tagged GTIDs so far, to which the index refers by
-    number."""
+    `gtid_sources`: the `uuid:tag` of all tagged GTIDs so far, to which the index refers
+    by number."""
 
     def __init__(self, loop: Loop, log: LogPlace, spool: Spool) -> None:
-        self.sources: list[str] = []
+        self.gtid_sources: list[str] = []
         self._loop = loop
         self._registers = loop.registers
         self._log = log
@@ -96,7 +96,7 @@ class RingTransactions:
         return TransactionGroup(
             self._loop.ring.transactions[:count].copy(),
             self._log.files,
-            self.sources,
+            self.gtid_sources,
             tuple(kept for kept in self._statements if kept[0] < count),
             map(self._loop.maps.wanted, blocks),
             self._loop.texts.complete(self._registers, count),
@@ -127,16 +127,16 @@ class RingTransactions:
 
     def begin(self, event: Event) -> None:
         """Open a transaction with its GTID event."""
-        identity = read_identity(event, self.sources, self._registers.server_id)
+        identity = read_identity(event, self.gtid_sources, self._registers.server_id)
         row = self._loop.begin()
         for column, value in zip(IDENTITY, identity, strict=True):
             row[column] = value
-        row[columns.SERVER] = event.server_id
+        row[columns.ORIGIN_SERVER] = event.server_id
 
     def is_in(self, gtids: GtidSet) -> bool:
         """Return whether `gtids` has the open transaction's GTID."""
         row = self._loop.open_row.reshape(1, -1)
-        return bool(members(row, self.sources, gtids)[0])
+        return bool(members(row, self.gtid_sources, gtids)[0])
 
     def keep(self, query: Query) -> None:
         """Keep a statement that may change a structure, or that was logged instead of
@@ -203,7 +203,7 @@ class RingTransactions:
         """Remove the row events of the open transaction and return them; None if it has
         none. The transaction stays open, and keeps its texts."""
         first, end = self._registers.complete_events, self._registers.events
-        block = packed(self._loop.ring.block(first, end)) if end > first else None
+        block = pack_block(self._loop.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
             self._spill.add(block, self._loop.maps)
         taken = self._spill or block

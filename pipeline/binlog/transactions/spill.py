@@ -32,7 +32,7 @@ from lockstep.pipeline.binlog.stream.ring import (
     SIZE,
     TRANSACTION,
     Block,
-    packed,
+    pack_block,
 )
 from lockstep.pipeline.model.batch import EndedTransaction, PreparedTransaction, WaitingFile, Xid
 from lockstep.pipeline.ports.segments import EventFile, Spool
@@ -73,7 +73,7 @@ class Spill:
     def add(self, block: Block, maps: TableMaps) -> None:
         """Append the events of a block. There are always three writes (counts and table
         maps, index, bytes), which `SummarisedFile` relies on."""
-        gapless = packed(block)
+        gapless = pack_block(block)
         used = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
         self.maps.update(number for number, _ in used)
         head = [_HEAD.pack(len(used), len(gapless.events), len(gapless.data))]

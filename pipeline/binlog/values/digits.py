@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from lockstep.pipeline.binlog.arrays.address_access import put8, put16, scaled, u8
+from lockstep.pipeline.binlog.arrays.address_access import multiply_high, put8, put16, u8
 from lockstep.pipeline.binlog.arrays.compiled import part
 
 LONGEST: Final = 34
@@ -152,9 +152,9 @@ def _nearest(significand: int, exponent: int) -> tuple[int, int]:
     row = -power - _LEAST_POWER
     upper, lower = POWERS[row, 0], POWERS[row, 1]
     middle = 4 * significand
-    value = scaled(upper, lower, middle << shift)
-    first = scaled(upper, lower, middle - (1 if narrow else 2) << shift)
-    last = scaled(upper, lower, middle + 2 << shift)
+    value = multiply_high(upper, lower, middle << shift)
+    first = multiply_high(upper, lower, middle - (1 if narrow else 2) << shift)
+    last = multiply_high(upper, lower, middle + 2 << shift)
     # The interval's ends belong to it only if the significand is even, because ties
     # round to even.
     first += significand & 1

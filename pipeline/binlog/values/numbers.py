@@ -16,9 +16,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from lockstep.pipeline.binlog.arrays.address_access import multiply_add
 from lockstep.pipeline.binlog.arrays.address_access import put8 as put8_at
 from lockstep.pipeline.binlog.arrays.address_access import u8 as u8_at
-from lockstep.pipeline.binlog.arrays.address_access import widened
 from lockstep.pipeline.binlog.arrays.array_access import (
     Bytes,
     b16,
@@ -34,7 +34,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import Cells, Places, room
+from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
@@ -47,11 +47,11 @@ def integers(column: Column, cells: Cells) -> pa.Array:
     """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or
     decimal(20,0); FLOAT → float32, DOUBLE → float64, by copying their bits."""
     kind = arrow_type(column)
-    buffer, out = room(len(cells), kind.bit_width // 8)
+    buffer, out = allocate(len(cells), kind.bit_width // 8)
     # Unsigned integers become a wider type, but an unsigned FLOAT does not.
     unsigned = column.unsigned and not pa.types.is_floating(kind)
     _BY_SIZE[cells.layout.size](cells.data, cells.at, unsigned, out)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
 
 
 @kernel
@@ -108,9 +108,9 @@ _BY_SIZE: Final = {1: _bytes, 2: _shorts, 3: _mediums, 4: _words, 8: _longs}
 
 def years(column: Column, cells: Cells) -> pa.Array:
     """YEAR → int16; 0 stays 0."""
-    buffer, out = room(len(cells), 2)
+    buffer, out = allocate(len(cells), 2)
     _years(cells.data, cells.at, out)
-    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity_bitmap(), buffer])
 
 
 @kernel
@@ -124,9 +124,9 @@ def bits(column: Column, cells: Cells) -> pa.Array:
     """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
     kind = arrow_type(column)
     number = pa.int64() if pa.types.is_boolean(kind) else kind
-    buffer, out = room(len(cells), number.bit_width // 8)
+    buffer, out = allocate(len(cells), number.bit_width // 8)
     _bits(cells.data, cells.at, cells.layout.size, number.bit_width > 64, out)
-    return pa.Array.from_buffers(number, len(cells), [cells.validity(), buffer]).cast(kind)
+    return pa.Array.from_buffers(number, len(cells), [cells.validity_bitmap(), buffer]).cast(kind)
 
 
 @kernel
@@ -153,17 +153,17 @@ def decimals(column: Column, cells: Cells) -> pa.Array:
     precision, scale = cells.layout.precision, cells.layout.scale
     kind = arrow_type(column)
     if pa.types.is_decimal(kind):
-        buffer, out = room(len(cells), 16)
+        buffer, out = allocate(len(cells), 16)
         buffers = [buffer]
         damaged_cell = _numbers(cells.data, cells.at, _groups(precision, scale), out)
     else:
-        buffer, out = room(len(cells), precision + 3)
-        offsets, ends = room(len(cells) + 1, 4)
+        buffer, out = allocate(len(cells), precision + 3)
+        offsets, ends = allocate(len(cells) + 1, 4)
         buffers = [offsets, buffer]
         damaged_cell = _texts(cells.data, cells.at, precision, scale, out, ends.view(np.int32))
     if damaged_cell >= 0:
         raise damaged("a DECIMAL has a group of digits that is too large")
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), *buffers])
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), *buffers])
 
 
 def _groups(precision: int, scale: int) -> Integers:
@@ -202,10 +202,10 @@ def _numbers(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
                     number ^= sign
                 if number >= power:
                     return i
-                high, low = widened(high, low, power, number)
+                high, low = multiply_add(high, low, power, number)
                 place += size
             if flip:
-                high, low = widened(high, low, -1, 0)
+                high, low = multiply_add(high, low, -1, 0)
         put64(out, i * 16, low)
         put64(out, i * 16 + 8, high)
     return -1

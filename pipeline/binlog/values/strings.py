@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, copy, i64, put8, put32, u8, u32
-from lockstep.pipeline.binlog.arrays.cells import Cells, Places, cell_length, room
+from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate, cell_length
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
@@ -57,15 +57,15 @@ type."""
 
 def texts(column: Column, cells: Cells) -> pa.Array:
     """Return the values of a CHAR, VARCHAR or TEXT column as strings. TableError for
-    bytes that are not valid in the column's character set. Sets `cells.ambiguous` and
-    `cells.unknown`."""
+    bytes that are not valid in the column's character set. Sets `cells.ambiguous_image`
+    and `cells.undefined_codes`."""
     charset = column.charset or "utf8mb4"
     array = _text(column, cells, charset)
     if is_ambiguous(charset):
-        if cells.keyed:
-            cells.ambiguous = _first_ambiguous(column, cells, charset)
+        if cells.in_key:
+            cells.ambiguous_image = _first_ambiguous(column, cells, charset)
         if charset in WITH_UNKNOWN:
-            cells.unknown = pc.sum(pc.match_substring(array, UNKNOWN)).as_py() or 0
+            cells.undefined_codes = pc.sum(pc.match_substring(array, UNKNOWN)).as_py() or 0
     return array
 
 
@@ -102,7 +102,7 @@ def spans(column: Column, cells: Cells, pad: int = 0) -> tuple[Integers, pa.Buff
     Arrow array, and the total number of bytes. With `pad`, shorter values count as
     `pad` bytes."""
     places = np.empty(len(cells), np.int64)
-    offsets, ends = room(len(cells) + 1, 4)
+    offsets, ends = allocate(len(cells) + 1, 4)
     size = -cells.layout.size
     total = _spans(cells.data, cells.at, size, pad, places, ends.view(np.int32))
     if total > _MAX:
@@ -134,10 +134,10 @@ def _spans(data: Bytes, at: Places, size: int, pad: int, places: Integers, ends:
 
 def _copied(column: Column, cells: Cells, kind: pa.DataType, pad: int) -> pa.Array:
     places, offsets, total = spans(column, cells, pad)
-    buffer, out = room(total, 1)
+    buffer, out = allocate(total, 1)
     ends = np.frombuffer(offsets, np.int32)
     _copy(cells.data, places, -cells.layout.size, ends, out)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), offsets, buffer])
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), offsets, buffer])
 
 
 @kernel
@@ -177,9 +177,11 @@ def _translated(column: Column, cells: Cells, table: Integers) -> pa.Array:
         raise _undecodable(column)
     if grown > _MAX:
         raise _too_much(column)
-    buffer, out = room(grown, 1)
+    buffer, out = allocate(grown, 1)
     _translate(cells.data, places, -cells.layout.size, table, ends, out)
-    return pa.Array.from_buffers(pa.string(), len(cells), [cells.validity(), offsets, buffer])
+    return pa.Array.from_buffers(
+        pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
+    )
 
 
 @part
@@ -270,10 +272,12 @@ def geometries(column: Column, cells: Cells) -> pa.Array:
     header."""
     places, offsets, total = spans(column, cells)
     ends = np.frombuffer(offsets, np.int32)
-    buffer, out = room(total, 1)
+    buffer, out = allocate(total, 1)
     if not _geometries(cells.data, places, ends, out):
         raise damaged("a GEOMETRY value ends within its header")
-    return pa.Array.from_buffers(pa.binary(), len(cells), [cells.validity(), offsets, buffer])
+    return pa.Array.from_buffers(
+        pa.binary(), len(cells), [cells.validity_bitmap(), offsets, buffer]
+    )
 
 
 @kernel
@@ -334,7 +338,7 @@ def enums(column: Column, cells: Cells) -> pa.Array:
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
         raise _unknown(column)
-    if cells.keyed and may_be_ambiguous(column):
+    if cells.in_key and may_be_ambiguous(column):
         ambiguous = [n for n in range(len(names)) if not is_canonical_number(column, n)]
         _note_ambiguous(cells, numbers, ambiguous)
     return names.take(_indexes(cells, numbers))
@@ -350,7 +354,7 @@ def sets(column: Column, cells: Cells) -> pa.Array:
         if number >> len(column.members):
             raise _unknown(column)
         texts.append(_listed(m for bit, m in enumerate(column.members) if number >> bit & 1))
-    if cells.keyed and may_be_ambiguous(column):
+    if cells.in_key and may_be_ambiguous(column):
         ambiguous = [
             n for n, value in enumerate(distinct) if not is_canonical_number(column, int(value))
         ]
@@ -372,7 +376,7 @@ def _note_ambiguous(cells: Cells, numbers: Integers, ambiguous: Sequence[int]) -
     others."""
     if ambiguous:
         images = np.flatnonzero(np.isin(numbers, ambiguous) & (cells.at >= 0))
-        cells.ambiguous = int(images[0]) if len(images) else -1
+        cells.ambiguous_image = int(images[0]) if len(images) else -1
 
 
 def _unknown(column: Column) -> TableError:
@@ -383,11 +387,13 @@ def _unknown(column: Column) -> TableError:
 
 
 def _indexes(cells: Cells, numbers: Integers) -> pa.Array:
-    return pa.Array.from_buffers(pa.int64(), len(cells), [cells.validity(), pa.py_buffer(numbers)])
+    return pa.Array.from_buffers(
+        pa.int64(), len(cells), [cells.validity_bitmap(), pa.py_buffer(numbers)]
+    )
 
 
 def _numbers(cells: Cells) -> Integers:
-    _, out = room(len(cells), 8)
+    _, out = allocate(len(cells), 8)
     numbers = out.view(np.int64)
     _read_numbers(cells.data, cells.at, cells.layout.size, numbers)
     return numbers

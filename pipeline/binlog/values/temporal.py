@@ -29,7 +29,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, room
+from lockstep.pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.values.errors import TableError
@@ -46,26 +46,26 @@ _OLD: Final = frozenset({7, 11, 12})
 
 def dates(column: Column, cells: Cells) -> pa.Array:
     """DATE → date32."""
-    buffer, out = room(len(cells), 4)
+    buffer, out = allocate(len(cells), 4)
     _finish(column, cells, _dates(cells.data, cells.at, out))
-    return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def datetimes(column: Column, cells: Cells) -> pa.Array:
     """DATETIME(n) → timestamp without a zone, microseconds."""
-    buffer, out = room(len(cells), 8)
+    buffer, out = allocate(len(cells), 8)
     old = cells.layout.code in _OLD
     _finish(column, cells, _datetimes(cells.data, cells.at, old, cells.layout.scale, out))
-    return pa.Array.from_buffers(pa.timestamp("us"), len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(pa.timestamp("us"), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def timestamps(column: Column, cells: Cells) -> pa.Array:
     """TIMESTAMP(n) → timestamp in UTC, microseconds."""
-    buffer, out = room(len(cells), 8)
+    buffer, out = allocate(len(cells), 8)
     old = cells.layout.code in _OLD
     _finish(column, cells, _timestamps(cells.data, cells.at, old, cells.layout.scale, out))
     kind = pa.timestamp("us", tz="UTC")
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity(), buffer])
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
 
 
 def _finish(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
@@ -198,12 +198,14 @@ def _timestamps(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> t
 def times(column: Column, cells: Cells) -> pa.Array:
     """TIME(n) → text as MySQL prints it: [-]HH:MM:SS[.ffffff], hours to 838."""
     scale = cells.layout.scale
-    buffer, out = room(len(cells), _TIME_BYTES + 1 + scale)
-    offsets, ends = room(len(cells) + 1, 4)
+    buffer, out = allocate(len(cells), _TIME_BYTES + 1 + scale)
+    offsets, ends = allocate(len(cells) + 1, 4)
     old = cells.layout.code in _OLD
     worst = _times(cells.data, cells.at, old, scale, out, ends.view(np.int32))
     _finish(column, cells, (0, worst))
-    return pa.Array.from_buffers(pa.string(), len(cells), [cells.validity(), offsets, buffer])
+    return pa.Array.from_buffers(
+        pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
+    )
 
 
 _TIME_BYTES: Final = 11

@@ -49,7 +49,7 @@ from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
 from lockstep.pipeline.values.table import PastRange, TableName, hole
 
-HELD_BYTES = 128 << 20
+MOST_UNWRITTEN_BYTES = 128 << 20
 """Largest size in bytes of the rows in memory, over all tables. Once it is reached, the
 tables with the most rows in memory are written to their files."""
 
@@ -436,17 +436,17 @@ class CapturedTables:
 
     def add(self, table: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
-        tables if the rows of all tables reach `HELD_BYTES`."""
+        tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`."""
         table.unwritten.add(rows)
         self._unwritten_bytes += rows.nbytes
         if table.unwritten.is_full:
             self._write(table)
-        if self._unwritten_bytes >= HELD_BYTES:
+        if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
             # Down to half, so that not every further batch of rows causes a small row
             # group.
             by_size = sorted(self._segments, key=lambda other: -other.unwritten.bytes)
             for largest in by_size:
-                if self._unwritten_bytes < HELD_BYTES // 2:
+                if self._unwritten_bytes < MOST_UNWRITTEN_BYTES // 2:
                     break
                 self._write(largest)
 

@@ -83,7 +83,7 @@ from lockstep.pipeline.values.row_images import (
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
-_SHOWN = 5
+_MOST_NAMED = 5
 """Largest number of differences between log and history that a message names."""
 
 
@@ -161,10 +161,12 @@ def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[in
         count = len(structure.columns)
         differences = (f"columns: {count}, {count} and {expected} hidden",)
     if differences:
-        more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
+        more = (
+            f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
+        )
         raise TableError(
             "the log and the history disagree about its structure (log, history): "
-            f"{'; '.join(differences[:_SHOWN])}{more}",
+            f"{'; '.join(differences[:_MOST_NAMED])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
             f"Lockstep read one differently from the server: `lockstep schema {mapped.table}` "
             f"shows the history, `lockstep resume {mapped.table} --reason …` re-reads the table "

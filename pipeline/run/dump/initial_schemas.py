@@ -454,7 +454,7 @@ def touched_between(
 # -- structures that earlier batches recorded ----------------------------------------------
 
 
-class RecordedBefore:
+class RecordedVersions:
     """Finds versions that an earlier reading of this log recorded, so that a second
     reading gets the same numbers. A version is found if the batch `since` or a later
     one recorded the same structure at the same place. After the first version of a

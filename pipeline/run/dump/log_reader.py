@@ -306,8 +306,8 @@ class LogReading:
     def _lose_parts(self, group: TransactionGroup) -> None:
         """Stop the captured tables that may store rows which MySQL logged under the
         name of a MERGE table."""
-        for number, rows in group.elsewhere:
-            for table in sorted(rows.others):
+        for number, rows in group.merge_table_rows:
+            for table in sorted(rows.underlying_tables):
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
@@ -402,8 +402,8 @@ class LogReading:
         return tuple(recorded_statements(self._work.ledger, self._work.source.name))
 
     def _note_gtids(self, group: TransactionGroup) -> None:
-        self._gtids.add(group.transactions, group.sources)
-        self.last_of_sources.add(group.transactions, group.sources, group.files)
+        self._gtids.add(group.transactions, group.gtid_sources)
+        self.last_of_sources.add(group.transactions, group.gtid_sources, group.files)
         anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
         self._anonymous += anonymous
         if anonymous and self._run_start.leave_out:
@@ -544,7 +544,7 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
-    unseen = run_start.prepared - reading.buffer.prepared.seen
+    unseen = run_start.prepared_xids - reading.buffer.prepared.seen
     if unseen:
         first = min(unseen, key=str)
         raise PreparedBeforeStart(

@@ -10,7 +10,7 @@ from typing import Final
 
 from lockstep.pipeline.binlog.stream.commit_times import SECOND, commit_times
 from lockstep.pipeline.binlog.stream.control import Description, Query, to_datetime, version_number
-from lockstep.pipeline.binlog.stream.ring import SERVER, TransactionGroup
+from lockstep.pipeline.binlog.stream.ring import ORIGIN_SERVER, TransactionGroup
 from lockstep.pipeline.binlog.transactions.identity import gtid_text
 from lockstep.pipeline.binlog.values.charsets import text_decoder
 from lockstep.pipeline.ports.ledger import Structures
@@ -83,10 +83,10 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
                 for_rows=for_rows,
                 begin=group.begin(number),
                 end=group.end(number),
-                gtid=gtid_text(row, group.sources),
+                gtid=gtid_text(row, group.gtid_sources),
                 committed_at=to_datetime(int(commit_times(row[None])[0])),
                 executed_at=to_datetime(query.second * SECOND + context.microseconds),
-                server_id=int(row[SERVER]),
+                server_id=int(row[ORIGIN_SERVER]),
             )
         )
     return statements

@@ -50,7 +50,7 @@ from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables
-from lockstep.pipeline.run.load.part import AGAIN, PartRead
+from lockstep.pipeline.run.load.by_condition import AGAIN, ConditionRead
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
@@ -133,12 +133,12 @@ class SystemTableRows:
         self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
     ) -> None:
         """Add the transactions of a group."""
-        texts = group.texts.lists(len(group.transactions))
+        texts = group.texts.lists_by_transaction(len(group.transactions))
         rows = transaction_rows(
             marks,
             begin=group.transactions[:, columns.BEGIN_OFFSET],
             end=group.transactions[:, columns.END_OFFSET],
-            server_id=group.transactions[:, columns.SERVER],
+            server_id=group.transactions[:, columns.ORIGIN_SERVER],
             rows=counted.rows,
             numbers=counted.numbers,
             statements=pa.nulls(len(texts), texts.type) if self._hides else texts,
@@ -282,7 +282,7 @@ class Segmenter:
         counted = CountedTransactions(group, self._tables.last, self._changes.take_marks())
         for block in group.blocks:
             self._put_block(group, block, marks, counted)
-        if group.from_file:
+        if group.is_from_file:
             counted.rows[0] = self._tables.rows_in_parts
             self._tables.end_parts()
         if self._system_table_rows is not None:
@@ -361,7 +361,7 @@ class Segmenter:
         """Add a table's rows to its segment. `first_sequence`: for each event, the
         sequence number of its first image."""
         table = decoded.table
-        if group.from_file:
+        if group.is_from_file:
             self._tables.begin_part(table)
         first_row = _first_rows(table, group, decoded)
         added = np.zeros(len(decoded.which), np.int64)
@@ -459,7 +459,7 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
     names = pa.array([str(file) for file in group.files], pa.string())
     return TransactionMarks(
         file=names.take(pa.array(group.transactions[:, columns.FILE])),
-        gtid=gtid_texts(group.transactions, group.sources),
+        gtid=gtid_texts(group.transactions, group.gtid_sources),
         committed_at=commit_times(group.transactions),
     )
 
@@ -485,33 +485,36 @@ def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) 
     return first
 
 
-def put_part(
-    part: PartRead, tables: CapturedTables, structures: SchemaTracker, moment: datetime
+def put_condition_rows(
+    read: ConditionRead,
+    tables: CapturedTables,
+    structures: SchemaTracker,
+    moment: datetime,
 ) -> None:
     """Add rows that were read from MySQL by a condition, before all changes of the log.
     Rows that MySQL no longer has become deletes; the others become updates. `moment`:
     their commit time. Raise `RowsNotRead` if the table was altered or stopped
     meanwhile."""
-    version = structures.version(part.table)
+    version = structures.version(read.table)
     if (
         version is None
         or version.schema is None
-        or version.shown_structure != part.structure
-        or not tables.wanted(part.table)
+        or version.shown_structure != read.structure
+        or not tables.wanted(read.table)
     ):
         raise RowsNotRead(
-            f"{part.table} was altered, or stopped, while its rows were read",
-            hint=AGAIN.format(part.table),
+            f"{read.table} was altered, or stopped, while its rows were read",
+            hint=AGAIN.format(read.table),
         )
     try:
         table = tables.segment(version)
     except TableError as error:
-        raise RowsNotRead(f"{part.table}: {error.reason}", hint=error.hint) from error
-    types = table.schema.types[len(MARKS) : len(MARKS) + len(part.structure.columns)]
-    row = 0
+        raise RowsNotRead(f"{read.table}: {error.reason}", hint=error.hint) from error
+    types = table.schema.types[len(MARKS) : len(MARKS) + len(read.structure.columns)]
+    rows_so_far = 0
     for kind, rows in (
-        (ChangeType.DELETE, part.gone),
-        (ChangeType.UPDATE_POSTIMAGE, part.rows),
+        (ChangeType.DELETE, read.deleted_rows),
+        (ChangeType.UPDATE_POSTIMAGE, read.matching_rows),
     ):
         for batch in rows.batches():
             count = batch.num_rows
@@ -519,9 +522,9 @@ def put_part(
             marks = {
                 "_change_type": kind.value,
                 "_sequence": pa.array(numbers + tables.last + 1),
-                "_file": str(part.low.file),
-                "_offset": part.low.offset,
-                "_row": pa.array(numbers + row, pa.int32()),
+                "_file": str(read.low.file),
+                "_offset": read.low.offset,
+                "_row": pa.array(numbers + rows_so_far, pa.int32()),
                 "_committed_at": moment,
                 "_executed_at": moment,
                 "_batch": tables.batch,
@@ -531,11 +534,14 @@ def put_part(
             arrays = [column.cast(to) for column, to in zip(batch.columns, types, strict=True)]
 
             table.first = table.first or tables.last + 1
-            row += count
+            rows_so_far += count
             tables.changes += count
             table.last = tables.last
             tables.add(table, changelog_rows(table.schema, count, marks, arrays))
-    table.counts += RowCounts(updated=part.rows.rows, deleted=part.gone.rows)
-    order = part.order
+    table.counts += RowCounts(
+        updated=read.matching_rows.row_count,
+        deleted=read.deleted_rows.row_count,
+    )
+    order = read.order
     reason = f"{order.author} had rows read again where {order.condition.text}: {order.reason}"
     tables.record_event(TableEventKind.REFRESHED, version, reason)

@@ -63,105 +63,109 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import TableName
 
-FEW_BYTES: Final = 64 << 20
+LATER_LOG_BYTES: Final = 64 << 20
 """Largest part of the log after a batch, in bytes, that is read for this proof. If the
 batch itself was larger, its size is the limit."""
 
-_SHOWN: Final = 5
+_MOST_NAMED: Final = 5
 """Largest number of differences that a message names."""
 
-_GONE: Final = ("the source does not have it",)
+_MISSING_AT_SOURCE: Final = ("the source does not have it",)
 
-_BUSY: Final = "others kept it locked"
+_LOCKED_BY_OTHERS: Final = "others kept it locked"
 
 
 @dataclass(frozen=True, slots=True)
 class StructureProof:
     """The result of comparing a batch's structures with the server's.
 
-    - `misread`: captured tables that were decoded with a wrong structure, each with its error.
-    - `parents`: tables that differ and are not captured, with their structure on the server.
-    - `compared`: tables that could be compared. `unproven`: tables that could not be, for the
-      reason `why`.
+    - `errors`: captured tables that were decoded with a wrong structure, each with its error.
+    - `parent_schemas`: tables that differ and are not captured, with their structure on the server.
+    - `compared_tables`: tables that could be compared.
+    - `unproven_tables`: tables that could not be compared, because of `reason`.
     """
 
-    misread: Mapping[TableName, TableError] = field(default_factory=dict)
-    parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
-    compared: frozenset[TableName] = frozenset()
-    unproven: frozenset[TableName] = frozenset()
-    why: str = ""
+    errors: Mapping[TableName, TableError] = field(default_factory=dict)
+    parent_schemas: Mapping[TableName, TableSchema] = field(default_factory=dict)
+    compared_tables: frozenset[TableName] = frozenset()
+    unproven_tables: frozenset[TableName] = frozenset()
+    reason: str = ""
 
 
 def prove_structures(
     capture: BatchCapture,
-    rereads: Sequence[SourceReading] = (),
+    source_readings: Sequence[SourceReading] = (),
     *,
-    left_open: UnprovenStructures | None = None,
+    earlier_unproven: UnprovenStructures | None = None,
 ) -> StructureProof:
     """Compare the structures by which a batch was decoded to those of the server.
-    `rereads`: tables that were read from the source. `left_open`: tables that earlier
-    runs could not compare.
+    `source_readings`: tables that were read from the source. `earlier_unproven`: tables
+    that earlier runs could not compare.
 
     Raise `SourceMoving` if a table differs, and other sessions keep it locked, so that
     it cannot be read again.
     """
     segmenter = capture.segmenter
-    affected, moved = _affected(segmenter, rereads, left_open), _moved(capture)
-    if not affected and not moved:
+    dependents = _tables_to_compare(segmenter, source_readings, earlier_unproven)
+    renamed_tables = _renamed_tables(capture)
+    if not dependents and not renamed_tables:
         return StructureProof()
     later, server = _LaterStructures(capture), capture.basis.work.server
-    names_of = {table: {table, segmenter.renamed.get(table, table)} for table in affected}
-    current = server.current_schemas(sorted(moved.union(*names_of.values())))
-    if (why := later.reach(current)) is not None:
-        return StructureProof(unproven=frozenset(affected), why=why)
+    names_of = {table: {table, segmenter.renamed.get(table, table)} for table in dependents}
+    current = server.current_schemas(sorted(renamed_tables.union(*names_of.values())))
+    if (why := later.advance_to(current)) is not None:
+        return StructureProof(unproven_tables=frozenset(dependents), reason=why)
     # A captured table that the server does not show was dropped. A parent may only be
     # invisible to the account.
     captured = frozenset().union(
-        *(names_of[table] for table in affected if table in affected[table])
+        *(names_of[table] for table in dependents if table in dependents[table])
     )
     differing = [
         name
         for name in sorted({*current.tables} | captured)
         if later.differences(name, current.tables.get(name))
     ]
-    confirmed, unclear = later.confirmed(differing, current)
-    misread: dict[TableName, TableError] = {}
-    parents: dict[TableName, TableSchema] = {}
-    for table in sorted(affected):
+    confirmed, unclear = later.compare_again(differing, current)
+    errors: dict[TableName, TableError] = {}
+    parent_schemas: dict[TableName, TableSchema] = {}
+    for table in sorted(dependents):
         for name in sorted(names_of[table] & confirmed.keys()):
             schema, differences = confirmed[name]
-            for captured_table in affected[table] - misread.keys():
-                misread[captured_table] = _error(captured_table, table, name, differences)
-            if table not in affected[table] and schema is not None:
-                parents[table] = replace(schema, name=table)
-    for table in misread.keys() & segmenter.renamed.keys():
+            for captured_table in dependents[table] - errors.keys():
+                errors[captured_table] = _structure_error(captured_table, table, name, differences)
+            if table not in dependents[table] and schema is not None:
+                parent_schemas[table] = replace(schema, name=table)
+    for table in errors.keys() & segmenter.renamed.keys():
         to = segmenter.renamed[table]
         if to not in segmenter.renamed:
             # The error under the old name suffices: the next run reads the table by its
             # new name.
-            misread.pop(to, None)
-    for table in sorted(moved - misread.keys()):
-        if table in current.tables and later.lacks(table) and later.stays(table):
-            misread[table] = _not_renamed(table, segmenter.renamed[table])
-    unproven = frozenset(table for table in affected if names_of[table] & unclear.keys())
+            errors.pop(to, None)
+    for table in sorted(renamed_tables - errors.keys()):
+        if table in current.tables and later.is_missing(table) and later.still_exists(table):
+            errors[table] = _wrong_rename_error(table, segmenter.renamed[table])
+    unproven_tables = frozenset(table for table in dependents if names_of[table] & unclear.keys())
     why = "; ".join(dict.fromkeys(unclear.values()))
-    return StructureProof(misread, parents, frozenset(affected) - unproven, unproven, why)
+    return StructureProof(
+        errors, parent_schemas, frozenset(dependents) - unproven_tables, unproven_tables, why
+    )
 
 
-def _affected(
-    segmenter: Segmenter, rereads: Sequence[SourceReading], left_open: UnprovenStructures | None
+def _tables_to_compare(
+    segmenter: Segmenter,
+    source_readings: Sequence[SourceReading],
+    earlier_unproven: UnprovenStructures | None,
 ) -> dict[TableName, frozenset[TableName]]:
-    """Return the tables to be compared. The value is the set of captured tables that
-    are wrong if the table differs: itself, if it is captured, and children that its
-    cascades change."""
-    dropped = {reread.table for reread in rereads if reread.schema is None}
-    selected = {reread.table for reread in rereads if reread.error is None}
-    earlier = frozenset() if left_open is None else left_open.tables
+    """Return the tables to be compared, each with the captured tables that are wrong if
+    it differs: itself, if it is captured, and children that its cascades change."""
+    dropped = {reread.table for reread in source_readings if reread.schema is None}
+    read_tables = {reread.table for reread in source_readings if reread.error is None}
+    earlier_tables = frozenset() if earlier_unproven is None else earlier_unproven.tables
     captured = {
         *segmenter.tables_with_rows(),
-        *filter(segmenter.wanted, selected | earlier),
+        *filter(segmenter.wanted, read_tables | earlier_tables),
     } - dropped
-    parents = segmenter.parents(filter(segmenter.watches, earlier))
+    parents = segmenter.parents(filter(segmenter.watches, earlier_tables))
     tables = captured | {parent for parent, children in parents.items() if children}
     return {
         table: parents.get(table, frozenset()) | ({table} if table in captured else frozenset())
@@ -169,7 +173,7 @@ def _affected(
     }
 
 
-def _moved(capture: BatchCapture) -> frozenset[TableName]:
+def _renamed_tables(capture: BatchCapture) -> frozenset[TableName]:
     """Return the captured tables that this batch renamed, if the server is a MariaDB:
     its log also has renames of temporary tables, which look the same. Return nothing
     for MySQL."""
@@ -179,35 +183,39 @@ def _moved(capture: BatchCapture) -> frozenset[TableName]:
     return frozenset(table.name for table in tables if table.wanted and table.is_known)
 
 
-def _not_renamed(table: TableName, to: TableName) -> TableError:
+def _wrong_rename_error(table: TableName, new_name: TableName) -> TableError:
     return TableError(
-        f"the log says that it was renamed to {to}, and the source still has it: the statement "
-        "moved a temporary table of this name",
+        f"the log says that it was renamed to {new_name}, and the source still has it: the "
+        "statement moved a temporary table of this name",
         hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
         need=Need.ROWS,
     )
 
 
-def _error(
-    table: TableName, subject: TableName, name: TableName, differences: tuple[str, ...]
+def _structure_error(
+    table: TableName, differing: TableName, present_name: TableName, differences: tuple[str, ...]
 ) -> TableError:
-    """Return the error of `table`. `subject`: the table that differs, which is `table`
-    or one of its parents. `name`: the present name of `subject`."""
-    whose = "" if subject == table else f"{subject}, which its foreign keys lead to: "
-    if differences == _GONE:
+    """Return the error of `table`. `differing`: the table that differs, which is
+    `table` or one of its parents. `present_name`: the present name of `differing`."""
+    prefix = "" if differing == table else f"{differing}, which its foreign keys lead to: "
+    if differences == _MISSING_AT_SOURCE:
         reason = "the source does not have it any more, and no statement in the log dropped it"
     else:
-        what = (
-            "its structure" if name == subject else f"the structure of {name}, as it is called now,"
+        subject_in_words = (
+            "its structure"
+            if present_name == differing
+            else f"the structure of {present_name}, as it is called now,"
         )
-        shown = "; ".join(differences[:_SHOWN])
-        more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
+        differences_in_words = "; ".join(differences[:_MOST_NAMED])
+        more = (
+            f"; and {len(differences) - _MOST_NAMED} more" if len(differences) > _MOST_NAMED else ""
+        )
         reason = (
-            f"{what} is not the history's, and no statement in the log made the difference "
-            f"(history, source): {shown}{more}"
+            f"{subject_in_words} is not the history's, and no statement in the log made the "
+            f"difference (history, source): {differences_in_words}{more}"
         )
     return TableError(
-        f"{whose}{reason}",
+        f"{prefix}{reason}",
         hint="it was altered with sql_log_bin=0, or restored: "
         f"`lockstep resume {table} --reason …` re-reads it from MySQL",
         need=Need.ROWS,
@@ -215,33 +223,38 @@ def _error(
 
 
 def note_unproven(
-    work: Workplace, lease: Lease, proof: StructureProof, left_open: UnprovenStructures | None
+    work: Workplace,
+    lease: Lease,
+    proof: StructureProof,
+    earlier_unproven: UnprovenStructures | None,
 ) -> None:
     """Report the tables that could not be compared, and record them for the next run.
     This must happen before the batch is recorded: a crash in between then makes the
     next run compare a table needlessly, and no table is forgotten."""
-    before = frozenset() if left_open is None else left_open.tables
+    earlier_tables = frozenset() if earlier_unproven is None else earlier_unproven.tables
     rule, sentence = (
         "structures-compared",
-        f"{listed(sorted(before))}: the structures are the server's",
+        f"{listed(sorted(earlier_tables))}: the structures are the server's",
     )
-    if proof.unproven:
+    if proof.unproven_tables:
         rule = "structures-not-compared"
         sentence = (
-            f"the structures of {listed(sorted(proof.unproven))} could not be compared with the "
-            f"server's: {proof.why}; their rows are recorded, and the next run that reads the log "
-            "compares them"
+            f"the structures of {listed(sorted(proof.unproven_tables))} could not be compared "
+            f"with the server's: {proof.reason}; their rows are recorded, and the next run that "
+            "reads the log compares them"
         )
 
         work.progress.note(sentence)
-    left = proof.unproven
-    if others := before - proof.compared - left:
+    still_unproven = proof.unproven_tables
+    if uncompared := earlier_tables - proof.compared_tables - still_unproven:
         states = work.ledger.table_states(work.source.name)
         # This run did not read a paused table: it is compared once it comes back.
         paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
-        left |= others & paused
-    if left != before:
-        decision = Decision(STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(left)))
+        still_unproven |= uncompared & paused
+    if still_unproven != earlier_tables:
+        decision = Decision(
+            STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(still_unproven))
+        )
         work.ledger.decide(lease, decision)
 
 
@@ -255,11 +268,11 @@ class _LaterStructures:
     def __init__(self, capture: BatchCapture) -> None:
         self._basis = capture.basis
         self._filled = capture.segmenter.filled
-        self._at = capture.reading.end.at
-        self._most_bytes = max(FEW_BYTES, capture.reading.log_bytes)
+        self._place = capture.reading.end.at
+        self._most_bytes = max(LATER_LOG_BYTES, capture.reading.log_bytes)
         self._schema: ServerSchema | None = None
 
-    def reach(self, current: CurrentSchemas) -> str | None:
+    def advance_to(self, current: CurrentSchemas) -> str | None:
         """Apply the statements of the log up to the place of the server's answer
         `current`. Return None, or the reason if that is not possible."""
         facts, head = self._basis.run_start.facts, current.head
@@ -268,12 +281,12 @@ class _LaterStructures:
                 f"another server ({current.server_uuid}) answered than the one whose log was read "
                 f"({facts.server_uuid})"
             )
-        if head < self._at:
-            return f"the server's log ends at {head}, before {self._at}, up to where it was read"
-        between = log_between(self._at, head, facts.binlogs)
-        if between > self._most_bytes:
-            return f"{between:,} bytes of log come after the run's end"
-        begin, self._at = self._at, head
+        if head < self._place:
+            return f"the server's log ends at {head}, before {self._place}, up to where it was read"
+        log_bytes = log_between(self._place, head, facts.binlogs)
+        if log_bytes > self._most_bytes:
+            return f"{log_bytes:,} bytes of log come after the run's end"
+        begin, self._place = self._place, head
         run_start = self._basis.run_start
         try:
             statements = list(statements_between(self._basis.work, run_start, begin, head))
@@ -281,21 +294,25 @@ class _LaterStructures:
             # The next run stops at the same place, with a hint.
             return f"the log cannot be followed from {begin} to {head}: {error.message}"
         # All statements are applied, also those after one that is not understood.
-        unclear = [statement for statement in statements if not self._follow(statement)]
-        return f"the statement at {unclear[0].begin} may change any table" if unclear else None
-
-    def stays(self, table: TableName) -> bool:
-        """Return whether the server, asked under a lock, still has a table that was
-        renamed in the history."""
-        locked = self._locked(table, is_shown=False)
+        not_understood = [statement for statement in statements if not self._apply(statement)]
         return (
-            isinstance(locked, CurrentSchemas)
-            and self.reach(locked) is None
-            and table in locked.tables
-            and self.lacks(table)
+            f"the statement at {not_understood[0].begin} may change any table"
+            if not_understood
+            else None
         )
 
-    def confirmed(
+    def still_exists(self, table: TableName) -> bool:
+        """Return whether the server, asked under a lock, still has a table that was
+        renamed in the history."""
+        locked = self._read_locked(table, is_shown=False)
+        return (
+            isinstance(locked, CurrentSchemas)
+            and self.advance_to(locked) is None
+            and table in locked.tables
+            and self.is_missing(table)
+        )
+
+    def compare_again(
         self, names: Iterable[TableName], current: CurrentSchemas
     ) -> tuple[_Confirmed, dict[TableName, str]]:
         """Compare tables again under a lock. Return the tables that differ, each with
@@ -304,10 +321,10 @@ class _LaterStructures:
         confirmed: dict[TableName, tuple[TableSchema | None, tuple[str, ...]]] = {}
         unclear: dict[TableName, str] = {}
         for name in names:
-            locked = self._locked(name, is_shown=name in current.tables)
+            locked = self._read_locked(name, is_shown=name in current.tables)
             if isinstance(locked, str):
                 unclear[name] = locked
-            elif locked is not None and (why := self.reach(locked)) is not None:
+            elif locked is not None and (why := self.advance_to(locked)) is not None:
                 unclear[name] = why
             elif locked is not None:
                 schema = locked.tables.get(name)
@@ -315,7 +332,7 @@ class _LaterStructures:
                     confirmed[name] = schema, differences
         return confirmed, unclear
 
-    def _locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
+    def _read_locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
         """Return the table's structure, read under a lock. Return None if the account
         may not read all of it, and a reason if other sessions keep it locked.
 
@@ -325,7 +342,7 @@ class _LaterStructures:
             return self._basis.work.server.locked_schema(table)
         except TableBusy as error:
             if not is_shown:
-                return _BUSY
+                return _LOCKED_BY_OTHERS
             raise SourceMoving(
                 f"the structure of {table} is not the history's, and it is not known yet whether a "
                 f"statement is about to be logged: {error.reason}",
@@ -334,7 +351,7 @@ class _LaterStructures:
         except TableError:
             return None
 
-    def lacks(self, table: TableName) -> bool:
+    def is_missing(self, table: TableName) -> bool:
         """Return whether the table certainly does not exist at this place, by the
         history."""
         if (
@@ -351,11 +368,11 @@ class _LaterStructures:
         if history is None:
             return ()
         if server is None:
-            return _GONE
+            return _MISSING_AT_SOURCE
         defaults = table in self._filled
-        changed = changed_meaning(history, server, defaults=defaults)
+        changed = decoding_differences(history, server, with_defaults=defaults)
         if changed and self._basis.structures.is_from_table_map(table):
-            changed = changed_meaning(history, server, told_by_log=True)
+            changed = decoding_differences(history, server, from_table_map=True)
         return changed
 
     def _structure(self, table: TableName) -> TableSchema | None:
@@ -364,19 +381,19 @@ class _LaterStructures:
         version = self._basis.structures.version(table)
         return None if version is None else version.schema
 
-    def _whole(self) -> ServerSchema:
+    def _schema_now(self) -> ServerSchema:
 
         return self._basis.structures.whole() if self._schema is None else self._schema
 
-    def _follow(self, logged: LoggedStatement) -> bool:
+    def _apply(self, logged: LoggedStatement) -> bool:
         """Apply a statement. Return False if it may have changed any table."""
-        statement = with_view_noted(logged, self._whole, self._basis.work.server)
+        statement = with_view_noted(logged, self._schema_now, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             if changes_code(statement.text, statement.context):
-                self._schema = with_code(self._whole(), statement.text, statement.context)
+                self._schema = with_code(self._schema_now(), statement.text, statement.context)
             return True
-        before = self._whole()
+        before = self._schema_now()
         if isinstance(change, NotUnderstood):
             self._schema = forget(before, change.possible_tables or ())
             return change.possible_tables is not None
@@ -384,52 +401,56 @@ class _LaterStructures:
         return True
 
 
-def changed_meaning(
+def decoding_differences(
     history: TableSchema,
     server: TableSchema,
     *,
-    told_by_log: bool = False,
-    defaults: bool = False,
+    from_table_map: bool = False,
+    with_defaults: bool = False,
 ) -> tuple[str, ...]:
     """Return the differences that change how rows are decoded, each as "what: history,
     server".
 
-    `told_by_log`: the history has only the attributes of a TABLE_MAP event. `defaults`:
-    compare DEFAULT values too, because row images left out columns, which were filled
-    with them.
+    `from_table_map`: the history has only the attributes of a TABLE_MAP event.
+    `with_defaults`: compare DEFAULT values too, because row images left out columns,
+    which were filled with them.
     """
-    return tuple(_changed(history, server, told_by_log, defaults))
+    return tuple(_decoding_differences(history, server, from_table_map, with_defaults))
 
 
-def _changed(
-    history: TableSchema, server: TableSchema, told_by_log: bool, defaults: bool
+def _decoding_differences(
+    history: TableSchema, server: TableSchema, from_table_map: bool, with_defaults: bool
 ) -> Iterator[str]:
-    ours, theirs = (
+    history_rows, server_rows = (
         comparable_table(history),
         with_unlogged_properties(comparable_table(server), history),
     )
-    if told_by_log:
-        ours, theirs = (schema_of(row_structure(table)) for table in (ours, theirs))
-    yield from differences(*(_of_rows(table, defaults) for table in (ours, theirs)))
-    hashed = [sum(key.hashed for key in table.keys) for table in (ours, theirs)]
-    if hashed[0] != hashed[1]:
-        yield f"UNIQUE keys that are hashed: {hashed[0]}, {hashed[1]}"
-    yield from _changed_key(history, [*key_candidates(server), *key_candidates(theirs)])
+    if from_table_map:
+        history_rows, server_rows = (
+            schema_of(row_structure(table)) for table in (history_rows, server_rows)
+        )
+    yield from differences(
+        *(_table_for_decoding(table, with_defaults) for table in (history_rows, server_rows))
+    )
+    hashed_counts = [sum(key.hashed for key in table.keys) for table in (history_rows, server_rows)]
+    if hashed_counts[0] != hashed_counts[1]:
+        yield f"UNIQUE keys that are hashed: {hashed_counts[0]}, {hashed_counts[1]}"
+    yield from _key_difference(history, [*key_candidates(server), *key_candidates(server_rows)])
 
 
-def _of_rows(table: TableSchema, defaults: bool) -> TableSchema:
-    columns = tuple(_of_row(column, defaults) for column in table.columns)
+def _table_for_decoding(table: TableSchema, with_defaults: bool) -> TableSchema:
+    columns = tuple(_column_for_decoding(column, with_defaults) for column in table.columns)
     return TableSchema(table.name, columns, system_versioned=table.system_versioned)
 
 
-def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
+def _column_for_decoding(column: ColumnSchema, with_defaults: bool) -> ColumnSchema:
     return replace(
         column,
         # information_schema does not show MariaDB's hash columns of UNIQUE keys.
         nullable=column.nullable or column.name.startswith("DB_ROW_HASH_"),
         zerofill=False,
         collation=None,
-        default=column.default if defaults else None,
+        default=column.default if with_defaults else None,
         on_update=False,
         auto_increment=False,
         stored=False,
@@ -438,10 +459,12 @@ def _of_row(column: ColumnSchema, defaults: bool) -> ColumnSchema:
     )
 
 
-def _changed_key(history: TableSchema, candidates: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def _key_difference(history: TableSchema, candidates: Sequence[tuple[str, ...]]) -> Iterator[str]:
     """Yield a difference if the server no longer has the key that identifies the rows
     of the mirror (the Delta table with the current rows)."""
-    key = merge_key(history)
-    if key and {*key} not in [{*candidate} for candidate in candidates]:
-        theirs = " or ".join(f"({', '.join(other)})" for other in dict.fromkeys(candidates))
-        yield f"key: ({', '.join(key)}), {theirs or 'none'}"
+    history_key = merge_key(history)
+    if history_key and {*history_key} not in [{*candidate} for candidate in candidates]:
+        candidates_in_words = " or ".join(
+            f"({', '.join(other)})" for other in dict.fromkeys(candidates)
+        )
+        yield f"key: ({', '.join(history_key)}), {candidates_in_words or 'none'}"

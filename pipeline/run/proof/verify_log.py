@@ -21,7 +21,7 @@ from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.prefixes import CarriedSum, Counts, Transactions, grouped
 from lockstep.pipeline.proof.rows import RowsBeforeLog, RowTally
-from lockstep.pipeline.run.begin import place_to_continue
+from lockstep.pipeline.run.begin import start_to_continue
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, basis_of
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
@@ -67,7 +67,7 @@ def read_log(
     """Read from the cursor to the end of the log, and give each reader the images of
     its table. Return the tables whose changes could not be read, with the reasons.
     Raise the errors that would end a run over the same range."""
-    run_start = place_to_continue(work, cursor)
+    run_start = start_to_continue(work, cursor)
     bounds = RunBounds.fixed(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
@@ -131,7 +131,7 @@ class LogOfTables:
         for table in taken:
             if self.wanted(table):
                 self._readers[table].end(transactions)
-        self._gtids.add(group.transactions, group.sources)
+        self._gtids.add(group.transactions, group.gtid_sources)
 
     def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
         reader = self._readers[name]
@@ -177,7 +177,7 @@ class _Transactions:
         return bisect_right(range(self.count), at, key=self.group.end)
 
     def gtids(self, number: int) -> str:
-        read = gtid_set(self.group.transactions[: number + 1], self.group.sources)
+        read = gtid_set(self.group.transactions[: number + 1], self.group.gtid_sources)
         return str(union(self.before(), read))
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline
-from lockstep.pipeline.run.begin import RunStart, place_to_continue
+from lockstep.pipeline.run.begin import RunStart, start_to_continue
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, structures_at
 from lockstep.pipeline.run.dump.logged_statements import (
@@ -75,7 +75,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         raise NothingMatches(
             f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
         )
-    run_start = place_to_continue(work, cursor)
+    run_start = start_to_continue(work, cursor)
     batches = list(recorded_batches(ledger, source))
     folding = dialect_of(run_start.facts).lower_case_table_names
     folded = tuple(follow_again(batches, lower_case_table_names=folding))

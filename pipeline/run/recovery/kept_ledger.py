@@ -123,7 +123,7 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
     pending = work.ledger.pending(work.source.name)
     for damage in damages_of(work):
         tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
-        reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.why}")
+        reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.sentence}")
     return reasons
 
 

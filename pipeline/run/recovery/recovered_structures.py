@@ -41,7 +41,7 @@ from lockstep.pipeline.recovery import (
     table_named,
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
-from lockstep.pipeline.run.begin import RunStart, start_of_reading_again
+from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, touched_between
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
@@ -309,7 +309,7 @@ def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Pla
 def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     reason = f"the lake shows {lake_end.at}"
-    return start_of_reading_again(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
+    return start_at_known_place(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -498,7 +498,7 @@ def _unfit(
     for name, adoption in adopted.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
-        if work.mirrors.unreadable_reason(folder, version) is not None or schema is None:
+        if work.mirrors.reason_unreadable(folder, version) is not None or schema is None:
             yield name
             continue
         have = {folded(column) for column in work.mirrors.schema(folder, version).names}

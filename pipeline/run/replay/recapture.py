@@ -34,11 +34,11 @@ from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, Tabl
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
-from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_of_reading_again
+from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import RecordedBefore, known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_of
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
@@ -302,7 +302,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
             work,
             facts.structures(batch),
             facts.server,
-            recorded=RecordedBefore(ledger, source, batch.id),
+            recorded=RecordedVersions(ledger, source, batch.id),
         ),
         prepared={},
     )
@@ -337,7 +337,7 @@ def _start_then(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     # Transactions of the set that are in that file precede the batch.
     captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     why = f"batch {batch.id} is read again"
-    return start_of_reading_again(
+    return start_at_known_place(
         batch.start, anchor, facts, why, leave_out=captured, by_gtid=batch.by_gtid
     )
 

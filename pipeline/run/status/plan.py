@@ -11,7 +11,7 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import BatchState, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_touched
+from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.find_place import snapshot_not_chosen
 from lockstep.pipeline.run.follow_pasts import plan_pasts
@@ -132,7 +132,7 @@ def make_plan(work: Workplace) -> RunPlan:
     lease = work.ledger.lease(work.source.name)
     return RunPlan(
         abandoned=tuple(
-            f"batch {abandonment.batch.id} is abandoned: {abandonment.why}"
+            f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
             for abandonment in abandoned
         ),
         waiting=_waiting(work, abandoned),
@@ -240,7 +240,7 @@ def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
     if isinstance(decision, Refusal):
         return PlannedStart(decision.rule.value, decision.reason, None)
     position = proposal.run_start.start if proposal.run_start else None
-    tables = tables_touched(work, decision)
+    tables = tables_in_gap(work, decision)
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
@@ -314,5 +314,5 @@ def _foreseen(work: Workplace, proposed: Override) -> Choice:
         position=proposal.run_start.start if proposal.run_start else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,
-        gap_tables=tables_touched(work, decision),
+        gap_tables=tables_in_gap(work, decision),
     )

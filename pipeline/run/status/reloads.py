@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder,
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
-from lockstep.pipeline.run.load.part import refusal_by_condition
+from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
@@ -209,7 +209,7 @@ def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None
     given carries it out. If these rows cannot be merged alone, return the reload of all
     rows."""
     table, condition = order.table, order.condition
-    refused = refusal_by_condition(work, table)
+    refused = condition_refusal(work, table)
     reach = ReadingReach(by_condition=None if refused is None else refused.message)
     have = Have(table, Standing.FOLLOWING, reason=order.reason)
     decided = plan(have, Want(rows=condition, author=order.author), reach)

@@ -18,7 +18,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     changelogs_with_moved_rows,
     tables_to_quarantine,
 )
-from lockstep.pipeline.run.begin import gather
+from lockstep.pipeline.run.begin import gather_facts
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.mirror_places import former_places
@@ -74,7 +74,7 @@ def standing_of(
         facts = work.server.facts()
         room = _headroom(work.server, facts, needed) if needed else None
         if override is None:
-            start = decide_start(gather(work, captured, None))
+            start = decide_start(gather_facts(work, captured, None))
     except LockstepError as error:
         server_error = error
     return Standing(

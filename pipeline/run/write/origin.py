@@ -107,7 +107,7 @@ def is_readable(work: Workplace, version: MirrorVersion) -> bool:
 def why_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
     """Return why a version cannot be read, or is not the version that was written; None
     if it can be read."""
-    return work.mirrors.unreadable_reason(
+    return work.mirrors.reason_unreadable(
         version.mirror,
         version.delta_version,
         table_id=version.table_id,

@@ -39,14 +39,19 @@ from lockstep.pipeline.values.retries import PUBLISH
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.resources.lake.changelog.segments import damaged_files, refuse_damaged
 from lockstep.resources.lake.delta.columns import refuse_other_columns
-from lockstep.resources.lake.delta.delta_log import commits_back, ends_at, look, newest_version
-from lockstep.resources.lake.store.answers import TAKEN
+from lockstep.resources.lake.delta.delta_log import (
+    commits_newest_first,
+    is_newest_version,
+    log_above,
+    newest_version,
+)
+from lockstep.resources.lake.store.answers import CONFLICT_EXPLANATION
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     delta_options,
     first_line,
     lake_errors,
-    opened_table,
+    table_if_exists,
 )
 
 
@@ -60,7 +65,7 @@ class DeltaChangelog:
     def newest_batch(self, folder: str, app_id: str) -> int | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = opened_table(path)
+            table = table_if_exists(path)
             newest: int | None = None if table is None else table.transaction_version(app_id)
         return newest
 
@@ -77,64 +82,64 @@ class DeltaChangelog:
     ) -> Published:
         path = self._lake / folder
 
-        def earlier(table: DeltaTable | None) -> int | None:
+        def find_published(table: DeltaTable | None) -> int | None:
             if table is None:
                 return None
             newest = table.transaction_version(app_id)
             if newest is None:
                 # A table that was captured again has another application id, although
                 # the changelog has its batches already.
-                listed = _listed_files(table)
-                published = files and all(file.path in listed for file in files)
-                return table.version() if published else None
+                listed_sizes = _listed_sizes(table)
+                is_published = files and all(file.path in listed_sizes for file in files)
+                return table.version() if is_published else None
             if newest < batch:
                 return None
-            return _published_before(path, table, app_id, batch, files, user_metadata)
+            return _publishing_version(path, table, app_id, batch, files, user_metadata)
 
-        commit = _commit_properties(app_id, batch, user_metadata)
+        commit_properties = _commit_properties(app_id, batch, user_metadata)
 
         def add(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
             with lake_errors(path):
-                return commit_files(path, table, schema, {}, files, commit)
+                return commit_files(path, table, schema, {}, files, commit_properties)
 
-        return self._committed_once(folder, earlier, add, require_held)
+        return self._commit_once(folder, find_published, add, require_held)
 
-    def _committed_once(
+    def _commit_once(
         self,
         folder: str,
-        earlier: Callable[[DeltaTable | None], int | None],
+        find_earlier: Callable[[DeltaTable | None], int | None],
         commit: Callable[[DeltaTable | None], int | None],
         require_held: RequireHeld,
     ) -> Published:
         """Make a commit directly after the newest one, unless an earlier try has made
-        it. `earlier` returns the version that an earlier try made, or None. `commit`
-        makes the commit and returns its version, or None if another commit came
-        first."""
+        it. `find_earlier` returns the version that an earlier try made, or None.
+        `commit` makes the commit and returns its version, or None if another commit
+        came first."""
         path = self._lake / folder
         for _ in PUBLISH.tries():
             with lake_errors(path):
-                table = opened_table(path)
-                done = earlier(table)
-            if done is not None:
-                return Published(done, skipped=True)
+                table = table_if_exists(path)
+                earlier_version = find_earlier(table)
+            if earlier_version is not None:
+                return Published(earlier_version, skipped=True)
             require_held()
             version = commit(table)
             if version is not None:
                 return Published(version, skipped=False)
-        raise _conflict(path, folder, table)
+        raise _conflict_error(path, folder, table)
 
     def is_newest_version(self, folder: str, version: int) -> bool:
-        return ends_at(self._lake / folder, version)
+        return is_newest_version(self._lake / folder, version)
 
     def listed_files(self, folder: str) -> dict[str, int] | None:
         path = self._lake / folder
         with lake_errors(path):
-            table = opened_table(path)
-            return None if table is None else _listed_files(table)
+            table = table_if_exists(path)
+            return None if table is None else _listed_sizes(table)
 
     def log_above(self, folder: str, version: int) -> LogAbove:
-        return look(self._lake / folder, version)
+        return log_above(self._lake / folder, version)
 
     def revise(
         self,
@@ -149,24 +154,28 @@ class DeltaChangelog:
         require_held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
-        commit = _commit_properties(app_id, revision, user_metadata)
+        commit_properties = _commit_properties(app_id, revision, user_metadata)
 
-        def revised(table: DeltaTable | None) -> int | None:
+        def find_revised(table: DeltaTable | None) -> int | None:
             if table is None:
-                raise _no_table(path)
-            return table.version() if is_revised(_listed_files(table), removed, files) else None
+                raise _missing_table_error(path)
+            return table.version() if is_revised(_listed_sizes(table), removed, files) else None
 
         def revise(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
             names = {file.path for file in files}
             with lake_errors(path):
-                listed = {} if table is None else _listed_files(table)
-                going = [name for name in removed if name in listed and name not in names]
-                removed_sizes = {name: listed[name] for name in going}
-                added = [file for file in files if file.path not in listed]
-                return commit_files(path, table, schema, removed_sizes, added, commit)
+                listed_sizes = {} if table is None else _listed_sizes(table)
+                names_to_remove = [
+                    name for name in removed if name in listed_sizes and name not in names
+                ]
+                removed_sizes = {name: listed_sizes[name] for name in names_to_remove}
+                new_files = [file for file in files if file.path not in listed_sizes]
+                return commit_files(
+                    path, table, schema, removed_sizes, new_files, commit_properties
+                )
 
-        return self._committed_once(folder, revised, revise, require_held)
+        return self._commit_once(folder, find_revised, revise, require_held)
 
     def restore(
         self,
@@ -179,13 +188,15 @@ class DeltaChangelog:
         require_held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
-        commit = _commit_properties(app_id, number, user_metadata)
+        commit_properties = _commit_properties(app_id, number, user_metadata)
 
         def restore(table: DeltaTable | None) -> int | None:
             if table is None:
-                raise _no_table(path)
+                raise _missing_table_error(path)
             try:
-                table.restore(version, protocol_downgrade_allowed=True, commit_properties=commit)
+                table.restore(
+                    version, protocol_downgrade_allowed=True, commit_properties=commit_properties
+                )
             except CommitFailedError:
                 return None
             except DeltaError as error:
@@ -195,7 +206,7 @@ class DeltaChangelog:
                 ) from error
             return table.version()
 
-        return self._committed_once(folder, lambda _: None, restore, require_held).delta_version
+        return self._commit_once(folder, lambda _: None, restore, require_held).delta_version
 
     def restate(
         self,
@@ -209,33 +220,39 @@ class DeltaChangelog:
     ) -> Restatement:
         path = self._lake / folder
         with lake_errors(path):
-            table = opened_table(path)
+            table = table_if_exists(path)
         if table is None:
             return Restatement(None, lost=tuple(file.path for file in files))
         with lake_errors(path):
-            listed = _listed_files(table)
-        lacking = [file for file in files if file.path not in listed]
-        lost = {file.path for file in lacking if damaged_files(path, [file])}
-        back = [file for file in lacking if file.path not in lost]
-        wanted = {file.path for file in files}
-        removed = {name: size for name, size in listed.items() if name not in wanted}
+            listed_sizes = _listed_sizes(table)
+        unlisted_files = [file for file in files if file.path not in listed_sizes]
+        lost_paths = {file.path for file in unlisted_files if damaged_files(path, [file])}
+        restored_files = [file for file in unlisted_files if file.path not in lost_paths]
+        wanted_paths = {file.path for file in files}
+        surplus_sizes = {
+            name: size for name, size in listed_sizes.items() if name not in wanted_paths
+        }
         with lake_errors(path):
-            recorded = table.transaction_version(app_id)
-        if not back and not removed and recorded == batch:
-            return Restatement(table.version(), lost=tuple(sorted(lost)))
+            recorded_batch = table.transaction_version(app_id)
+        if not restored_files and not surplus_sizes and recorded_batch == batch:
+            return Restatement(table.version(), lost=tuple(sorted(lost_paths)))
         require_held()
-        commit = _commit_properties(app_id, batch, user_metadata)
+        commit_properties = _commit_properties(app_id, batch, user_metadata)
         with lake_errors(path):
-            actions: list[AddAction | RemoveAction] = [_add_action(path, file) for file in back]
-            actions += _remove_actions(removed)
+            actions: list[AddAction | RemoveAction] = [
+                _add_action(path, file) for file in restored_files
+            ]
+            actions += _remove_actions(surplus_sizes)
             try:
-                version = _commit(table, table.schema(), actions, commit)
+                version = _commit(table, table.schema(), actions, commit_properties)
             except CommitFailedError as error:
-                raise _conflict(path, folder, table) from error
-        return Restatement(version, len(removed), len(back), tuple(sorted(lost)))
+                raise _conflict_error(path, folder, table) from error
+        return Restatement(
+            version, len(surplus_sizes), len(restored_files), tuple(sorted(lost_paths))
+        )
 
 
-def _conflict(
+def _conflict_error(
     path: LakePath, folder: str, table: DeltaTable | None
 ) -> CommitConflict | LakeUnavailable:
     """Return the error for a commit that failed at every try: `CommitConflict` if
@@ -244,7 +261,7 @@ def _conflict(
     with lake_errors(path):
         newest = newest_version(path)
     if newest == (None if table is None else table.version()):
-        state, cure = TAKEN
+        state, cure = CONFLICT_EXPLANATION
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     return CommitConflict(
         f"Another writer kept committing to the changelog {folder}",
@@ -252,14 +269,14 @@ def _conflict(
     )
 
 
-def _no_table(path: LakePath) -> LakeUnavailable:
+def _missing_table_error(path: LakePath) -> LakeUnavailable:
     return LakeUnavailable(
         f"The changelog at {path} is missing, although the ledger has recorded it",
         hint="mount or restore the lake's folder, then repeat the command",
     )
 
 
-def _published_before(
+def _publishing_version(
     path: LakePath,
     table: DeltaTable,
     app_id: str,
@@ -270,26 +287,26 @@ def _published_before(
     """Return the version that published the batch with these files. Raise
     `ForeignCommit` if the changelog has the batch with other files."""
     names = {file.path for file in files}
-    for commit in commits_back(path):
-        number = commit.transactions.get(app_id)
-        if number is None or number > batch:
+    for commit in commits_newest_first(path):
+        recorded_batch = commit.transactions.get(app_id)
+        if recorded_batch is None or recorded_batch > batch:
             continue
-        if number < batch:
+        if recorded_batch < batch:
             break
-        listed = {file.path for file in commit.adds}
+        added_paths = {file.path for file in commit.adds}
         if is_same_write(commit.user_metadata, user_metadata) and has_published(
-            commit.user_metadata, listed, names
+            commit.user_metadata, added_paths, names
         ):
             return commit.delta_version
-        raise _another_batch(path, batch, commit.delta_version)
+        raise _other_files_error(path, batch, commit.delta_version)
     # The commit's file was cleaned up: the table must list all files of the batch.
     version: int = table.version()
-    if names <= _listed_files(table).keys():
+    if names <= _listed_sizes(table).keys():
         return version
-    raise _another_batch(path, batch, version)
+    raise _other_files_error(path, batch, version)
 
 
-def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
+def _other_files_error(path: LakePath, batch: int, version: int) -> ForeignCommit:
     return ForeignCommit(
         f"version {version} of {path} has batch {batch}, or later ones, with other files than "
         "the ledger's: the ledger is behind its lake",
@@ -298,15 +315,15 @@ def _another_batch(path: LakePath, batch: int, version: int) -> ForeignCommit:
     )
 
 
-_CONFIGURATION: dict[str, str | None] = {
+_PROPERTIES: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 30 days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
-_REFUSED = "Invalid table version"
+_FIRST_COMMIT_REFUSED = "Invalid table version"
 """The message of delta-rs if the store answers that the first commit exists although
 there is none."""
 
-_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
+_PROPERTIES_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of changelogs in an object store, where opening a table takes a request
 for each commit since the last checkpoint. By default, delta-rs makes one every hundred
 commits."""
@@ -320,7 +337,7 @@ def _commit_properties(app_id: str, batch: int, user_metadata: str) -> CommitPro
     )
 
 
-def _listed_files(table: DeltaTable) -> dict[str, int]:
+def _listed_sizes(table: DeltaTable) -> dict[str, int]:
     """Return the size in bytes of each of the table's files, by its path in the log."""
     files = pa.table(table.get_add_actions(flatten=True))
     if not files.num_rows:
@@ -332,39 +349,41 @@ def commit_files(
     path: LakePath,
     table: DeltaTable | None,
     schema: pa.Schema,
-    removed: Mapping[str, int],
+    removed_sizes: Mapping[str, int],
     files: Sequence[SegmentFile],
-    commit: CommitProperties,
+    commit_properties: CommitProperties,
 ) -> int | None:
-    """Add `files` and remove the files `removed` (path → size in bytes) in one commit.
-    Create the table if it is missing; otherwise first add the columns of `schema` that
-    it lacks.
+    """Add `files` and remove the files `removed_sizes` (path → size in bytes) in one
+    commit. Create the table if it is missing; otherwise first add the columns of
+    `schema` that it lacks.
 
     Return the version; None if another commit came first. delta-rs does not check that
     removed files are in the table and that added files are not, so the caller must.
     """
-    adds = [_add_action(path, file) for file in files]
+    add_actions = [_add_action(path, file) for file in files]
     try:
         if table is None:
             create_table_with_add_actions(
                 str(path),
                 Schema.from_arrow(schema),
-                adds,
+                add_actions,
                 mode="error",
                 storage_options=delta_options(path),
-                configuration=_CONFIGURATION | (_IN_STORES if delta_options(path) else {}),
-                commit_properties=commit,
+                configuration=_PROPERTIES | (_PROPERTIES_IN_STORES if delta_options(path) else {}),
+                commit_properties=commit_properties,
             )
             return 0
-        _add_columns(table, schema, commit.custom_metadata or {})
+        _add_columns(table, schema, commit_properties.custom_metadata or {})
         refuse_other_columns(table, schema, all_of_them=False)
-        actions: list[AddAction | RemoveAction] = [*_remove_actions(removed), *adds]
-        return _commit(table, Schema.from_arrow(schema), actions, commit)
+        actions: list[AddAction | RemoveAction] = [*_remove_actions(removed_sizes), *add_actions]
+        return _commit(table, Schema.from_arrow(schema), actions, commit_properties)
     except CommitFailedError:
         return None
     except DeltaError as error:
         # Two processes created the table at once: ours was second.
-        if table is None and (newest_version(path) is not None or _REFUSED in str(error)):
+        if table is None and (
+            newest_version(path) is not None or _FIRST_COMMIT_REFUSED in str(error)
+        ):
             return None
         raise
 
@@ -373,13 +392,13 @@ def _commit(
     table: DeltaTable,
     schema: Schema,
     actions: list[AddAction | RemoveAction],
-    commit: CommitProperties,
+    commit_properties: CommitProperties,
 ) -> int:
     """Make a commit and return its version. That is the version after the table's
     snapshot, since delta-rs makes no second try. The newest version may already be
     another writer's."""
     planned_on: int = table.version()
-    table.create_write_transaction(actions, "append", schema, commit_properties=commit)
+    table.create_write_transaction(actions, "append", schema, commit_properties=commit_properties)
     return planned_on + 1
 
 
@@ -387,26 +406,26 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
     """Add the columns that the table lacks in a separate commit, since delta-rs cannot
     add columns in a commit with files. If a run ends between the two commits, the next
     run finds the columns, which are NULL until then."""
-    present = {folded(field.name) for field in table.schema().fields}
-    lacking = [field for field in schema if folded(field.name) not in present]
-    if lacking:
-        said = metadata.get("userMetadata") or ""
+    present_names = {folded(field.name) for field in table.schema().fields}
+    missing_fields = [field for field in schema if folded(field.name) not in present_names]
+    if missing_fields:
+        user_metadata = metadata.get("userMetadata") or ""
         table.alter.add_columns(
-            Schema.from_arrow(pa.schema(lacking)).fields,
+            Schema.from_arrow(pa.schema(missing_fields)).fields,
             commit_properties=CommitProperties(
-                custom_metadata={"userMetadata": metadata_of_kind(said, WriteKind.ALTER)},
+                custom_metadata={"userMetadata": metadata_of_kind(user_metadata, WriteKind.ALTER)},
                 max_commit_retries=0,
             ),
         )
 
 
 def _add_action(path: LakePath, file: SegmentFile) -> AddAction:
-    modified = int((path / file.path).stat().st_mtime * 1000)
+    modified_ms = int((path / file.path).stat().st_mtime * 1000)
     return AddAction(
         path=file.path,
         size=file.size,
         partition_values={},
-        modification_time=modified,
+        modification_time=modified_ms,
         data_change=True,
         # The rows of a file that no ledger recorded were never counted.
         stats=json.dumps({"numRecords": file.images} if file.sha256 else {}),
@@ -414,5 +433,5 @@ def _add_action(path: LakePath, file: SegmentFile) -> AddAction:
 
 
 def _remove_actions(sizes: Mapping[str, int]) -> list[RemoveAction]:
-    moment = int(time() * 1000)
-    return [RemoveAction(path, True, moment, size, {}) for path, size in sizes.items()]
+    now_ms = int(time() * 1000)
+    return [RemoveAction(path, True, now_ms, size, {}) for path, size in sizes.items()]

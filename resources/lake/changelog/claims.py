@@ -16,7 +16,7 @@ from lockstep.pipeline.model.claim import BatchSpan, Claim, Unclaimed
 from lockstep.pipeline.model.lake_commit import parse_structures, structures_key, structures_text
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.errors import ForeignCommit
-from lockstep.resources.lake.delta.delta_log import commits_back
+from lockstep.resources.lake.delta.delta_log import commits_newest_first
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     delta_tables,
@@ -26,14 +26,14 @@ from lockstep.resources.lake.store.storage import (
     write_durably,
 )
 
-NAME: Final = "_lockstep.json"
+CLAIM_NAME: Final = "_lockstep.json"
 """Name of the claim's file; no database's folder begins with `_`."""
 
-_COMMITS: Final = 50
+_MOST_COMMITS: Final = 50
 """Number of newest commits of each table that are read to find out whether Lockstep
 wrote it."""
 
-STRUCTURES: Final = "_structures"
+STRUCTURES_FOLDER: Final = "_structures"
 """Name of the folder with the table structures."""
 
 
@@ -47,50 +47,50 @@ class FileClaims:
         folder = self._lake / source
         with lake_errors(folder):
             try:
-                text = (folder / NAME).read_text(encoding="utf-8")
+                text = (folder / CLAIM_NAME).read_text(encoding="utf-8")
             except FileNotFoundError:
-                ours = any(
+                has_own_commit = any(
                     commit.is_ours
                     for table in delta_tables(folder)
-                    for commit in islice(commits_back(table), _COMMITS)
+                    for commit in islice(commits_newest_first(table), _MOST_COMMITS)
                 )
-                return Unclaimed(empty=not ours)
+                return Unclaimed(empty=not has_own_commit)
         try:
             content = json.loads(text)
-            captured = content["captured_at"]
+            captured_at = content["captured_at"]
             return Claim(
                 source=source,
                 ledger=str(content["ledger"]),
                 claimed_at=datetime.fromisoformat(content["claimed_at"]),
                 batch=content["batch"],
                 position=content["position"],
-                captured_at=None if captured is None else datetime.fromisoformat(captured),
+                captured_at=None if captured_at is None else datetime.fromisoformat(captured_at),
                 void=tuple(BatchSpan(*map(int, span)) for span in content["void"]),
                 complete=bool(content["void_complete"]),
             )
         except (ValueError, KeyError, TypeError) as error:
             raise ForeignCommit(
-                f"{folder / NAME} does not say which ledger the folder belongs to",
+                f"{folder / CLAIM_NAME} does not say which ledger the folder belongs to",
                 hint="restore the file from a backup; or delete it, then `lockstep recover "
                 f"--source {source}`",
             ) from error
 
     def write(self, claim: Claim) -> None:
         folder = self._lake / claim.source
-        captured = claim.captured_at
+        captured_at = claim.captured_at
         content = {
             "source": claim.source,
             "ledger": claim.ledger,
             "claimed_at": claim.claimed_at.isoformat(),
             "batch": claim.batch,
             "position": claim.position,
-            "captured_at": None if captured is None else captured.isoformat(),
+            "captured_at": None if captured_at is None else captured_at.isoformat(),
             "void": [[span.after, span.through] for span in claim.void],
             "void_complete": claim.complete,
         }
         with lake_errors(folder):
             make_durable_folder(folder)
-            write_durably(folder / NAME, (json.dumps(content, indent=2) + "\n").encode())
+            write_durably(folder / CLAIM_NAME, (json.dumps(content, indent=2) + "\n").encode())
 
     def tables(self, source: str) -> list[str]:
         folder = self._lake / source
@@ -101,7 +101,7 @@ class FileClaims:
     def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         text = structures_text(structures)
         key = structures_key(text)
-        file = self._lake / source / STRUCTURES / f"{key}.json"
+        file = self._lake / source / STRUCTURES_FOLDER / f"{key}.json"
         with lake_errors(file):
             if not file.is_file():
                 make_durable_folder(file.parent)
@@ -109,13 +109,13 @@ class FileClaims:
         return key
 
     def structures(self, source: str, key: str) -> list[TableSchema] | None:
-        file = self._lake / source / STRUCTURES / f"{key}.json"
+        file = self._lake / source / STRUCTURES_FOLDER / f"{key}.json"
         with lake_errors(file), suppress(FileNotFoundError):
             return parse_structures(key, file.read_text(encoding="utf-8"))
         return None
 
     def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
-        folder = self._lake / source / STRUCTURES
+        folder = self._lake / source / STRUCTURES_FOLDER
         with lake_errors(folder):
             for file in [*folder.glob("*.json")]:
                 before = parse_structures(file.name[:-5], file.read_text(encoding="utf-8")) or []
@@ -124,8 +124,8 @@ class FileClaims:
                     write_durably(file, structures_text(after, cleared=True).encode())
 
     def move_away(self, folder: str, name: str) -> str:
-        path, kept = self._lake / folder, f"_before/{name}/{folder}"
+        path, target = self._lake / folder, f"_before/{name}/{folder}"
         with lake_errors(path):
             if path.exists():
-                move_folder(path, self._lake / kept)
-        return kept
+                move_folder(path, self._lake / target)
+        return target

@@ -36,48 +36,48 @@ def changes_frame(session: SparkSession, lake: LakePath, table: DeliveredTable) 
     lacks is NULL. Files whose columns have the names and types of `table.columns` are
     read together.
     """
-    plain: list[DeliveredPart] = []
+    alike_parts: list[DeliveredPart] = []
     frames: list[DataFrame] = []
-    for number, part in enumerate(table.parts):
-        if _fits(table, number):
-            plain.append(part)
+    for index, part in enumerate(table.parts):
+        if _is_alike(table, index):
+            alike_parts.append(part)
         else:
-            rows = _read(session, lake, [part], part.schema)
-            frames.append(shared(rows, table.columns, number))
-    if plain or not frames:
-        frames.insert(0, _read(session, lake, plain, table.schema))
-    return together(frames)
+            rows = _read_parts(session, lake, [part], part.schema)
+            frames.append(with_shared_columns(rows, table.columns, index))
+    if alike_parts or not frames:
+        frames.insert(0, _read_parts(session, lake, alike_parts, table.schema))
+    return union_of(frames)
 
 
-def together(frames: Sequence[DataFrame]) -> DataFrame:
+def union_of(frames: Sequence[DataFrame]) -> DataFrame:
     """Return the rows of frames with the same columns; there is at least one frame."""
     return reduce(lambda rows, more: rows.unionByName(more), frames)
 
 
-def _fits(table: DeliveredTable, number: int) -> bool:
+def _is_alike(table: DeliveredTable, index: int) -> bool:
     """Return whether all columns of a part have the table's names and types."""
-    schema = table.parts[number].schema
+    schema = table.parts[index].schema
     return all(
         source is None or (source == column.name and schema.field(source).type == column.type)
         for column in table.columns
-        for source in [column.sources[number]]
+        for source in [column.sources[index]]
     )
 
 
-def shared(rows: DataFrame, columns: Sequence[SharedColumn], number: int) -> DataFrame:
-    """Return the rows of the source with the index `number` (a part or a generation)
+def with_shared_columns(rows: DataFrame, columns: Sequence[SharedColumn], index: int) -> DataFrame:
+    """Return the rows of the source with this index (a part or a generation)
     under the shared columns. A column that the source lacks is NULL."""
     from pyspark.sql import functions as f
 
-    chosen = []
+    selected = []
     for column in columns:
-        source = column.sources[number]
+        source = column.sources[index]
         value = f.lit(None) if source is None else f.col(quoted(source))
-        chosen.append(value.cast(spark_type(column.type)).alias(column.name))
-    return rows.select(*chosen)
+        selected.append(value.cast(spark_type(column.type)).alias(column.name))
+    return rows.select(*selected)
 
 
-def _read(
+def _read_parts(
     session: SparkSession, lake: LakePath, parts: list[DeliveredPart], schema: pa.Schema
 ) -> DataFrame:
     kind = spark_schema(schema)
@@ -114,12 +114,12 @@ class PublishedGeneration:
 
 
 def published_generations(
-    lake: LakePath, source: str, table: TableName, newest: int
+    lake: LakePath, source: str, table: TableName, newest_number: int
 ) -> tuple[PublishedGeneration, ...]:
-    """Return the generations up to the number `newest` whose Delta table exists, oldest
-    first."""
+    """Return the generations up to the number `newest_number` whose Delta table exists,
+    oldest first."""
     generations = []
-    for number in range(1, newest + 1):
+    for number in range(1, newest_number + 1):
         path = lake / changelog_path(source, table, number)
         version = newest_version(path)
         if version is not None:
@@ -152,7 +152,7 @@ def generations_frame(
     """Return all changes as a DataFrame, in no particular order; the session must have
     Delta."""
     frames: list[DataFrame] = []
-    for number, generation in enumerate(generations):
+    for index, generation in enumerate(generations):
         reader = session.read.format("delta").option("versionAsOf", generation.delta_version)
-        frames.append(shared(reader.load(str(generation.path)), columns, number))
-    return together(frames)
+        frames.append(with_shared_columns(reader.load(str(generation.path)), columns, index))
+    return union_of(frames)

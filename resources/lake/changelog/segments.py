@@ -32,14 +32,14 @@ from lockstep.pipeline.values.segment import (
     batch_of,
     unrevised_name,
 )
-from lockstep.resources.lake.spark.java_classes import hadoop_path
+from lockstep.resources.lake.spark.java_classes import path_and_file_system
 from lockstep.resources.lake.spark.spark import Spark
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
+    close_durably,
+    create_file,
     lake_errors,
-    make_durable,
     make_durable_folder,
-    new_file,
     parquet_content,
     remove_folder,
     sha256_of,
@@ -52,13 +52,13 @@ if TYPE_CHECKING:
 
 FILE_BYTES = 512 * 1024**2
 """Size in bytes at which a file is closed and the next one is begun."""
-AHEAD = 2
+MOST_PENDING_WRITES = 2
 """Largest number of writes that wait for the writing thread."""
 PIECE_ROWS = 4 * GROUP_ROWS  # a piece is what `pieces` reads at once
 PIECE_BYTES = 32 << 20
 """Largest numbers of rows and of uncompressed bytes in a piece. A single row group may
 exceed them."""
-_NAME = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
+_BATCH_FILE = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
 
 
 class ParquetSegments:
@@ -96,9 +96,11 @@ class ParquetSegments:
         self._unlink(folder, f"{stem}-*.parquet")
         return self._writer(folder, stem, "", schema)
 
-    def _writer(self, folder: str, stem: str, mark: str, schema: pa.Schema) -> ParquetSegmentWriter:
+    def _writer(
+        self, folder: str, stem: str, name_mark: str, schema: pa.Schema
+    ) -> ParquetSegmentWriter:
         path = self._lake / folder
-        return ParquetSegmentWriter(path, stem, mark, schema, self._file_bytes, self._pool)
+        return ParquetSegmentWriter(path, stem, name_mark, schema, self._file_bytes, self._pool)
 
     def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged_files(self._lake / folder, files)
@@ -106,53 +108,57 @@ class ParquetSegments:
     def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
     ) -> Iterator[pa.Table]:
-        wanted = None if columns is None else list(columns)
+        column_list = None if columns is None else list(columns)
         for file in files:
             path = self._lake / folder / file.path
             # Not read as a dataset, which would take `=XX` in a folder's name for a
             # partition.
             with lake_errors(path), pq.ParquetFile(parquet_content(path)) as content:
-                for groups in _pieces(content.metadata):
-                    yield content.read_row_groups(groups, columns=wanted)
+                for groups in _row_group_lists(content.metadata):
+                    yield content.read_row_groups(groups, columns=column_list)
 
     def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
-        return sum(_unpacked(self._lake / folder / file.path) for file in files)
+        return sum(_unpacked_bytes(self._lake / folder / file.path) for file in files)
 
     def discard(self, source: str, batch: int) -> int:
-        removed = 0
-        below = self._lake / source
-        with lake_errors(below):
+        deleted_count = 0
+        source_folder = self._lake / source
+        with lake_errors(source_folder):
             for folder in ("_changes/*/*", *SystemTable):
-                for path in below.glob(f"{folder}/batch-{batch:012d}-v*-*.parquet"):
-                    if _NAME.fullmatch(path.name):
+                for path in source_folder.glob(f"{folder}/batch-{batch:012d}-v*-*.parquet"):
+                    if _BATCH_FILE.fullmatch(path.name):
                         path.unlink()
-                        removed += 1
-        return removed
+                        deleted_count += 1
+        return deleted_count
 
     def abort_uploads(self, source: str) -> None:
-        if isinstance(self._lake, ObjectPath) and self._spark is not None and self._spark.java:
-            _give_up_uploads(self._spark.session(), self._lake / source)
+        if (
+            isinstance(self._lake, ObjectPath)
+            and self._spark is not None
+            and self._spark.can_call_java
+        ):
+            _abort_uploads(self._spark.session(), self._lake / source)
 
     def discard_load(self, folder: str, load: int) -> int:
         return self._unlink(folder, f"load-{load:012d}-*.parquet")
 
     def _unlink(self, folder: str, pattern: str) -> int:
-        below = self._lake / folder
-        with lake_errors(below):
-            paths: list[LakePath] = [*below.glob(pattern)]
-            for path in paths:
-                path.unlink()
-        return len(paths)
+        path = self._lake / folder
+        with lake_errors(path):
+            files: list[LakePath] = [*path.glob(pattern)]
+            for file in files:
+                file.unlink()
+        return len(files)
 
     def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
-        below, into = self._lake / origin, self._lake / folder
-        with lake_errors(into):
-            make_durable_folder(into)
+        source_folder, target_folder = self._lake / origin, self._lake / folder
+        with lake_errors(target_folder):
+            make_durable_folder(target_folder)
             for file in files:
                 with suppress(FileNotFoundError):
-                    path: Any = below / unrevised_name(file.path)
-                    path.replace(into / file.path)
-            sync_folder(into)
+                    path: Any = source_folder / unrevised_name(file.path)
+                    path.replace(target_folder / file.path)
+            sync_folder(target_folder)
 
     def remove_folder(self, folder: str) -> None:
         path = self._lake / folder
@@ -166,19 +172,19 @@ class ParquetSegments:
         kept_names: Collection[str] = (),
         require_held: RequireHeld = no_check,
     ) -> int:
-        below = self._lake / folder
-        with lake_errors(below):
-            gone = [
-                path
-                for path in below.glob("*.parquet")
-                if (batch := batch_of(path.name)) is not None
+        path = self._lake / folder
+        with lake_errors(path):
+            deletable = [
+                file
+                for file in path.glob("*.parquet")
+                if (batch := batch_of(file.name)) is not None
                 and batch <= through
-                and path.name not in kept_names
+                and file.name not in kept_names
             ]
             require_held()
-            for path in gone:
-                path.unlink(missing_ok=True)
-        return len(gone)
+            for file in deletable:
+                file.unlink(missing_ok=True)
+        return len(deletable)
 
     def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
@@ -187,32 +193,32 @@ class ParquetSegments:
                 path.unlink(missing_ok=True)
 
 
-def _pieces(file: pq.FileMetaData) -> Iterator[list[int]]:
+def _row_group_lists(file: pq.FileMetaData) -> Iterator[list[int]]:
     """Yield lists of indexes of a file's row groups; the groups of a list are read at
     once."""
     groups: list[int] = []
     rows = size = 0
-    for number in range(file.num_row_groups):
-        group = file.row_group(number)
+    for index in range(file.num_row_groups):
+        group = file.row_group(index)
         if groups and (
             rows + group.num_rows > PIECE_ROWS or size + group.total_byte_size > PIECE_BYTES
         ):
             yield groups
             groups, rows, size = [], 0, 0
-        groups.append(number)
+        groups.append(index)
         rows, size = rows + group.num_rows, size + group.total_byte_size
     if groups:
         yield groups
 
 
-def _unpacked(path: LakePath) -> int:
+def _unpacked_bytes(path: LakePath) -> int:
     """Return the uncompressed size of a file's columns in bytes, from its footer."""
     with lake_errors(path), pq.ParquetFile(parquet_content(path)) as file:
         groups = range(file.metadata.num_row_groups)
         return sum(file.metadata.row_group(group).total_byte_size for group in groups)
 
 
-def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
+def _abort_uploads(session: SparkSession, prefix: ObjectPath) -> None:
     """Abort all unfinished multipart uploads below a prefix. No process may be writing
     there.
 
@@ -224,7 +230,7 @@ def _give_up_uploads(session: SparkSession, below: ObjectPath) -> None:
     from py4j.protocol import Py4JJavaError
 
     with suppress(Py4JJavaError):
-        path, store = hadoop_path(session, f"{below}/")
+        path, store = path_and_file_system(session, f"{prefix}/")
         uploader = store.createMultipartUploader(path).build()
         uploader.abortUploadsUnderPath(path).get()
 
@@ -268,98 +274,108 @@ def _damage(path: LakePath, file: SegmentFile) -> str | None:
 
 class ParquetSegmentWriter:
     """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread.
-    A file's name consists of `stem`, a number, `mark` and one of `ENDINGS`; `mark` and
-    the ending tell which columns the file has besides `layout.changelog_schema`.
+    A file's name consists of `stem`, a number, `name_mark` and one of `ENDINGS`;
+    `name_mark` and the ending tell which columns the file has besides
+    `layout.changelog_schema`.
 
     Encoding Parquet takes as long as decoding the log and releases the GIL, so the two
-    run in parallel. At most `AHEAD` writes wait. An error in the thread is raised by
-    the next call.
+    run in parallel. At most `MOST_PENDING_WRITES` writes wait. An error in the thread
+    is raised by the next call.
     """
 
     def __init__(
         self,
         folder: LakePath,
         stem: str,
-        mark: str,
+        name_mark: str,
         schema: pa.Schema,
         file_bytes: int,
         pool: ThreadPoolExecutor,
     ) -> None:
         self._folder = folder
-        self._stem, self._mark = stem, mark
+        self._stem, self._name_mark = stem, name_mark
         self._schema = schema
         self._file_bytes = file_bytes
         self._pool = pool
-        self._waiting: deque[Future[None]] = deque()
-        self._current: _OpenFile | None = None
-        self._finished: list[SegmentFile] = []
+        self._pending_writes: deque[Future[None]] = deque()
+        self._open_file: _OpenFile | None = None
+        self._finished_files: list[SegmentFile] = []
 
     def write(self, changes: pa.Table) -> None:
         if not changes.num_rows:
             return
-        self._wait(AHEAD)
-        self._waiting.append(self._pool.submit(self._write, changes))
+        self._wait(MOST_PENDING_WRITES)
+        self._pending_writes.append(self._pool.submit(self._write, changes))
 
     def cut(self) -> int:
         self._wait(0)
-        if self._current is not None:
-            self._finish(self._current)
-        return len(self._finished)
+        if self._open_file is not None:
+            self._finish(self._open_file)
+        return len(self._finished_files)
 
     def drop(self, file_count: int) -> None:
         # Errors of these writes are ignored, since the files are dropped.
-        wait(self._waiting)
-        self._waiting.clear()
-        gone, self._finished = self._finished[file_count:], self._finished[:file_count]
+        wait(self._pending_writes)
+        self._pending_writes.clear()
+        dropped_files, self._finished_files = (
+            self._finished_files[file_count:],
+            self._finished_files[:file_count],
+        )
         with lake_errors(self._folder):
-            if self._current is not None:
-                self._current.abandon()
-                self._current = None
-            for file in gone:
+            if self._open_file is not None:
+                self._open_file.abandon()
+                self._open_file = None
+            for file in dropped_files:
                 (self._folder / file.path).unlink()
 
     def close(self) -> tuple[SegmentFile, ...]:
         if self.cut():
             with lake_errors(self._folder):
                 sync_folder(self._folder)
-        return tuple(self._finished)
+        return tuple(self._finished_files)
 
     def _wait(self, most: int) -> None:
         """Wait until at most `most` writes are unfinished."""
-        while len(self._waiting) > most:
-            self._waiting.popleft().result()
+        while len(self._pending_writes) > most:
+            self._pending_writes.popleft().result()
 
     def _write(self, table: pa.Table) -> None:
         with lake_errors(self._folder):
-            if self._current is not None and self._current.width != len(table.schema):
-                self._finish(self._current)
-            current = self._current or self._begin(table)
-            self._current = current
-            current.write(table)
-        if current.size >= self._file_bytes:
-            self._finish(current)
+            if self._open_file is not None and self._open_file.column_count != len(table.schema):
+                self._finish(self._open_file)
+            open_file = self._open_file or self._begin(table)
+            self._open_file = open_file
+            open_file.write(table)
+        if open_file.size >= self._file_bytes:
+            self._finish(open_file)
 
-    def _begin(self, first: pa.Table) -> _OpenFile:
+    def _begin(self, first_rows: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
-        more = len(first.schema) - len(self._schema)
-        name = f"{self._stem}-{len(self._finished):05d}{self._mark}{ENDINGS[more]}"
-        schema = first.schema if more else self._schema
-        return _OpenFile(self._folder / name, schema, *_encodings(first))
+        extra_columns = len(first_rows.schema) - len(self._schema)
+        name = (
+            f"{self._stem}-{len(self._finished_files):05d}{self._name_mark}{ENDINGS[extra_columns]}"
+        )
+        schema = first_rows.schema if extra_columns else self._schema
+        return _OpenFile(self._folder / name, schema, *_column_encodings(first_rows))
 
-    def _finish(self, current: _OpenFile) -> None:
-        with lake_errors(current.path):
-            self._finished.append(current.finish())
-        self._current = None
+    def _finish(self, open_file: _OpenFile) -> None:
+        with lake_errors(open_file.path):
+            self._finished_files.append(open_file.finish())
+        self._open_file = None
 
 
 class _OpenFile:
     """A Parquet file that is being written, and hashed on its way to disk."""
 
     def __init__(
-        self, path: LakePath, schema: pa.Schema, dictionary: list[str], delta: list[str]
+        self,
+        path: LakePath,
+        schema: pa.Schema,
+        dictionary_columns: list[str],
+        delta_columns: list[str],
     ) -> None:
         self.path = path
-        self.width = len(schema)
+        self.column_count = len(schema)
         self._images = 0
         self._sink = _HashingSink(path)
         self._writer = pq.ParquetWriter(
@@ -368,8 +384,8 @@ class _OpenFile:
             compression="zstd",
             coerce_timestamps="us",
             store_decimal_as_integer=True,
-            use_dictionary=dictionary,
-            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
+            use_dictionary=dictionary_columns,
+            column_encoding=dict.fromkeys(delta_columns, "DELTA_BINARY_PACKED"),
         )
 
     @property
@@ -383,7 +399,7 @@ class _OpenFile:
     def abandon(self) -> None:
         """Close and delete the file. Its footer is not written, because a full disk has
         no room for it."""
-        self._sink.forget()
+        self._sink.discard_rest()
         with suppress(OSError, pa.ArrowException):
             self._writer.close()
         self.path.unlink()
@@ -399,10 +415,10 @@ class _HashingSink:
 
     def __init__(self, path: LakePath) -> None:
         self._path = path
-        self._file = new_file(path)
+        self._file = create_file(path)
         self._closed = False
         self._hash = hashlib.sha256()
-        self._forgotten = False
+        self._is_discarding = False
         self.size = 0
 
     def writable(self) -> bool:
@@ -411,9 +427,9 @@ class _HashingSink:
     def write(self, data: bytes | bytearray | memoryview) -> int:
         view = memoryview(data).cast("B")
         self._hash.update(view)
-        done = len(view) if self._forgotten else 0
-        while done < len(view):
-            done += self._file.write(view[done:]) or 0
+        written = len(view) if self._is_discarding else 0
+        while written < len(view):
+            written += self._file.write(view[written:]) or 0
         self.size += len(view)
         return len(view)
 
@@ -432,25 +448,25 @@ class _HashingSink:
         self._closed = True
         self._file.close()
 
-    def forget(self) -> None:
+    def discard_rest(self) -> None:
         """Close the file and ignore everything written from now on."""
-        self._forgotten = True
+        self._is_discarding = True
         self._file.close()
 
     def seal(self) -> tuple[int, str]:
         """Make the content durable and close the file; return its size and SHA-256 in
         hex."""
         self._closed = True
-        make_durable(self._path, self._file, self.size)
+        close_durably(self._path, self._file, self.size)
         return self.size, self._hash.hexdigest()
 
 
 _SAMPLE_ROWS = 8192
-_FEW = 16
+_ROWS_PER_VALUE = 16
 """Smallest average number of rows per distinct value at which a dictionary is used."""
 
 
-def _encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
+def _column_encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
     """Return the columns of a file that are written with a dictionary, and those that
     are written as differences, judged by the file's first rows.
 
@@ -460,13 +476,15 @@ def _encodings(rows: pa.Table) -> tuple[list[str], list[str]]:
     without a dictionary are written as differences (DELTA_BINARY_PACKED), which Spark,
     delta-rs and DuckDB read.
     """
-    dictionary, delta = [], []
+    dictionary_columns, delta_columns = [], []
     sample = rows.slice(0, _SAMPLE_ROWS)
     for column in sample.schema:
         values, kind = sample.column(column.name), column.type
-        hashable = not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
-        if hashable and pc.count_distinct(values, mode="all").as_py() * _FEW <= len(values):
-            dictionary.append(column.name)
+        is_hashable = not (pa.types.is_nested(kind) or pa.types.is_boolean(kind))
+        if is_hashable and pc.count_distinct(values, mode="all").as_py() * _ROWS_PER_VALUE <= len(
+            values
+        ):
+            dictionary_columns.append(column.name)
         elif pa.types.is_integer(kind) or pa.types.is_temporal(kind):
-            delta.append(column.name)
-    return dictionary, delta
+            delta_columns.append(column.name)
+    return dictionary_columns, delta_columns

@@ -51,8 +51,8 @@ from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.values.errors import ConfigurationError, SegmentsLost
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
+    close_durably,
     lake_errors,
-    make_durable,
     make_durable_folder,
     sync_folder,
 )
@@ -67,33 +67,33 @@ _TAG_BYTES: Final = 16
 _NONCE_BYTES: Final = 12
 _KEY_BITS: Final = 256
 
-_NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
+_PREPARED_NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
 
 
 class FileSpool:
     """`pipeline.ports.Spool` in the lake.
 
     `scratch` is a local folder for files that need not survive the process. It is
-    created with the first such file, and only this account can access it. `wrapping` is
-    the key of 32 bytes with which the keys of prepared files are wrapped; with None
-    they are not wrapped.
+    created with the first such file, and only this account can access it.
+    `wrapping_key` is the key of 32 bytes with which the keys of prepared files are
+    wrapped; with None they are not wrapped.
     """
 
-    def __init__(self, lake: LakePath, scratch: Path, wrapping: bytes | None = None) -> None:
+    def __init__(self, lake: LakePath, scratch: Path, wrapping_key: bytes | None = None) -> None:
         self._lake = lake
         self._scratch = scratch
-        self._wrapping = wrapping
+        self._wrapping_key = wrapping_key
 
-    def wrapped_by(self, key: PrivacyKey | None) -> FileSpool:
+    def with_privacy_key(self, key: PrivacyKey | None) -> FileSpool:
         """Return the same spool, which wraps the keys of prepared files with the
         privacy key. With None it does not wrap them."""
-        wrapping = None if key is None else key.derive_key("keys of prepared files")
-        return FileSpool(self._lake, self._scratch, wrapping)
+        wrapping_key = None if key is None else key.derive_key("keys of prepared files")
+        return FileSpool(self._lake, self._scratch, wrapping_key)
 
     def scratch(self) -> DiskEventFile:
-        return DiskEventFile(self._unnamed(), self._scratch)
+        return DiskEventFile(self._create_unnamed(), self._scratch)
 
-    def _unnamed(self) -> int:
+    def _create_unnamed(self) -> int:
         """Create a scratch file and return its descriptor."""
         with lake_errors(self._scratch):
             make_private(self._scratch)
@@ -101,54 +101,54 @@ class FileSpool:
                 return os.dup(file.fileno())
 
     def prepared(self, source: str, batch: int, number: int) -> DiskEventFile:
-        folder = self._folder(source)
+        folder = self._prepared_folder(source)
         path = folder / f"batch-{batch:012d}-{number:05d}.events"
         with lake_errors(path):
             make_durable_folder(folder)
             if isinstance(path, ObjectPath):
-                descriptor = self._unnamed()
+                descriptor = self._create_unnamed()
             else:
                 descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
-        return DiskEventFile(descriptor, path, named=True)
+        return DiskEventFile(descriptor, path, has_name=True)
 
     def seal(self, file: EventFile) -> WaitingFile:
         """Seal a file; `WaitingFile.path` is relative to the source's folder
         `_prepared`."""
         if not isinstance(file, DiskEventFile):
             raise TypeError(f"{file!r} is no file of this spool")
-        sealed = file.seal()
+        waiting_file = file.seal()
         with lake_errors(file.path):
             sync_folder(file.path.parent)
-        if self._wrapping is None:
-            return sealed
-        return replace(sealed, key=aes_key_wrap(self._wrapping, sealed.key))
+        if self._wrapping_key is None:
+            return waiting_file
+        return replace(waiting_file, key=aes_key_wrap(self._wrapping_key, waiting_file.key))
 
     def open(self, source: str, file: WaitingFile) -> DiskEventFile:
-        path, key = self._folder(source) / file.path, self._unwrapped(file)
+        path, key = self._prepared_folder(source) / file.path, self._unwrapped_key(file)
         with lake_errors(path):
             try:
                 if isinstance(path, ObjectPath):
-                    descriptor = self._downloaded(path)
+                    descriptor = self._download(path)
                 else:
                     descriptor = os.open(path, os.O_RDONLY)
             except FileNotFoundError as error:
-                raise _lost(path, "is missing") from error
-        opened = DiskEventFile(descriptor, path, named=True, key=key)
+                raise _lost_error(path, "is missing") from error
+        event_file = DiskEventFile(descriptor, path, has_name=True, key=key)
         try:
-            opened.check(file)
+            event_file.read_index(file)
         except BaseException:
-            opened.close()
+            event_file.close()
             raise
-        return opened
+        return event_file
 
-    def _unwrapped(self, file: WaitingFile) -> bytes:
+    def _unwrapped_key(self, file: WaitingFile) -> bytes:
         """Return the key with which a file is encrypted. It is not wrapped if no
         privacy key was configured when the file was sealed."""
         if len(file.key) == _KEY_BITS // 8:
             return file.key
         try:
-            if self._wrapping is not None:
-                return aes_key_unwrap(self._wrapping, file.key)
+            if self._wrapping_key is not None:
+                return aes_key_unwrap(self._wrapping_key, file.key)
         except InvalidUnwrap:
             pass
         raise ConfigurationError(
@@ -158,32 +158,32 @@ class FileSpool:
             "once XA RECOVER lists nothing at the server and a later run has captured the log",
         )
 
-    def _downloaded(self, path: ObjectPath) -> int:
+    def _download(self, path: ObjectPath) -> int:
         """Copy an object to a scratch file and return its descriptor."""
         with path.open() as content:
-            descriptor = self._unnamed()
-            with open(descriptor, "wb", closefd=False) as copy:
-                shutil.copyfileobj(content, copy, _PIECE_BYTES)
+            descriptor = self._create_unnamed()
+            with open(descriptor, "wb", closefd=False) as scratch_file:
+                shutil.copyfileobj(content, scratch_file, _PIECE_BYTES)
         os.lseek(descriptor, 0, os.SEEK_SET)
         return descriptor
 
     def discard(self, source: str, batch: int) -> int:
-        removed = 0
-        folder = self._folder(source)
+        deleted_count = 0
+        folder = self._prepared_folder(source)
         with lake_errors(folder):
             paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-*.events")]
             for path in paths:
-                if _NAME.fullmatch(path.name):
+                if _PREPARED_NAME.fullmatch(path.name):
                     path.unlink()
-                    removed += 1
-        return removed
+                    deleted_count += 1
+        return deleted_count
 
     def remove(self, source: str, file: WaitingFile) -> None:
-        path = self._folder(source) / file.path
+        path = self._prepared_folder(source) / file.path
         with lake_errors(path):
             path.unlink(missing_ok=True)
 
-    def _folder(self, source: str) -> LakePath:
+    def _prepared_folder(self, source: str) -> LakePath:
         return self._lake / source / "_prepared"
 
 
@@ -194,7 +194,7 @@ class DiskEventFile:
     `key`: given only to read a sealed file."""
 
     def __init__(
-        self, descriptor: int, path: LakePath, *, named: bool = False, key: bytes | None = None
+        self, descriptor: int, path: LakePath, *, has_name: bool = False, key: bytes | None = None
     ) -> None:
         self.path = path
         self.size = 0
@@ -202,48 +202,53 @@ class DiskEventFile:
         self._release = weakref.finalize(self, os.close, descriptor)
         self._key = AESGCM.generate_key(_KEY_BITS) if key is None else key
         self._cipher = AESGCM(self._key)
-        self._name = path.name.encode() if named else b""
-        self._digest = hashlib.sha256() if named and key is None else None
-        self._not_encrypted = bytearray()
-        self._begins: list[int] = []
-        self._places: list[int] = []
-        """For each piece: where its plaintext begins in the content (`_begins`), and
-        where its ciphertext begins in the file (`_places`)."""
-        self._stored = 0
-        self._decrypted: tuple[int, bytes] = (-1, b"")
+        self._name = path.name.encode() if has_name else b""
+        self._digest = hashlib.sha256() if has_name and key is None else None
+        self._unencrypted = bytearray()
+        self._plaintext_offsets: list[int] = []
+        self._ciphertext_offsets: list[int] = []
+        """For each piece: where its plaintext begins in the content
+        (`_plaintext_offsets`), and where its ciphertext begins in the file
+        (`_ciphertext_offsets`)."""
+        self._file_bytes = 0
+        self._decrypted_piece: tuple[int, bytes] = (-1, b"")
 
     def write(self, data: bytes | memoryview) -> None:
         view = memoryview(data).cast("B") if len(data) else memoryview(b"")
         self.size += len(view)
         with lake_errors(self.path):
-            if len(self._not_encrypted) + len(view) < _PIECE_BYTES:
-                self._not_encrypted += view
+            if len(self._unencrypted) + len(view) < _PIECE_BYTES:
+                self._unencrypted += view
                 return
             self._flush()
-            for at in range(0, len(view), _PIECE_BYTES):
-                self._append(view[at : at + _PIECE_BYTES])
+            for start in range(0, len(view), _PIECE_BYTES):
+                self._append(view[start : start + _PIECE_BYTES])
 
-    def read(self, at: int, count: int) -> bytes:
-        if at < 0 or count < 0 or at + count > self.size:
-            raise _lost(self.path, f"ends at byte {self.size}, before {at} + {count}")
-        parts, left = list[bytes](), count
+    def read(self, offset: int, count: int) -> bytes:
+        if offset < 0 or count < 0 or offset + count > self.size:
+            raise _lost_error(self.path, f"ends at byte {self.size}, before {offset} + {count}")
+        parts, remaining = list[bytes](), count
         with lake_errors(self.path):
             if self._descriptor < 0:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             self._flush()
-            index = bisect_right(self._begins, at) - 1
-            while left:
-                piece, begin = self._piece(index), at - self._begins[index]
-                parts.append(piece[begin : begin + left])
-                at, left, index = at + len(parts[-1]), left - len(parts[-1]), index + 1
+            index = bisect_right(self._plaintext_offsets, offset) - 1
+            while remaining:
+                piece, start = self._piece(index), offset - self._plaintext_offsets[index]
+                parts.append(piece[start : start + remaining])
+                offset, remaining, index = (
+                    offset + len(parts[-1]),
+                    remaining - len(parts[-1]),
+                    index + 1,
+                )
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
         """Close the file; closing it again has no effect."""
         self._release()
         self._descriptor = -1
-        self._not_encrypted.clear()
-        self._decrypted = (-1, b"")
+        self._unencrypted.clear()
+        self._decrypted_piece = (-1, b"")
 
     def seal(self) -> WaitingFile:
         """Make the content durable and close the file."""
@@ -261,87 +266,90 @@ class DiskEventFile:
 
     def _upload(self, path: ObjectPath) -> None:
         sink = path.create()
-        at = 0
-        while at < self._stored:
-            at += sink.write(os.pread(self._descriptor, _PIECE_BYTES, at)) or 0
-        make_durable(path, sink, self._stored)
+        offset = 0
+        while offset < self._file_bytes:
+            offset += sink.write(os.pread(self._descriptor, _PIECE_BYTES, offset)) or 0
+        close_durably(path, sink, self._file_bytes)
 
-    def check(self, file: WaitingFile) -> None:
+    def read_index(self, file: WaitingFile) -> None:
         """Find where the pieces of a sealed file begin. Raise `SegmentsLost` if the
         file differs from what was sealed."""
         with lake_errors(self.path):
             with open(self._descriptor, "rb", buffering=0, closefd=False) as content:
                 if hashlib.file_digest(content, "sha256").hexdigest() != file.sha256:
-                    raise _lost(self.path, "has another checksum than when it was written")
+                    raise _lost_error(self.path, "has another checksum than when it was written")
             end = os.fstat(self._descriptor).st_size
-            while self._stored < end:
-                (length,) = _LENGTH.unpack(self._stored_bytes(self._stored, _LENGTH.size))
+            while self._file_bytes < end:
+                (length,) = _LENGTH.unpack(self._read_stored(self._file_bytes, _LENGTH.size))
                 if length > _PIECE_BYTES:
                     break
-                self._begins.append(self.size)
-                self._places.append(self._stored + _LENGTH.size)
-                self._stored += _LENGTH.size + length + _TAG_BYTES
+                self._plaintext_offsets.append(self.size)
+                self._ciphertext_offsets.append(self._file_bytes + _LENGTH.size)
+                self._file_bytes += _LENGTH.size + length + _TAG_BYTES
                 self.size += length
-            if self._stored != end or not self._begins:
-                raise _lost(self.path, "was cut off")
-            self._piece(len(self._begins) - 1, last=True)
+            if self._file_bytes != end or not self._plaintext_offsets:
+                raise _lost_error(self.path, "was cut off")
+            self._piece(len(self._plaintext_offsets) - 1, last=True)
         if self.size != file.size:
-            raise _lost(self.path, f"has {self.size} bytes instead of {file.size}")
+            raise _lost_error(self.path, f"has {self.size} bytes instead of {file.size}")
 
     # -- pieces --------------------------------------------------------------------------------
 
     def _flush(self) -> None:
-        if self._not_encrypted:
-            self._append(memoryview(bytes(self._not_encrypted)))
-            self._not_encrypted.clear()
+        if self._unencrypted:
+            self._append(memoryview(bytes(self._unencrypted)))
+            self._unencrypted.clear()
 
     def _append(self, data: memoryview, *, last: bool = False) -> None:
         """Encrypt and write the next piece."""
-        index, begin = len(self._begins), self._begins[-1] if self._begins else 0
-        begin += self._length(index - 1) if index else 0
+        index, plaintext_offset = len(self._plaintext_offsets), 0
+        if index:
+            plaintext_offset = self._plaintext_offsets[-1] + self._length(index - 1)
         ciphertext = self._cipher.encrypt(_nonce(index), data, self._associated_data(last=last))
-        stored = _LENGTH.pack(len(data)) + ciphertext
+        piece = _LENGTH.pack(len(data)) + ciphertext
         if self._digest is not None:
-            self._digest.update(stored)
-        # Noted before it is written: even if writing fails, this nonce must never be
-        # used again.
-        self._begins.append(begin)
-        self._places.append(self._stored + _LENGTH.size)
-        self._stored += len(stored)
-        done = 0
-        while done < len(stored):
-            done += os.write(self._descriptor, memoryview(stored)[done:])
+            self._digest.update(piece)
+        # The index is taken before the piece is written: even if writing fails, its
+        # nonce must never be used again.
+        self._plaintext_offsets.append(plaintext_offset)
+        self._ciphertext_offsets.append(self._file_bytes + _LENGTH.size)
+        self._file_bytes += len(piece)
+        written = 0
+        while written < len(piece):
+            written += os.write(self._descriptor, memoryview(piece)[written:])
 
     def _piece(self, index: int, *, last: bool = False) -> bytes:
         """Return the plaintext of a piece, and keep it for the reads that follow.
         `last`: the piece is the file's last one."""
-        if self._decrypted[0] != index:
-            ciphertext = self._stored_bytes(self._places[index], self._length(index) + _TAG_BYTES)
+        if self._decrypted_piece[0] != index:
+            ciphertext = self._read_stored(
+                self._ciphertext_offsets[index], self._length(index) + _TAG_BYTES
+            )
             try:
                 data = self._cipher.decrypt(
                     _nonce(index), ciphertext, self._associated_data(last=last)
                 )
             except InvalidTag as error:
-                raise _lost(self.path, "is not what was written to it") from error
-            self._decrypted = (index, data)
-        return self._decrypted[1]
+                raise _lost_error(self.path, "is not what was written to it") from error
+            self._decrypted_piece = (index, data)
+        return self._decrypted_piece[1]
 
     def _length(self, index: int) -> int:
         """Return the length of a piece's plaintext in bytes."""
-        following = self._places[index + 1 : index + 2]
-        end = following[0] - _LENGTH.size if following else self._stored
-        return end - self._places[index] - _TAG_BYTES
+        next_offsets = self._ciphertext_offsets[index + 1 : index + 2]
+        end = next_offsets[0] - _LENGTH.size if next_offsets else self._file_bytes
+        return end - self._ciphertext_offsets[index] - _TAG_BYTES
 
     def _associated_data(self, *, last: bool) -> bytes:
         """Return the data that a piece's tag authenticates besides the ciphertext."""
         return self._name + bytes([last])
 
-    def _stored_bytes(self, at: int, count: int) -> bytes:
-        content = os.pread(self._descriptor, count, at)
+    def _read_stored(self, offset: int, count: int) -> bytes:
+        content = os.pread(self._descriptor, count, offset)
         while len(content) < count:
-            more = os.pread(self._descriptor, count - len(content), at + len(content))
+            more = os.pread(self._descriptor, count - len(content), offset + len(content))
             if not more:
-                raise _lost(self.path, "was cut off while it was read")
+                raise _lost_error(self.path, "was cut off while it was read")
             content += more
         return content
 
@@ -350,8 +358,8 @@ def _nonce(index: int) -> bytes:
     return index.to_bytes(_NONCE_BYTES, "little")
 
 
-def _lost(path: LakePath, what: str) -> SegmentsLost:
+def _lost_error(path: LakePath, description: str) -> SegmentsLost:
     return SegmentsLost(
-        f"Row events that waited in a file are lost: {path} {what}",
+        f"Row events that waited in a file are lost: {path} {description}",
         hint="restore the file from a copy of the lake, then run again; nothing was recorded",
     )

@@ -18,13 +18,18 @@ from typing import Any, Final
 from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.clustering import clustered_by
-from lockstep.resources.lake.delta.columns import PHYSICAL_NAME, column_names, schema_of
-from lockstep.resources.lake.delta.delta_log import FAR, actions, checksum_of, commit_file
+from lockstep.resources.lake.delta.columns import PHYSICAL_NAME, schema_of, table_spelling
+from lockstep.resources.lake.delta.delta_log import (
+    MOST_COMMITS_BACK,
+    actions,
+    commit_file,
+    read_checksum_file,
+)
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table
 
-FEATURE: Final = "clustering"
+_FEATURE: Final = "clustering"
 _DOMAIN: Final = "delta.clustering"
 NOT_CLUSTERED: Final = {
     "domain": _DOMAIN,
@@ -34,45 +39,45 @@ NOT_CLUSTERED: Final = {
 """The domain metadata of a table that is no longer clustered."""
 
 
-def may_be_clustered(table: DeltaTable) -> bool:
+def was_ever_clustered(table: DeltaTable) -> bool:
     """Return whether a table was ever clustered."""
-    return FEATURE in (table.protocol().writer_features or [])
+    return _FEATURE in (table.protocol().writer_features or [])
 
 
 def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
     """Return the columns by which a table is clustered, in the source's names; None if
     no recent commit tells them."""
-    if not may_be_clustered(table):
+    if not was_ever_clustered(table):
         return ()
-    columns = _columns_near(path, table.version())
+    columns = _recent_columns(path, table.version())
     if columns is None:
         return None
-    physical = {
+    names_by_physical = {
         field.metadata.get(PHYSICAL_NAME, field.name): field.name for field in table.schema().fields
     }
-    named = {own: name for name, own in column_names(table).items()}
-    return tuple(named[physical[column]] for column in columns)
+    source_names = {spelled: name for name, spelled in table_spelling(table).items()}
+    return tuple(source_names[names_by_physical[column]] for column in columns)
 
 
-def _columns_near(path: LakePath, version: int) -> list[str] | None:
+def _recent_columns(path: LakePath, version: int) -> list[str] | None:
     """Return the physical names of the columns, from the newest checksum file that
     lists domains or the newest commit that changed the clustering; None if the last
-    `FAR` versions have neither."""
-    for at in range(version, max(version - FAR, -1), -1):
-        domains = checksum_of(path, at).get("domainMetadata")
+    `MOST_COMMITS_BACK` versions have neither."""
+    for log_version in range(version, max(version - MOST_COMMITS_BACK, -1), -1):
+        domains = read_checksum_file(path, log_version).get("domainMetadata")
         if domains is not None:
-            return _columns(domains)
+            return _columns_in(domains)
         try:
-            commit = commit_file(path, at).read_text(encoding="utf-8")
+            commit_text = commit_file(path, log_version).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
-        changed = [domain for _, domain in actions(commit, "domainMetadata")]
-        if any(domain["domain"] == _DOMAIN for domain in changed):
-            return _columns(changed)
+        changed_domains = [domain for _, domain in actions(commit_text, "domainMetadata")]
+        if any(domain["domain"] == _DOMAIN for domain in changed_domains):
+            return _columns_in(changed_domains)
     return None
 
 
-def _columns(domains: Sequence[Any]) -> list[str]:
+def _columns_in(domains: Sequence[Any]) -> list[str]:
     for domain in domains:
         if domain["domain"] == _DOMAIN and not domain.get("removed"):
             return [
@@ -81,30 +86,32 @@ def _columns(domains: Sequence[Any]) -> list[str]:
     return []
 
 
-def statement_to_cluster(path: LakePath, wanted: Sequence[str]) -> str | None:
+def statement_to_cluster(path: LakePath, columns: Sequence[str]) -> str | None:
     """Return the statement that clusters a table by these columns; None if it is
     clustered so already. Also return None if Delta cannot cluster it so: the limit on
     columns with statistics depends on the table's order of columns, which can differ
     from the source's."""
     table = delta_table(path)
-    names = clustered_by(wanted, schema_of(table))
+    names = clustered_by(columns, schema_of(table))
     return (
-        None if names is None or names == clustering_of(path, table) else _alter(path, table, names)
+        None
+        if names is None or names == clustering_of(path, table)
+        else _cluster_statement(path, table, names)
     )
 
 
-def statement_to_let_go(path: LakePath, columns: Collection[str]) -> str | None:
+def statement_to_uncluster(path: LakePath, columns: Collection[str]) -> str | None:
     """Return the statement that must run before these columns are dropped; None if the
     table is clustered by none of them."""
     table = delta_table(path)
     names = clustering_of(path, table)
     if names is None:
-        return _alter(path, table, ())
+        return _cluster_statement(path, table, ())
     remaining = tuple(name for name in names if name not in columns)
-    return None if remaining == names else _alter(path, table, remaining)
+    return None if remaining == names else _cluster_statement(path, table, remaining)
 
 
-def _alter(path: LakePath, table: DeltaTable, names: Sequence[str]) -> str:
-    own = column_names(table)
-    columns = f"({', '.join(quoted(own[name]) for name in names)})" if names else "none"
-    return f"alter table delta.{quoted(str(path))} cluster by {columns}"
+def _cluster_statement(path: LakePath, table: DeltaTable, names: Sequence[str]) -> str:
+    spelled = table_spelling(table)
+    column_list = f"({', '.join(quoted(spelled[name]) for name in names)})" if names else "none"
+    return f"alter table delta.{quoted(str(path))} cluster by {column_list}"

@@ -24,7 +24,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
-VECTORS = "delta.enableDeletionVectors"
+VECTORS_PROPERTY = "delta.enableDeletionVectors"
 """A table property that every mirror has and no changelog has. It is "false" if the
 mirror was made for every reader."""
 
@@ -36,10 +36,10 @@ Spelling: TypeAlias = Callable[[str], str]
 _SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(
     {"true": (mirror_name, source_name), "false": (escaped, unescaped)}
 )
-"""For each value of the property `VECTORS`: the functions from a column's name at the
-source to its name in the table, and back."""
+"""For each value of the property `VECTORS_PROPERTY`: the functions from a column's name
+at the source to its name in the table, and back."""
 
-_AS_IT_STANDS: tuple[Spelling, Spelling] = (str, str)
+_UNCHANGED: tuple[Spelling, Spelling] = (str, str)
 
 _CURE = "the table's structure changed: compare it at the source and in the lake"
 
@@ -47,13 +47,13 @@ _CURE = "the table's structure changed: compare it at the source and in the lake
 def spelling(configuration: Mapping[str, str | None]) -> Spelling:
     """Return the function from a column's name at the source to its name in a table
     with these properties."""
-    return _SPELLINGS.get(configuration.get(VECTORS), _AS_IT_STANDS)[0]
+    return _SPELLINGS.get(configuration.get(VECTORS_PROPERTY), _UNCHANGED)[0]
 
 
-def column_names(table: DeltaTable) -> dict[str, str]:
+def table_spelling(table: DeltaTable) -> dict[str, str]:
     """Return the columns' names at the source → their names in the table."""
-    _, back = _SPELLINGS.get(table.metadata().configuration.get(VECTORS), _AS_IT_STANDS)
-    return {back(field.name): field.name for field in table.schema().fields}
+    _, unspell = _SPELLINGS.get(table.metadata().configuration.get(VECTORS_PROPERTY), _UNCHANGED)
+    return {unspell(field.name): field.name for field in table.schema().fields}
 
 
 def mirror_schema(path: LakePath, version: int) -> pa.Schema:
@@ -66,29 +66,32 @@ def mirror_schema(path: LakePath, version: int) -> pa.Schema:
 def schema_of(table: DeltaTable) -> pa.Schema:
     """Return the columns of an open table, as `mirror_schema` does."""
     fields = pa.schema(table.schema().to_arrow())
-    names = {own: name for name, own in column_names(table).items()}
-    return pa.schema([(names[field.name], _plain_type(field.type)) for field in fields])
+    source_names = {spelled: name for name, spelled in table_spelling(table).items()}
+    return pa.schema([(source_names[field.name], _plain_type(field.type)) for field in fields])
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_plain_type(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def refuse_other_columns(table: DeltaTable, brought: pa.Schema, *, all_of_them: bool) -> None:
-    """Raise `TableError` for a column of `brought` that the table does not have with
-    that type; with `all_of_them`, also for a column of the table that `brought` does
-    not have."""
-    kinds = {field.name: field.type for field in table.schema().fields}
-    present = {name: kinds[own] for name, own in column_names(table).items()}
-    for field in Schema.from_arrow(brought).fields:
-        if field.name not in present:
+def refuse_other_columns(
+    table: DeltaTable, written_schema: pa.Schema, *, all_of_them: bool
+) -> None:
+    """Raise `TableError` for a column of `written_schema` that the table does not have
+    with that type; with `all_of_them`, also for a column of the table that
+    `written_schema` does not have."""
+    types = {field.name: field.type for field in table.schema().fields}
+    types_by_source_name = {name: types[spelled] for name, spelled in table_spelling(table).items()}
+    for field in Schema.from_arrow(written_schema).fields:
+        if field.name not in types_by_source_name:
             raise TableError(f"column {field.name!r} is not in the lake's table", hint=_CURE)
-        if present[field.name] != field.type:
+        if types_by_source_name[field.name] != field.type:
             raise TableError(
                 f"column {field.name!r} has another type in the lake's table", hint=_CURE
             )
-    lacking = present.keys() - set(brought.names)
-    if all_of_them and lacking:
+    missing_names = types_by_source_name.keys() - set(written_schema.names)
+    if all_of_them and missing_names:
         raise TableError(
-            f"column {min(lacking)!r} of the lake's table is missing at the source", hint=_CURE
+            f"column {min(missing_names)!r} of the lake's table is missing at the source",
+            hint=_CURE,
         )

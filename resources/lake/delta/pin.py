@@ -19,13 +19,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from lockstep.pipeline.values.errors import LakeUnavailable, TableError
-from lockstep.resources.lake.delta.delta_log import commit_file, drop_stray_checksum, newest_version
-from lockstep.resources.lake.spark.java_errors import conflict, spark_errors
+from lockstep.resources.lake.delta.delta_log import (
+    commit_file,
+    delete_stray_checksum,
+    newest_version,
+)
+from lockstep.resources.lake.spark.java_errors import commit_conflict, spark_errors
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import lake_errors
 
-VERSION: Final = "spark.lockstep.commit.version"
-PARENT: Final = "spark.lockstep.commit.parent"
+VERSION_SETTING: Final = "spark.lockstep.commit.version"
+PARENT_SETTING: Final = "spark.lockstep.commit.parent"
 """Session settings: the version of the only commit that may be made, and the SHA-256 of
 the commit file before it."""
 
@@ -45,33 +49,33 @@ class Head:
 
     def pin(self) -> dict[str, str]:
         """Return the session settings with which only the next commit can be made."""
-        parent = {} if self.digest is None else {PARENT: self.digest}
-        return {VERSION: str(self.version + 1), **parent}
+        parent = {} if self.digest is None else {PARENT_SETTING: self.digest}
+        return {VERSION_SETTING: str(self.version + 1), **parent}
 
 
-def head_of(table: LakePath) -> Head:
+def head_of(path: LakePath) -> Head:
     """Return the table's present head. A checksum file that does not belong to it is
     deleted, so that Spark plans by the log."""
-    version = newest_version(table)
+    version = newest_version(path)
     if version is None:
         return Head(-1, None)
-    file = commit_file(table, version)
+    file = commit_file(path, version)
     with lake_errors(file):
         commit = file.read_bytes()
-        drop_stray_checksum(file, commit)
+        delete_stray_checksum(file, commit)
         return Head(version, hashlib.sha256(commit).hexdigest())
 
 
 @contextmanager
-def pinned_errors(table: LakePath, head: Head) -> Iterator[None]:
-    """Turn errors of Spark inside the context into our errors about `table`. Every
+def pinned_errors(path: LakePath, head: Head) -> Iterator[None]:
+    """Turn errors of Spark inside the context into our errors about `path`. Every
     error becomes `CommitConflict` if another commit came after `head`, since that
     commit may be the cause: it may have added a column, for example, that Spark says
     exists already."""
     try:
-        with spark_errors(table):
+        with spark_errors(path):
             yield
     except (LakeUnavailable, TableError) as error:
-        if head_of(table) == head:
+        if head_of(path) == head:
             raise
-        raise conflict(table) from error
+        raise commit_conflict(path) from error

@@ -24,14 +24,14 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.schema.types import sql_type
 
-COMPLETE = "complete"
+COMPLETION = "complete"
 """The `_change_type` of a row in a MERGE's source that is no change: it has only
 columns that were read from the source by key."""
 
-_GONE = "s.`_change_type` = 'delete'"
-_PRESENT = "s.`_change_type` <> 'delete'"
-_COMPLETES = f"s.`_change_type` = '{COMPLETE}'"
-_NO_COLUMNS: Mapping[str, str] = MappingProxyType({})
+_IS_DELETE = "s.`_change_type` = 'delete'"
+_IS_NO_DELETE = "s.`_change_type` <> 'delete'"
+_IS_COMPLETION = f"s.`_change_type` = '{COMPLETION}'"
+_NO_MARKS: Mapping[str, str] = MappingProxyType({})
 
 
 def quoted(name: str) -> str:
@@ -46,40 +46,46 @@ def merge_statement(
     source_columns: Sequence[str],
     key: Sequence[str],
     bounds: Sequence[tuple[str, str, str]],
-    keeps: Mapping[str, str] = _NO_COLUMNS,
+    keep_marks: Mapping[str, str] = _NO_MARKS,
     soft: bool = False,
-    completed: Sequence[str] = (),
+    completed_columns: Sequence[str] = (),
 ) -> str:
     """Return the MERGE of folded changes into a mirror.
 
     `mirror`: its absolute path. `source`: the name of a view with `_change_type` and
     `source_columns`, which are the view's names for `columns`, in the same order.
     `bounds`: key columns with the least and the greatest value of the changes as
-    literals, by which Delta skips files. `keeps`: a column → the view's boolean column
-    that is true where the mirror's value stays. `soft`: a deleted row stays as its last
-    image shows it, and its `_deleted_at` gets the view's `_committed_at`; in all other
-    rows it is NULL. `completed`: the columns that a "complete" row sets in an existing
-    row.
+    literals, by which Delta skips files. `keep_marks`: a column → the view's boolean
+    column that is true where the mirror's value stays. `soft`: a deleted row stays as
+    its last image shows it, and its `_deleted_at` gets the view's `_committed_at`; in
+    all other rows it is NULL. `completed_columns`: the columns that a "complete" row
+    sets in an existing row.
     """
-    spelled = dict(zip(columns, source_columns, strict=True))
-    on = [f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in key]
-    on += [f"t.{quoted(c)} between {low} and {high}" for c, low, high in bounds]
-    values = [(quoted(c), f"s.{quoted(spelled[c])}") for c in columns]
+    view_names = dict(zip(columns, source_columns, strict=True))
+    conditions = [f"t.{quoted(c)} = s.{quoted(view_names[c])}" for c in key]
+    conditions += [f"t.{quoted(c)} between {low} and {high}" for c, low, high in bounds]
+    values = [(quoted(c), f"s.{quoted(view_names[c])}") for c in columns]
     if soft:
-        values.append((quoted(DELETED_AT.name), f"case when {_GONE} then s.`_committed_at` end"))
+        values.append(
+            (quoted(DELETED_AT.name), f"case when {_IS_DELETE} then s.`_committed_at` end")
+        )
     assignments = ", ".join(
-        f"t.{name} = {value}" for name, value in _assigned_values(columns, values, keeps)
+        f"t.{name} = {value}" for name, value in _assigned_values(columns, values, keep_marks)
     )
-    delete_clause = "" if soft else f"when matched and {_GONE} then delete\n"
-    insert_condition = "" if soft else f" and {_PRESENT}"
+    delete_clause = "" if soft else f"when matched and {_IS_DELETE} then delete\n"
+    insert_condition = "" if soft else f" and {_IS_NO_DELETE}"
     complete_clause = ""
-    if completed:
-        setting = ", ".join(f"t.{quoted(c)} = s.{quoted(spelled[c])}" for c in completed)
-        complete_clause = f"when matched and {_COMPLETES} then update set {setting}\n"
-        insert_condition += f" and not ({_COMPLETES})"
+    if completed_columns:
+        completion_assignments = ", ".join(
+            f"t.{quoted(c)} = s.{quoted(view_names[c])}" for c in completed_columns
+        )
+        complete_clause = (
+            f"when matched and {_IS_COMPLETION} then update set {completion_assignments}\n"
+        )
+        insert_condition += f" and not ({_IS_COMPLETION})"
     return (
         f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
-        f"on {' and '.join(on)}\n"
+        f"on {' and '.join(conditions)}\n"
         f"{delete_clause}"
         f"{complete_clause}"
         f"when matched then update set {assignments}\n"
@@ -90,11 +96,11 @@ def merge_statement(
 
 
 def _assigned_values(
-    columns: Sequence[str], values: Sequence[tuple[str, str]], keeps: Mapping[str, str]
+    columns: Sequence[str], values: Sequence[tuple[str, str]], keep_marks: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
     for (name, value), column in zip_longest(values, columns):
-        if column in keeps:
-            yield name, f"if(s.{quoted(keeps[column])}, t.{name}, {value})"
+        if column in keep_marks:
+            yield name, f"if(s.{quoted(keep_marks[column])}, t.{name}, {value})"
         else:
             yield name, value
 
@@ -105,12 +111,13 @@ def keyless_merge_statement(
     """Return the MERGE into a mirror without a key. It deletes all rows that are equal
     to a "delete" of the view `source`, and inserts the view's other rows."""
     pairs = list(zip(columns, source_columns, strict=True))
-    on = [_GONE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
+    conditions = [_IS_DELETE, *(f"t.{quoted(c)} <=> s.{quoted(spelled)}" for c, spelled in pairs)]
+    names = ", ".join(quoted(c) for c, _ in pairs)
     return (
         f"merge into delta.{quoted(mirror)} as t using {quoted(source)} as s\n"
-        f"on {' and '.join(on)}\n"
+        f"on {' and '.join(conditions)}\n"
         "when matched then delete\n"
-        f"when not matched and {_PRESENT} then insert ({', '.join(quoted(c) for c, _ in pairs)}) "
+        f"when not matched and {_IS_NO_DELETE} then insert ({names}) "
         f"values ({', '.join(f's.{quoted(spelled)}' for _, spelled in pairs)})"
     )
 
@@ -129,17 +136,19 @@ def step_statement(
 
     match step:
         case SetProperties(properties):
-            setting = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
-            return f"alter table {table} set tblproperties ({setting})"
+            assignments = ", ".join(f"'{name}' = '{value}'" for name, value in properties)
+            return f"alter table {table} set tblproperties ({assignments})"
         case DropColumns(names):
             return f"alter table {table} drop columns ({', '.join(map(spelled, names))})"
-        case RenameColumn(name, to):
-            return f"alter table {table} rename column {spelled(name)} to {spelled(to)}"
+        case RenameColumn(name, new_name):
+            return f"alter table {table} rename column {spelled(name)} to {spelled(new_name)}"
         case WidenColumn(name, kind):
             return f"alter table {table} alter column {spelled(name)} type {sql_type(kind)}"
         case AddColumns(fields):
-            added = ", ".join(f"{spelled(field.name)} {sql_type(field.type)}" for field in fields)
-            return f"alter table {table} add columns ({added})"
+            column_definitions = ", ".join(
+                f"{spelled(field.name)} {sql_type(field.type)}" for field in fields
+            )
+            return f"alter table {table} add columns ({column_definitions})"
     assert_never(step)
 
 

@@ -29,17 +29,17 @@ from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable, VersionGone
 from lockstep.resources.lake.delta.columns import (
     PHYSICAL_NAME,
-    column_names,
     mirror_schema,
     schema_of,
+    table_spelling,
 )
-from lockstep.resources.lake.delta.delta_log import checksum_of, newest_version, read_commit
+from lockstep.resources.lake.delta.delta_log import newest_version, read_checksum_file, read_commit
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
+    count_missing_files,
     delta_table,
     first_line,
     lake_errors,
-    missing_files,
     parquet_content,
 )
 
@@ -48,25 +48,29 @@ if TYPE_CHECKING:
 
 
 def scan(
-    path: LakePath, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
+    path: LakePath, columns: Sequence[str], version: int, column_ranges: ColumnRanges | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `columns` of all rows at a version, in no particular order. `ranges`: a
-    column and spans of its values; rows whose value is in none of the spans may be left
-    out."""
+    """Yield `columns` of all rows at a version, in no particular order.
+    `column_ranges`: a column and spans of its values; rows whose value is in none of
+    the spans may be left out."""
     with lake_errors(path):
         table = delta_table(path, version)
-        own = column_names(table)
-        names = ", ".join(_quoted(own[name]) for name in columns)
-        condition = "" if ranges is None else f" where {_within(own[ranges[0]], ranges[1])}"
+        spelled = table_spelling(table)
+        names = ", ".join(_double_quoted(spelled[name]) for name in columns)
+        condition = (
+            ""
+            if column_ranges is None
+            else f" where {_in_ranges(spelled[column_ranges[0]], column_ranges[1])}"
+        )
         schema = schema_of(table)
-        wanted = pa.schema([schema.field(name) for name in columns])
-        if _widened(table):
-            yield from _in_files(path, table, wanted)
+        output_schema = pa.schema([schema.field(name) for name in columns])
+        if _has_widened_columns(table):
+            yield from _rows_of_files(path, table, output_schema)
             return
         builder = QueryBuilder().register("mirror", table)
         try:
             for batch in builder.execute(f"select {names} from mirror{condition}"):
-                yield pa.record_batch(batch).rename_columns(list(columns)).cast(wanted)
+                yield pa.record_batch(batch).rename_columns(list(columns)).cast(output_schema)
         except Exception as error:
             if type(error) is not Exception:
                 raise
@@ -74,29 +78,31 @@ def scan(
             raise DeltaError(str(error)) from error
 
 
-_LARGEST = (1 << 63) - 1
+_LARGEST_INTEGER = (1 << 63) - 1
 """The largest value of an integer column in the statistics of files."""
 
 
-def _within(column: str, spans: Sequence[ValueRange]) -> str:
+def _in_ranges(column: str, ranges: Sequence[ValueRange]) -> str:
     """Return the SQL condition that the column is in one of the spans. A span that ends
     beyond 64 bits becomes one without an end."""
-    name = _quoted(column)
-    parts = []
-    single = []
-    for span in spans:
-        if isinstance(span.high, int) and span.high > _LARGEST:
-            parts.append(f"{name} >= {min(span.low, _LARGEST)}")
-        elif span.low == span.high:
-            single.append(_literal(span.low))
+    name = _double_quoted(column)
+    conditions = []
+    single_values = []
+    for value_range in ranges:
+        if isinstance(value_range.high, int) and value_range.high > _LARGEST_INTEGER:
+            conditions.append(f"{name} >= {min(value_range.low, _LARGEST_INTEGER)}")
+        elif value_range.low == value_range.high:
+            single_values.append(_literal(value_range.low))
         else:
-            parts.append(f"{name} between {_literal(span.low)} and {_literal(span.high)}")
-    if single:
-        parts.append(f"{name} in ({', '.join(single)})")
-    return " or ".join(parts) or "false"
+            conditions.append(
+                f"{name} between {_literal(value_range.low)} and {_literal(value_range.high)}"
+            )
+    if single_values:
+        conditions.append(f"{name} in ({', '.join(single_values)})")
+    return " or ".join(conditions) or "false"
 
 
-def _quoted(name: str) -> str:
+def _double_quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -108,12 +114,12 @@ def needs_spark(path: LakePath, table: DeltaTable) -> bool:
     """Return whether only Spark can read a table, because a column was widened and rows
     may be marked as deleted."""
     features = table.protocol().reader_features or []
-    if "deletionVectors" not in features or not _widened(table):
+    if "deletionVectors" not in features or not _has_widened_columns(table):
         return False
-    return checksum_of(path, table.version()).get("numDeletionVectorsOpt") != 0
+    return read_checksum_file(path, table.version()).get("numDeletionVectorsOpt") != 0
 
 
-def _widened(table: DeltaTable) -> bool:
+def _has_widened_columns(table: DeltaTable) -> bool:
     features = table.protocol().reader_features or []
     return any(feature.startswith("typeWidening") for feature in features)
 
@@ -121,47 +127,62 @@ def _widened(table: DeltaTable) -> bool:
 def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) -> pa.Table:
     """Return `columns` of all rows at a version, or all columns, in no particular
     order."""
-    whole = mirror_schema(path, version)
-    schema = whole if columns is None else pa.schema([whole.field(name) for name in columns])
+    all_columns = mirror_schema(path, version)
+    schema = (
+        all_columns if columns is None else pa.schema([all_columns.field(name) for name in columns])
+    )
     return pa.Table.from_batches(scan(path, schema.names, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a mirror that Spark copied to Parquet files
     (`writing.copy_rows`)."""
-    wanted = pa.schema([schema.field(name) for name in columns])
-    places = [f"c{at}" for at in range(len(columns))]
+    output_schema = pa.schema([schema.field(name) for name in columns])
+    file_columns = [f"c{index}" for index in range(len(columns))]
     for path in sorted(Path(folder).glob("*.parquet")):
         with lake_errors(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches():
-                yield batch.select(places).rename_columns(list(columns)).cast(wanted)
+                yield batch.select(file_columns).rename_columns(list(columns)).cast(output_schema)
 
 
-def _in_files(path: LakePath, table: DeltaTable, wanted: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the columns `wanted` of a table, in no particular order. No row of the
-    table may be marked as deleted."""
+def _rows_of_files(
+    path: LakePath, table: DeltaTable, output_schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns `output_schema` of a table, in no particular order. No row of
+    the table may be marked as deleted."""
     metadata = {field.name: field.metadata for field in table.schema().fields}
-    own = column_names(table)
-    stored = {name: metadata[own[name]].get(PHYSICAL_NAME, own[name]) for name in own}
+    spelled = table_spelling(table)
+    physical_names = {
+        name: metadata[spelled[name]].get(PHYSICAL_NAME, spelled[name]) for name in spelled
+    }
     for name in pa.table(table.get_add_actions()).column("path").to_pylist():
         with (
             lake_errors(path / name),
             pq.ParquetFile(parquet_content(path / name), coerce_int96_timestamp_unit="us") as file,
         ):
-            names = set(file.schema_arrow.names)
-            columns = [stored[field.name] for field in wanted if stored[field.name] in names]
-            for batch in file.iter_batches(columns=columns):
-                arrays = [_column(batch, stored[field.name], field.type) for field in wanted]
-                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            file_columns = set(file.schema_arrow.names)
+            present_columns = [
+                physical_names[field.name]
+                for field in output_schema
+                if physical_names[field.name] in file_columns
+            ]
+            for batch in file.iter_batches(columns=present_columns):
+                arrays = [
+                    _column_or_nulls(batch, physical_names[field.name], field.type)
+                    for field in output_schema
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=output_schema)
 
 
-def _column(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
+def _column_or_nulls(batch: pa.RecordBatch, name: str, kind: pa.DataType) -> pa.Array:
     if name not in batch.schema.names:
         return pa.nulls(batch.num_rows, kind)
     return cast_column(batch.column(name), kind)
 
 
-BY_AGE: Final = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+AGE_LIMIT_SETTING: Final = (
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+)
 """The session setting with which Delta refuses a version because its commit is old,
 even if it was the newest one until a moment ago. We switch it off, and check that the
 version's files exist."""
@@ -175,28 +196,28 @@ _HINT: Final = (
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
     """A version of the Delta table in a folder. `table_id`: the table's id, None if it
-    was not recorded. `batch`: the last batch that the version may show."""
+    was not recorded. `last_batch`: the last batch that the version may show."""
 
     path: LakePath
     version: int
     table_id: str | None
-    batch: int
+    last_batch: int
 
 
 def open_version(version: MirrorVersion) -> DeltaTable:
     """Open a version. Raise `VersionGone` if it is of another table, or if a file of it
     is missing."""
     path, number = version.path, version.version
-    reason = lacking(path, number, table_id=version.table_id, batch=version.batch)
+    reason = reason_unreadable(path, number, table_id=version.table_id, batch=version.last_batch)
     if reason is not None:
         raise VersionGone(
             f"Version {number} of {path} cannot be read any more: {reason}",
-            hint=f"{_earliest(version)}{_HINT}",
+            hint=f"{_earliest_place_clause(version)}{_HINT}",
         )
     return delta_table(path, number)
 
 
-def lacking(
+def reason_unreadable(
     path: LakePath, version: int, *, table_id: str | None = None, batch: int | None = None
 ) -> str | None:
     """Return the reason why a version of the table at a path cannot be read; None if it
@@ -206,20 +227,22 @@ def lacking(
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
             return "another table was created in its folder since"
-        if batch is not None and _shows(path, version) > batch:
+        if batch is not None and _last_batch_shown(path, version) > batch:
             return "the lake was set back, and the version was written again"
-        lost = missing_files(path, pa.table(table.get_add_actions()).column("path").to_pylist())
+        missing_count = count_missing_files(
+            path, pa.table(table.get_add_actions()).column("path").to_pylist()
+        )
     except (DeltaError, OSError) as error:
         return first_line(str(error)) or "its log is gone"
-    return f"{lost} of its files were deleted, as VACUUM does" if lost else None
+    return f"{missing_count} of its files were deleted, as VACUUM does" if missing_count else None
 
 
-def _shows(path: LakePath, version: int) -> int:
+def _last_batch_shown(path: LakePath, version: int) -> int:
     """Return the last batch that a version shows, according to its commit; 0 if the
     commit's file is gone, so that only a checkpoint has the version."""
     commit = read_commit(path, version)
-    said = None if commit is None else commit.metadata
-    return 0 if said is None else max(said.get("batches", [0]))
+    metadata = None if commit is None else commit.metadata
+    return 0 if metadata is None else max(metadata.get("batches", [0]))
 
 
 def version_rows(version: MirrorVersion) -> pa.Table:
@@ -239,26 +262,30 @@ def version_rows(version: MirrorVersion) -> pa.Table:
 
 def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
     """Return all rows of a version as a DataFrame; the session must have Delta.
-    `BY_AGE` is switched off for the whole session, since Spark reads only when the
-    DataFrame is used."""
+    `AGE_LIMIT_SETTING` is switched off for the whole session, since Spark reads only
+    when the DataFrame is used."""
     open_version(version)
-    session.conf.set(BY_AGE, "false")
+    session.conf.set(AGE_LIMIT_SETTING, "false")
     return (
         session.read.format("delta").option("versionAsOf", version.version).load(str(version.path))
     )
 
 
-def _earliest(version: MirrorVersion) -> str:
+def _earliest_place_clause(version: MirrorVersion) -> str:
     """Return a clause for a message with the place of the log that the earliest
     readable version after this one shows; '' if there is none. VACUUM removes the files
     of the oldest versions first, so a binary search finds that version."""
     newest = newest_version(version.path)
-    if newest is None or newest <= version.version or lacking(version.path, newest) is not None:
+    if (
+        newest is None
+        or newest <= version.version
+        or reason_unreadable(version.path, newest) is not None
+    ):
         return ""
     low, high = version.version + 1, newest
     while low < high:
         middle = (low + high) // 2
-        if lacking(version.path, middle) is None:
+        if reason_unreadable(version.path, middle) is None:
             high = middle
         else:
             low = middle + 1
@@ -267,11 +294,11 @@ def _earliest(version: MirrorVersion) -> str:
     return "" if place is None else f"the earliest place that it can be read as of is {place}; "
 
 
-_MOST_COUNTED = 5_000_000
+_MOST_COUNTED_ROWS = 5_000_000
 """Most rows of a table whose deletion vectors are read to count its deleted rows."""
 
 
-def size_of_files(files: Iterable[LakePath]) -> Size | None:
+def files_size(files: Iterable[LakePath]) -> Size | None:
     """Return the size of Parquet files; None if one is unreadable, which the write will
     report."""
     total = Size(0, 0)
@@ -283,7 +310,7 @@ def size_of_files(files: Iterable[LakePath]) -> Size | None:
     return total
 
 
-def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
+def rows_and_sizes(table: DeltaTable) -> tuple[int | None, list[int]]:
     """Return the number of rows in a table's files, deleted rows included, None if the
     log does not tell it; and the size of each file in bytes."""
     actions = pa.table(table.get_add_actions(flatten=True))
@@ -293,11 +320,11 @@ def files_of(table: DeltaTable) -> tuple[int | None, list[int]]:
     return None if None in counts else sum(counts), actions["size_bytes"].to_pylist()
 
 
-def size_of(table: DeltaTable) -> Size | None:
+def table_size(table: DeltaTable) -> Size | None:
     """Return the rows in a table's files, deleted rows included, and the files' bytes;
     None if the log does not tell them."""
     try:
-        rows, sizes = files_of(table)
+        rows, sizes = rows_and_sizes(table)
     except (DeltaError, pa.ArrowException):
         return None
     return None if rows is None else Size(rows, sum(sizes))
@@ -306,27 +333,27 @@ def size_of(table: DeltaTable) -> Size | None:
 def visible_size(path: LakePath, table: DeltaTable) -> MirrorSize | None:
     """Return the number of rows that a reader of the table's version sees, and the
     number and the bytes of its files; None if the log does not tell the rows."""
-    rows, sizes = files_of(table)
+    rows, sizes = rows_and_sizes(table)
     if rows is None:
         return None
-    deleted = deleted_rows(path, table, rows)
+    deleted = count_deleted_rows(path, table, rows)
     return MirrorSize(None if deleted is None else rows - deleted, len(sizes), sum(sizes))
 
 
-def deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
+def count_deleted_rows(path: LakePath, table: DeltaTable, rows: int | None) -> int | None:
     """Return how many of the `rows` of the files at `path` are marked as deleted.
 
     The version's checksum file tells it; otherwise the deletion vectors are counted.
     Return None if they cannot be read, as in a table with widened columns, or if there
-    are more rows than `_MOST_COUNTED`. Raise `OSError` if the checksum file cannot be
-    read.
+    are more rows than `_MOST_COUNTED_ROWS`. Raise `OSError` if the checksum file cannot
+    be read.
     """
     if rows == 0 or "deletionVectors" not in (table.protocol().reader_features or ()):
         return 0
-    count = checksum_of(path, table.version()).get("numDeletedRecordsOpt")
+    count = read_checksum_file(path, table.version()).get("numDeletedRecordsOpt")
     if isinstance(count, int):
         return count
-    if rows is None or rows > _MOST_COUNTED:
+    if rows is None or rows > _MOST_COUNTED_ROWS:
         return None
     try:
         masks = pa.table(table.deletion_vectors()).column("selection_vector")

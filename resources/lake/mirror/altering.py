@@ -33,12 +33,16 @@ from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.schema.types import is_refused
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.resources.lake.delta.columns import spelling
-from lockstep.resources.lake.delta.delta_log import files_listed, metadata_since, needs_no_list
+from lockstep.resources.lake.delta.delta_log import (
+    add_actions_at,
+    metadata_since,
+    should_skip_file_list,
+)
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.delta.statement import step_statement
-from lockstep.resources.lake.mirror.direct import UNLISTED
+from lockstep.resources.lake.mirror.direct import NO_FILE_LIST
 from lockstep.resources.lake.mirror.writing import rewrite
-from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, USER_METADATA, stamped
+from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, USER_METADATA, session_settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
 
 
 def recorded_steps(
-    table: LakePath,
+    path: LakePath,
     steps: Sequence[MirrorStep],
     *,
     app_id: str,
@@ -58,15 +62,15 @@ def recorded_steps(
     was not committed. Raise `ForeignCommit` if the commit with a step's number did
     something else."""
     commits: dict[int, tuple[MirrorCommit, Mapping[str, Any]]] = {}
-    for version, metadata in metadata_since(table, after_version):
+    for version, metadata in metadata_since(path, after_version):
         record = read_metadata(metadata) or {}
-        ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
-        if ours and "step" in record:
+        is_ours = record.get("app_id") == app_id and record.get("txn_version") == txn_version
+        if is_ours and "step" in record:
             commits[int(record["step"])] = (MirrorCommit(version, metadata), record)
     for number, (commit, record) in commits.items():
         if number > len(steps) or record["values"] != step_values(steps[number - 1]):
             raise ForeignCommit(
-                f"version {commit.delta_version} of {table} is step {number} of {txn_version} of "
+                f"version {commit.delta_version} of {path} is step {number} of {txn_version} of "
                 f"{app_id}, but did something else: {record['does']}",
                 hint="set the policies back to what they were when the run was cut off, then run "
                 "again; otherwise compare the ledger with the table's history",
@@ -99,8 +103,8 @@ def step_values(step: MirrorStep) -> list[Any]:
             return ["set properties", [list(pair) for pair in properties]]
         case DropColumns(names):
             return ["drop columns", list(names)]
-        case RenameColumn(name, to):
-            return ["rename column", name, to]
+        case RenameColumn(name, new_name):
+            return ["rename column", name, new_name]
         case WidenColumn(name, kind):
             return ["widen column", name, str(kind)]
         case AddColumns(fields):
@@ -109,26 +113,29 @@ def step_values(step: MirrorStep) -> list[Any]:
             return ["fill", [[name, str(value.type), str(value)] for name, value in values]]
         case Rewrite(schema, columns):
             pairs = zip(schema, columns, strict=True)
-            return ["rewrite", [[field.name, str(field.type), *_origin(c)] for field, c in pairs]]
+            return [
+                "rewrite",
+                [[field.name, str(field.type), *_column_origin(c)] for field, c in pairs],
+            ]
         case _:
             assert_never(step)
 
 
-def _origin(column: PartColumn) -> list[str | None]:
+def _column_origin(column: PartColumn) -> list[str | None]:
     return [column.source, None if column.value is None else str(column.value)]
 
 
-def refuse_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
+def refuse_column_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
     """Raise `TableError` if a step gives a column a name that Delta accepts only with
     column mapping, while the table has no column mapping and gets none by these steps.
     A table that escapes such names takes all of them."""
     spell = spelling(table.metadata().configuration)
-    mapped = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
-    if mapped or any(
+    has_mapping = table.metadata().configuration.get(MAPPING[0]) == MAPPING[1]
+    if has_mapping or any(
         isinstance(step, SetProperties) and MAPPING in step.properties for step in steps
     ):
         return
-    for name in (name for step in steps for name in _names_given(step)):
+    for name in (name for step in steps for name in _new_names(step)):
         if is_refused(spell(name)):
             raise TableError(
                 f"column {name!r} has a character in its name that Delta takes only with column "
@@ -138,22 +145,22 @@ def refuse_names(table: DeltaTable, steps: Sequence[MirrorStep]) -> None:
             )
 
 
-def _names_given(step: MirrorStep) -> tuple[str, ...]:
+def _new_names(step: MirrorStep) -> tuple[str, ...]:
     """Return the names that columns get by a step."""
     match step:
         case AddColumns(fields):
             return tuple(fields.names)
-        case RenameColumn(_, to):
-            return (to,)
+        case RenameColumn(_, new_name):
+            return (new_name,)
         case Rewrite(schema):
             return tuple(schema.names)
         case _:
             return ()
 
 
-def carry_out(
+def commit_step(
     session: SparkSession,
-    table: LakePath,
+    path: LakePath,
     step: MirrorStep,
     user_metadata: str,
     head: Head,
@@ -162,46 +169,44 @@ def carry_out(
     txn_version: int,
 ) -> None:
     """Make a step's commit after `head`."""
-    spell = spelling(delta_table(table).metadata().configuration)
-    recorded = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
-    with stamped(session, {**head.pin(), USER_METADATA: user_metadata}):
+    spell = spelling(delta_table(path).metadata().configuration)
+    transaction = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
+    with session_settings(session, {**head.pin(), USER_METADATA: user_metadata}):
         match step:
             case SetProperties():
-                _set_properties(session, table, step, head)
+                _set_properties(session, path, step, head)
             case Rewrite() | Fill():
-                with stamped(session, recorded):
-                    rewrite(session, table, step, spell)
+                with session_settings(session, transaction):
+                    rewrite(session, path, step, spell)
             case _:
-                session.sql(step_statement(str(table), step, spell))
+                session.sql(step_statement(str(path), step, spell))
 
 
-def enable(session: SparkSession, table: LakePath, schema: pa.Schema, head: Head) -> bool:
+def enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, head: Head) -> bool:
     """Enable the Delta features that a mirror needs for these columns, in a commit
     after `head`: timestamps without time zone for DATETIME, and column mapping for some
     names. Return whether a commit was needed."""
-    with lake_errors(table):
-        opened = delta_table(table)
-        features = opened.protocol().reader_features or []
-        configuration = opened.metadata().configuration
+    with lake_errors(path):
+        table = delta_table(path)
+        features = table.protocol().reader_features or []
+        configuration = table.metadata().configuration
     spell = spelling(configuration)
-    mapped = MAPPING[0] in configuration
-    needed = []
+    has_mapping = MAPPING[0] in configuration
+    needed_properties = []
     if LOCAL_TYPE in schema.types and LOCAL_FEATURE not in features:
-        needed.append(LOCAL)
-    if not mapped and any(is_refused(spell(name)) for name in schema.names):
-        needed.append(MAPPING)
-    if needed:
-        with stamped(session, head.pin()):
-            _set_properties(session, table, SetProperties(tuple(needed)), head)
-    return bool(needed)
+        needed_properties.append(LOCAL)
+    if not has_mapping and any(is_refused(spell(name)) for name in schema.names):
+        needed_properties.append(MAPPING)
+    if needed_properties:
+        with session_settings(session, head.pin()):
+            _set_properties(session, path, SetProperties(tuple(needed_properties)), head)
+    return bool(needed_properties)
 
 
-def _set_properties(
-    session: SparkSession, table: LakePath, step: SetProperties, head: Head
-) -> None:
+def _set_properties(session: SparkSession, path: LakePath, step: SetProperties, head: Head) -> None:
     """Commit properties. If recent commits tell the table's files
-    (`delta_log.needs_no_list`), Delta is told not to list them, which would take a
-    query."""
-    unlisted = needs_no_list(table, head.version, files_listed(table, head.version))
-    with stamped(session, UNLISTED if unlisted else {}):
-        session.sql(step_statement(str(table), step, str))
+    (`delta_log.should_skip_file_list`), Delta is told not to list them, which would
+    take a query."""
+    skip_file_list = should_skip_file_list(path, head.version, add_actions_at(path, head.version))
+    with session_settings(session, NO_FILE_LIST if skip_file_list else {}):
+        session.sql(step_statement(str(path), step, str))

@@ -47,7 +47,7 @@ from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.values.errors import MirrorRefused
 from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import Head, head_of
-from lockstep.resources.lake.spark.java_errors import conflict
+from lockstep.resources.lake.spark.java_errors import commit_conflict
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
     delta_table,
@@ -59,7 +59,7 @@ from lockstep.resources.lake.store.storage import (
     write_durably,
 )
 
-_OF_VERSION: Final = re.compile(r"\.?(\d{20})\..+")
+_VERSIONED_NAME: Final = re.compile(r"\.?(\d{20})\..+")
 """The pattern of the names of a log's files, which begin with their version: commits,
 checkpoints and their parts, checksum files, compacted commits, and the checksum that
 Hadoop keeps beside each of them."""
@@ -76,75 +76,82 @@ def cut(
     `on_commit` is called with the version of that commit. `require_held` raises an
     error if another run has taken over the source."""
     log = path / "_delta_log"
-    with lake_errors(path), _deleting(log) as from_log, _deleting(path) as from_table:
+    with (
+        lake_errors(path),
+        _delete_function(log) as delete_from_log,
+        _delete_function(path) as delete_from_table,
+    ):
         files = files_below(path).keys()
         head = head_of(path)
         if head.version != version:
-            raise conflict(path)
+            raise commit_conflict(path)
         require_held()
-        own = _commit_empty(path, head, user_metadata)
-        cut_at = own.version
-        on_commit(cut_at)
-        delta_table(path, cut_at).create_checkpoint()
-        needed = _needed(log / f"{cut_at:020d}.checkpoint.parquet")
-        if lost := needed - files:
+        empty_commit = _make_empty_commit(path, head, user_metadata)
+        cut_version = empty_commit.version
+        on_commit(cut_version)
+        delta_table(path, cut_version).create_checkpoint()
+        needed_files = _needed_files(log / f"{cut_version:020d}.checkpoint.parquet")
+        if missing := needed_files - files:
             raise MirrorRefused(
-                f"{len(lost)} of the files that its mirror needs are missing",
+                f"{len(missing)} of the files that its mirror needs are missing",
                 hint="reload the table",
             )
-        earlier = [
-            name for file in log.iterdir() if _version_of(name := file.name, cut_at) < cut_at
+        earlier_log_files = [
+            name
+            for file in log.iterdir()
+            if _version_of(name := file.name, cut_version) < cut_version
         ]
         require_held()
-        _require_commit(path, own)
-        from_log(earlier)
+        _require_commit(path, empty_commit)
+        delete_from_log(earlier_log_files)
         # Parts of v2 checkpoints, which the new checkpoint replaces.
         remove_folder(log / "_sidecars")
         require_held()
-        unneeded = files - needed
-        from_table(unneeded)
-        from_table(map(_checksum_of, unneeded))
+        unneeded_files = files - needed_files
+        delete_from_table(unneeded_files)
+        delete_from_table(map(_crc_name, unneeded_files))
 
 
-def _checksum_of(name: str) -> str:
+def _crc_name(name: str) -> str:
     """Return the name of the hidden checksum file that Hadoop keeps beside a file."""
     file = PurePosixPath(name)
     return str(file.with_name(f".{file.name}.crc"))
 
 
 @contextmanager
-def _deleting(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
+def _delete_function(folder: LakePath) -> Iterator[Callable[[Iterable[str]], None]]:
     """Yield a function that deletes files of a folder by name. In a file system, the
     function is bound to the folder that exists now: if another folder replaces it, the
     function does not delete that folder's files."""
     if isinstance(folder, ObjectPath):
         yield folder.unlink_below
         return
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
 
     def delete(names: Iterable[str]) -> None:
         for name in names:
             with suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=opened)
+                os.unlink(name, dir_fd=descriptor)
 
     try:
         yield delete
     finally:
-        os.close(opened)
+        os.close(descriptor)
 
 
-def _commit_empty(path: LakePath, head: Head, user_metadata: str) -> Head:
-    """Make an empty commit with this userMetadata directly after `head`,
-    and return it. Raise `CommitConflict` if another commit came first. This is the only
-    commit to a mirror that Lockstep writes without Delta: it has neither files nor
-    columns, so Spark is not needed."""
+def _make_empty_commit(path: LakePath, head: Head, user_metadata: str) -> Head:
+    """Make an empty commit with this userMetadata directly after `head`, and return it.
+    Raise `CommitConflict` if another commit came first. This is the only commit to a
+    mirror that Lockstep writes without Delta: it has neither files nor columns, so
+    Spark is not needed."""
     version = head.version + 1
     parent = _require_commit(path, head)
-    infos = (info for _, info in actions(parent.decode(), "commitInfo"))
-    before: Mapping[str, Any] = next(infos, {})
-    content = f"{json.dumps({'commitInfo': _info(before, head.version, user_metadata)})}\n".encode()
-    if not _created(commit_file(path, version), content):
-        raise conflict(path)
+    infos = (content for _, content in actions(parent.decode(), "commitInfo"))
+    previous_info: Mapping[str, Any] = next(infos, {})
+    info = _commit_info(previous_info, head.version, user_metadata)
+    content = f"{json.dumps({'commitInfo': info})}\n".encode()
+    if not _create_commit_file(commit_file(path, version), content):
+        raise commit_conflict(path)
     return Head(version, hashlib.sha256(content).hexdigest())
 
 
@@ -155,19 +162,23 @@ def _require_commit(path: LakePath, head: Head) -> bytes:
         commit = commit_file(path, head.version).read_bytes()
         if hashlib.sha256(commit).hexdigest() == head.digest:
             return commit
-    raise conflict(path)
+    raise commit_conflict(path)
 
 
-def _info(before: Mapping[str, Any], planned_on: int, user_metadata: str) -> Mapping[str, Any]:
+def _commit_info(
+    previous_info: Mapping[str, Any], planned_on: int, user_metadata: str
+) -> Mapping[str, Any]:
     """Return the commitInfo (Delta protocol, "Commit Provenance Information") of a
-    commit. `before`: the commitInfo of the commit before it, whose timestamp must be
-    earlier ("In-Commit Timestamps"); `planned_on`: that commit's version."""
-    now = int(time.time() * 1000)
-    moment = before.get("inCommitTimestamp")
-    dated = {} if moment is None else {"inCommitTimestamp": max(now, moment + 1)}
+    commit. `previous_info`: the commitInfo of the commit before it, whose timestamp
+    must be earlier ("In-Commit Timestamps"); `planned_on`: that commit's version."""
+    now_ms = int(time.time() * 1000)
+    previous_ms = previous_info.get("inCommitTimestamp")
+    in_commit_time = (
+        {} if previous_ms is None else {"inCommitTimestamp": max(now_ms, previous_ms + 1)}
+    )
     return {
-        **dated,
-        "timestamp": now,
+        **in_commit_time,
+        "timestamp": now_ms,
         "operation": "Empty Commit",
         "operationParameters": {},
         "readVersion": planned_on,
@@ -180,62 +191,62 @@ def _info(before: Mapping[str, Any], planned_on: int, user_metadata: str) -> Map
     }
 
 
-def _created(commit: LakePath, content: bytes) -> bool:
+def _create_commit_file(path: LakePath, content: bytes) -> bool:
     """Create a commit's file, complete and durable. Return False, without changing it,
     if another commit's file exists."""
-    if isinstance(commit, ObjectPath):
-        return commit.create_once(content) or commit.read_bytes() == content
-    draft = commit.with_name(f".{commit.name}.{uuid.uuid4()}.tmp")
+    if isinstance(path, ObjectPath):
+        return path.create_once(content) or path.read_bytes() == content
+    draft = path.with_name(f".{path.name}.{uuid.uuid4()}.tmp")
     write_durably(draft, content)
     try:
-        os.link(draft, commit)
+        os.link(draft, path)
     except FileExistsError:
         return False
     finally:
         draft.unlink(missing_ok=True)
-    sync_folder(commit.parent)
+    sync_folder(path.parent)
     return True
 
 
-def _version_of(name: str, otherwise: int) -> int:
-    match = _OF_VERSION.fullmatch(name)
-    return otherwise if match is None else int(match[1])
+def _version_of(name: str, default: int) -> int:
+    match = _VERSIONED_NAME.fullmatch(name)
+    return default if match is None else int(match[1])
 
 
-_OF_FILES: Final = [
+_FILE_COLUMNS: Final = [
     "add.path",
     "add.deletionVector.storageType",
     "add.deletionVector.pathOrInlineDv",
 ]
 
 
-def _needed(checkpoint: LakePath) -> set[str]:
+def _needed_files(checkpoint: LakePath) -> set[str]:
     """Return the names, relative to the table's folder, of the data files and the files
     of deletion vectors that a checkpoint's version needs."""
     with pq.ParquetFile(parquet_content(checkpoint)) as file:
-        read = file.read(columns=_OF_FILES)
-    needed = set()
-    for add in read.column("add").to_pylist():
+        adds = file.read(columns=_FILE_COLUMNS)
+    names = set()
+    for add in adds.column("add").to_pylist():
         if add is None or add["path"] is None:
             continue
-        needed.add(unquote(add["path"]))
+        names.add(unquote(add["path"]))
         vector = add.get("deletionVector") or {}
-        if vector.get("storageType") not in (None, _INLINE):
-            needed.add(_vector_file(vector["storageType"], vector["pathOrInlineDv"]))
-    return needed
+        if vector.get("storageType") not in (None, _STORED_INLINE):
+            names.add(_vector_file(vector["storageType"], vector["pathOrInlineDv"]))
+    return names
 
 
-_INLINE: Final = "i"
-_RELATIVE: Final = "u"
+_STORED_INLINE: Final = "i"
+_STORED_RELATIVE: Final = "u"
 """Values of `storageType`: the deletion vector is in the log itself, or in a file of
 the table's folder."""
-_NUMBER: Final = 20
+_UUID_CHARACTERS: Final = 20
 """Number of characters at the end of `pathOrInlineDv` that are the UUID of a deletion
 vector's file, in base 85."""
 _DIGITS: Final = "0123456789" + "abcdefghijklmnopqrstuvwxyz"
 _Z85: Final = f"{_DIGITS}{_DIGITS[10:].upper()}.-:+=^!/*?&<>()[]{{}}@%$#"
 _B85: Final = f"{_DIGITS[:10]}{_DIGITS[10:].upper()}{_DIGITS[10:]}!#$%&()*+-;<=>?@^_`{{|}}~"
-_AS_PYTHON: Final = str.maketrans(_Z85, _B85)
+_Z85_TO_B85: Final = str.maketrans(_Z85, _B85)
 """Delta writes base 85 with the characters of Z85, and Python's `b85decode` reads other
 ones."""
 
@@ -245,8 +256,8 @@ def _vector_file(storage: str, path: str) -> str:
     Descriptor Schema"). An absolute path is returned unchanged; no file of the table's
     folder has such a name.
     """
-    if storage != _RELATIVE:
+    if storage != _STORED_RELATIVE:
         return path
-    folder, number = path[:-_NUMBER], path[-_NUMBER:]
-    name = uuid.UUID(bytes=base64.b85decode(number.translate(_AS_PYTHON)))
+    folder, encoded_uuid = path[:-_UUID_CHARACTERS], path[-_UUID_CHARACTERS:]
+    name = uuid.UUID(bytes=base64.b85decode(encoded_uuid.translate(_Z85_TO_B85)))
     return f"{folder}/deletion_vector_{name}.bin".lstrip("/")

@@ -6,7 +6,7 @@ if it is the first of its kind. The commit alone costs a tenth of that (`python 
 benchmarks small`). As for any statement, Delta takes care of protocol, conflicts,
 commit times, checksums and checkpoints, and the commit is bound to the version on which
 it was planned (`pin`). But Delta cannot check or change the rows of a finished file, so
-a table whose features require that is refused (`takes_files`).
+a table whose features require that is refused (`accepts_files`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
 from lockstep.resources.lake.changelog.frame import spark_schema
-from lockstep.resources.lake.delta.clustering import NOT_CLUSTERED, may_be_clustered
+from lockstep.resources.lake.delta.clustering import NOT_CLUSTERED, was_ever_clustered
 from lockstep.resources.lake.delta.columns import PHYSICAL_NAME
-from lockstep.resources.lake.delta.delta_log import files_listed, needs_no_list
+from lockstep.resources.lake.delta.delta_log import add_actions_at, should_skip_file_list
 from lockstep.resources.lake.spark.java_classes import (
     java_class,
-    java_of,
     java_session,
+    jvm_of,
     scala_object,
 )
-from lockstep.resources.lake.spark.spark import stamped
+from lockstep.resources.lake.spark.spark import session_settings
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     delta_table,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-UNLISTED: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
+NO_FILE_LIST: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
 """The session setting with which a commit's checksum file does not list the table's
 files."""
 
@@ -54,12 +54,12 @@ files."""
 @dataclass(frozen=True, slots=True)
 class _Transaction:
     """An open Delta transaction in Java. `jvm`: py4j's view of Java; `log`, `snapshot`
-    and `begun`: Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
+    and `java_transaction`: Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
 
     jvm: Any
     log: Any
     snapshot: Any
-    begun: Any
+    java_transaction: Any
 
     def action(self, content: Mapping[str, Any]) -> Any:
         """Return the Java object for an action of the Delta protocol; `content` is its
@@ -73,37 +73,40 @@ class _Transaction:
         return kind(*arguments)
 
     @property
-    def none(self) -> Any:
+    def scala_none(self) -> Any:
         """Scala's `None`."""
         return scala_object(self.jvm, "scala.None")
 
-    def seq(self, values: Iterable[Any]) -> Any:
+    def scala_seq(self, values: Iterable[Any]) -> Any:
         """Return the values as a `Seq` of Scala."""
-        listed = java_class(self.jvm, "java.util.ArrayList")()
+        array_list = java_class(self.jvm, "java.util.ArrayList")()
         for value in values:
-            listed.add(value)
+            array_list.add(value)
         converters = java_class(self.jvm, "scala.jdk.javaapi.CollectionConverters")
-        return converters.asScala(listed).toSeq()
+        return converters.asScala(array_list).toSeq()
 
     def commit(self, actions: Iterable[Any], operation: Any) -> None:
-        self.begun.commit(self.seq(actions), operation)
+        self.java_transaction.commit(self.scala_seq(actions), operation)
 
 
 @contextmanager
 def _transaction(
-    session: SparkSession, path: LakePath, *, unlisted: bool
+    session: SparkSession, path: LakePath, *, skip_file_list: bool
 ) -> Iterator[_Transaction]:
     """Open a transaction on the newest version of a table, or on a table that does not
-    exist yet. `unlisted`: the commit's checksum file need not list the table's files.
-    Delta would run a query for the list if the previous checksum file has none
-    (`delta_log.needs_no_list`)."""
-    with _active(session) as jvm, stamped(session, UNLISTED if unlisted else {}):
+    exist yet. `skip_file_list`: the commit's checksum file need not list the table's
+    files. Delta would run a query for the list if the previous checksum file has none
+    (`delta_log.should_skip_file_list`)."""
+    with (
+        _active_session(session) as jvm,
+        session_settings(session, NO_FILE_LIST if skip_file_list else {}),
+    ):
         logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
         pair = logs.forTableWithSnapshot(java_session(session), str(path))
         log, snapshot = pair.productElement(0), pair.productElement(1)
-        none = scala_object(jvm, "scala.None")
-        begun = log.startTransaction(none, java_class(jvm, "scala.Some")(snapshot))
-        yield _Transaction(jvm, log, snapshot, begun)
+        scala_none = scala_object(jvm, "scala.None")
+        java_transaction = log.startTransaction(scala_none, java_class(jvm, "scala.Some")(snapshot))
+        yield _Transaction(jvm, log, snapshot, java_transaction)
 
 
 def _now() -> int:
@@ -112,19 +115,19 @@ def _now() -> int:
 
 
 @contextmanager
-def _active(session: SparkSession) -> Iterator[Any]:
+def _active_session(session: SparkSession) -> Iterator[Any]:
     """Make the session, with its settings such as the pin, the active one of the Java
     thread that serves this thread; yield py4j's view of Java."""
-    jvm = java_of(session)
-    sessions = java_class(jvm, "org.apache.spark.sql.SparkSession")
-    sessions.setActiveSession(java_session(session))
+    jvm = jvm_of(session)
+    session_class = java_class(jvm, "org.apache.spark.sql.SparkSession")
+    session_class.setActiveSession(java_session(session))
     try:
         yield jvm
     finally:
-        sessions.clearActiveSession()
+        session_class.clearActiveSession()
 
 
-_FEATURES: Final = frozenset(
+_ACCEPTED_FEATURES: Final = frozenset(
     {
         "appendOnly",
         "clustering",
@@ -144,19 +147,19 @@ _FEATURES: Final = frozenset(
 checks or changes rows while they are written, as long as no column has a constraint
 (`_HARMLESS_KEYS`)."""
 
-_ID: Final = "delta.columnMapping.id"
-_HARMLESS_KEYS: Final = frozenset({PHYSICAL_NAME, _ID, "delta.typeChanges"})
+_COLUMN_ID: Final = "delta.columnMapping.id"
+_HARMLESS_KEYS: Final = frozenset({PHYSICAL_NAME, _COLUMN_ID, "delta.typeChanges"})
 """Keys in a column's metadata that are no constraint on its values."""
-_WITH_FEATURES: Final = 7
+_VERSION_WITH_FEATURES: Final = 7
 """The writer version of the protocol that lists features by name."""
 
 
-def takes_files(table: DeltaTable) -> bool:
+def accepts_files(table: DeltaTable) -> bool:
     """Return whether a finished file may be added to a table."""
     protocol = table.protocol()
     return (
-        protocol.min_writer_version == _WITH_FEATURES
-        and _FEATURES.issuperset(protocol.writer_features or [])
+        protocol.min_writer_version == _VERSION_WITH_FEATURES
+        and _ACCEPTED_FEATURES.issuperset(protocol.writer_features or [])
         and not table.metadata().partition_columns
         and all(
             field.nullable and _HARMLESS_KEYS.issuperset(field.metadata)
@@ -171,64 +174,72 @@ def commit_rows(
     rows: pa.Table,
     *,
     version: int,
-    recorded: tuple[str, int],
-    replaces: bool,
-    new_columns: bool = False,
-    created: Mapping[str, str] | None = None,
+    app_transaction: tuple[str, int],
+    replace_rows: bool,
+    replace_columns: bool = False,
+    new_properties: Mapping[str, str] | None = None,
 ) -> None:
     """Make a write's one commit after `version`, -1 for a new table.
 
-    The commit adds `rows`; with `replaces`, it also removes all other rows.
-    `new_columns`: the table gets the columns of `rows`. `recorded`: the id and the
-    version of the application transaction. `created`: the properties of a new mirror;
-    None if the mirror exists.
+    The commit adds `rows`; with `replace_rows`, it also removes all other rows.
+    `replace_columns`: the table gets the columns of `rows`. `app_transaction`: the id
+    and the version of the application transaction. `new_properties`: the properties of
+    a new mirror; None if the mirror exists.
     """
-    app_id, txn_version = recorded
-    listed = None if created is not None else files_listed(path, version)
-    unlisted = created is not None or needs_no_list(path, version, listed)
-    with _transaction(session, path, unlisted=unlisted) as transaction:
-        begun, actions = transaction.begun, []
-        if created is not None:
+    app_id, txn_version = app_transaction
+    add_actions = None if new_properties is not None else add_actions_at(path, version)
+    skip_file_list = new_properties is not None or should_skip_file_list(path, version, add_actions)
+    with _transaction(session, path, skip_file_list=skip_file_list) as transaction:
+        java_transaction, actions = transaction.java_transaction, []
+        if new_properties is not None:
             transaction.log.createLogDirectoriesIfNotExists()
-            metadata = transaction.action(_metadata(rows.schema, created))
-            begun.updateMetadataForNewTable(metadata)
-        elif new_columns and not _has_columns(begun, rows.schema):
-            before = json.loads(transaction.snapshot.metadata().json())["metaData"]
-            shape = {**before, "schemaString": spark_schema(rows.schema).json()}
-            begun.updateMetadataForTableOverwrite(transaction.action({"metaData": shape}))
-            if may_be_clustered(delta_table(path, version)):
+            metadata = transaction.action(_new_table_metadata(rows.schema, new_properties))
+            java_transaction.updateMetadataForNewTable(metadata)
+        elif replace_columns and not _has_columns(java_transaction, rows.schema):
+            old_metadata = json.loads(transaction.snapshot.metadata().json())["metaData"]
+            new_metadata = {**old_metadata, "schemaString": spark_schema(rows.schema).json()}
+            java_transaction.updateMetadataForTableOverwrite(
+                transaction.action({"metaData": new_metadata})
+            )
+            if was_ever_clustered(delta_table(path, version)):
                 # Its columns may be dropped here; a query's overwrite ends the
                 # clustering, too.
                 actions = [transaction.action({"domainMetadata": NOT_CLUSTERED})]
-        file = _written(path, _as_stored(rows, _fields(begun))) if rows.num_rows else None
-        if replaces and created is None:
-            files = _files(transaction, listed)
-            actions += [add.removeWithTimestamp(_now(), True) for add in files]
+        file = (
+            _write_file(path, _with_physical_names(rows, _table_fields(java_transaction)))
+            if rows.num_rows
+            else None
+        )
+        if replace_rows and new_properties is None:
+            java_files = _java_files(transaction, add_actions)
+            actions += [add.removeWithTimestamp(_now(), True) for add in java_files]
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
         actions.append(transaction.action({"txn": txn}))
         if file is not None:
-            actions.append(transaction.action({"add": _added(file, rows.num_rows)}))
+            actions.append(transaction.action({"add": _add_action_of(file, rows.num_rows)}))
         modes = java_class(transaction.jvm, "org.apache.spark.sql.SaveMode")
-        mode = modes.Overwrite if replaces else modes.Append
-        unset = [transaction.none] * _FURTHER_ARGUMENTS
-        transaction.commit(actions, transaction.operation("Write", mode, *unset))
+        mode = modes.Overwrite if replace_rows else modes.Append
+        unset_arguments = [transaction.scala_none] * _FURTHER_ARGUMENTS
+        transaction.commit(actions, transaction.operation("Write", mode, *unset_arguments))
 
 
 _FURTHER_ARGUMENTS: Final = 8
 """Number of optional arguments of Delta's operation `Write` after its mode."""
 
 
-def _files(transaction: _Transaction, listed: list[Mapping[str, Any]] | None) -> Iterator[Any]:
-    """Yield the Java objects of the table's files. A query is needed only if `listed`
-    is None."""
-    if listed is not None:
-        yield from (transaction.action({"add": file}) for file in listed)
+def _java_files(
+    transaction: _Transaction, add_actions: list[Mapping[str, Any]] | None
+) -> Iterator[Any]:
+    """Yield the Java objects of the table's files. A query is needed only if
+    `add_actions` is None."""
+    if add_actions is not None:
+        yield from (transaction.action({"add": file}) for file in add_actions)
         return
     files = transaction.snapshot.getAllFiles(False)
     yield from (files.apply(number) for number in range(files.size()))
 
 
-def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, Any]:
+def _new_table_metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, Any]:
     return {
         "metaData": {
             "id": str(uuid.uuid4()),
@@ -241,7 +252,7 @@ def _metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, 
     }
 
 
-def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
+def _add_action_of(file: LakePath, rows: int) -> Mapping[str, Any]:
     facts = file.stat()
     return {
         "path": file.name,
@@ -253,32 +264,34 @@ def _added(file: LakePath, rows: int) -> Mapping[str, Any]:
     }
 
 
-def _fields(begun: Any) -> list[Field]:
+def _table_fields(java_transaction: Any) -> list[Field]:
     """Return the columns that the table has after an `OptimisticTransaction`."""
-    return Schema.from_json(begun.metadata().schemaString()).fields
+    return Schema.from_json(java_transaction.metadata().schemaString()).fields
 
 
-def _has_columns(begun: Any, schema: pa.Schema) -> bool:
+def _has_columns(java_transaction: Any, schema: pa.Schema) -> bool:
     """Return whether the table has these columns, in this order."""
-    present = [(field.name, field.type) for field in _fields(begun)]
-    return present == [(field.name, field.type) for field in Schema.from_arrow(schema).fields]
+    present_columns = [(field.name, field.type) for field in _table_fields(java_transaction)]
+    return present_columns == [
+        (field.name, field.type) for field in Schema.from_arrow(schema).fields
+    ]
 
 
-def _as_stored(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
+def _with_physical_names(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
     """Return the rows with the names and ids that column mapping gives columns in
     files."""
     metadata = {field.name: field.metadata for field in fields}
-    stored = []
+    stored_fields = []
     for field in rows.schema:
         mapping = metadata[field.name]
         if PHYSICAL_NAME in mapping:
-            number = {"PARQUET:field_id": str(mapping[_ID])}
-            field = field.with_name(mapping[PHYSICAL_NAME]).with_metadata(number)
-        stored.append(field)
-    return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored))
+            field_id = {"PARQUET:field_id": str(mapping[_COLUMN_ID])}
+            field = field.with_name(mapping[PHYSICAL_NAME]).with_metadata(field_id)
+        stored_fields.append(field)
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored_fields))
 
 
-def _written(path: LakePath, rows: pa.Table) -> LakePath:
+def _write_file(path: LakePath, rows: pa.Table) -> LakePath:
     """Write the rows to a new, durable file in the table's folder, and return its path."""
     with lake_errors(path):
         make_durable_folder(path)

@@ -44,51 +44,56 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
 from lockstep.pipeline.values.policies import KEEP, Readers, Retention
-from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_let_go
+from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_uncluster
 from lockstep.resources.lake.delta.columns import (
-    VECTORS,
+    VECTORS_PROPERTY,
     mirror_schema,
     refuse_other_columns,
     spelling,
 )
 from lockstep.resources.lake.delta.delta_log import (
-    commits_back,
-    ends_at,
-    look,
+    commits_newest_first,
+    find_commit,
+    is_newest_version,
+    log_above,
     newest_version,
-    recorded,
 )
 from lockstep.resources.lake.delta.pin import Head, head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.delta.versions import (
-    BY_AGE,
-    lacking,
+    AGE_LIMIT_SETTING,
+    files_size,
     needs_spark,
+    reason_unreadable,
     scan,
-    size_of,
-    size_of_files,
     staged_rows,
+    table_size,
     visible_size,
 )
 from lockstep.resources.lake.mirror.altering import (
-    carry_out,
-    enable,
+    commit_step,
+    enable_features,
     recorded_steps,
-    refuse_names,
+    refuse_column_names,
     step_metadata,
 )
 from lockstep.resources.lake.mirror.cutting import cut
 from lockstep.resources.lake.mirror.direct import commit_rows
-from lockstep.resources.lake.mirror.small import in_memory, rows_of_write
-from lockstep.resources.lake.mirror.writing import commit, copy_rows, properties, write_rows
+from lockstep.resources.lake.mirror.small import can_be_computed, rows_of_write
+from lockstep.resources.lake.mirror.writing import (
+    commit_write,
+    copy_rows,
+    new_table_properties,
+    write_rows,
+)
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import (
     APP_ID,
     TXN_VERSION,
     USER_METADATA,
     Spark,
-    one_session,
-    stamped,
+    exclusive_session,
+    session_settings,
 )
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.staging import Staging
@@ -97,26 +102,26 @@ from lockstep.resources.lake.store.storage import (
     file_named,
     lake_errors,
     mirror_errors,
-    opened_table,
     parquet_content,
     remove_table,
     sync_folder,
+    table_if_exists,
 )
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_UNCONSTRAINED: Final = {"spark.sql.constraintPropagation.enabled": "false"}
+_NO_CONSTRAINT_INFERENCE: Final = {"spark.sql.constraintPropagation.enabled": "false"}
 """With a thousand columns, Spark takes minutes to infer constraints between the columns
 of a plan. Our writes gain nothing from these constraints."""
 
 
-_FOR_SPARK = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
+_SPARK_FEATURES = frozenset({"deletionVectors", "columnMapping", "typeWidening"})
 """Table features that not every reader supports: a mirror with one of them was made for
 Spark."""
 
-_ASKED_AT_ONCE = 16
+_MOST_LOOKUPS_AT_ONCE = 16
 """Number of mirrors for which an object store is asked at the same time. An answer
 takes milliseconds, and a source can have thousands of mirrors."""
 
@@ -124,11 +129,11 @@ takes milliseconds, and a source can have thousands of mirrors."""
 class SparkMirrors:
     """The port `Mirrors`, for the mirrors below the folder `lake`.
 
-    `staging`: a local folder for temporary files of changes. `files`: the lake with the
-    files that writes read, by default `lake`. `few`: the largest size of a write, with
-    its mirror, that counts as few rows (`mirror.strategy`). `in_memory`: in such a
-    write, compute the mirror's rows in this process if that is possible. `keep`: how
-    long each version of a new mirror stays readable.
+    `staging`: a local folder for temporary files of changes. X    files that writes
+    read, by default `lake`. `few_limit`: the largest size of a write, with its mirror,
+    that counts as few rows (`mirror.strategy`). `in_memory`: in such a write, compute
+    the mirror's rows in this process if that is possible. `keep`: how long each version
+    of a new mirror stays readable.
     """
 
     def __init__(
@@ -137,15 +142,15 @@ class SparkMirrors:
         *,
         staging: Path,
         spark: Spark,
-        files: LakePath | None = None,
-        few: Size = FEW,
+        input_lake: LakePath | None = None,
+        few_limit: Size = FEW,
         in_memory: bool = True,
         keep: timedelta = KEEP,
     ) -> None:
         self._lake = lake
         self._staging = Staging(staging)
-        self._few = few
-        self._files = files or lake
+        self._few_limit = few_limit
+        self._input_lake = input_lake or lake
         self._spark = spark
         self._in_memory = in_memory
         self._keep = keep
@@ -164,32 +169,32 @@ class SparkMirrors:
         self._spark.prepare(log_bytes)
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
-        with self._about(mirror) as path:
-            table = opened_table(path)
-            commit = None if table is None else recorded(path, table, app_id, txn_version)
+        with self._folder_of(mirror) as path:
+            table = table_if_exists(path)
+            commit = None if table is None else find_commit(path, table, app_id, txn_version)
             if table is None or commit is None:
                 return None
-            identity = str(table.metadata().id)
-            words = commit.user_metadata or ""
-            return MirrorCommit(commit.delta_version, words, table_id=identity)
+            table_id = str(table.metadata().id)
+            user_metadata = commit.user_metadata or ""
+            return MirrorCommit(commit.delta_version, user_metadata, table_id=table_id)
 
     def version(self, mirror: str) -> int | None:
-        with self._about(mirror) as path:
+        with self._folder_of(mirror) as path:
             return newest_version(path)
 
     def retention(self, mirror: str) -> Retention | None:
-        with self._about(mirror) as path:
-            table = opened_table(path)
+        with self._folder_of(mirror) as path:
+            table = table_if_exists(path)
             return None if table is None else Retention.of(table.metadata().configuration)
 
     def readers(self, mirror: str) -> Readers | None:
-        with self._about(mirror) as path:
-            table = opened_table(path)
+        with self._folder_of(mirror) as path:
+            table = table_if_exists(path)
             if table is None:
                 return None
-            if _FOR_SPARK & {*(table.protocol().reader_features or ())}:
+            if _SPARK_FEATURES & {*(table.protocol().reader_features or ())}:
                 return Readers.SPARK
-            vectors = table.metadata().configuration.get(VECTORS)
+            vectors = table.metadata().configuration.get(VECTORS_PROPERTY)
             return Readers.ANY if vectors == "false" else None
 
     def size(self, mirror: str, version: int) -> MirrorSize | None:
@@ -200,45 +205,57 @@ class SparkMirrors:
             return None  # the size is only displayed, so an error must not stop a run
 
     def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
-        ends: Iterable[bool]
+        are_newest: Iterable[bool]
         if isinstance(self._lake, ObjectPath) and len(examined_versions) > 1:
-            with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
-                ends = [*pool.map(self._ends_at, examined_versions, examined_versions.values())]
+            with ThreadPoolExecutor(
+                _MOST_LOOKUPS_AT_ONCE, thread_name_prefix="lockstep-logs"
+            ) as pool:
+                are_newest = [
+                    *pool.map(
+                        self._is_newest_version, examined_versions, examined_versions.values()
+                    )
+                ]
         else:
-            ends = map(self._ends_at, examined_versions, examined_versions.values())
+            are_newest = map(self._is_newest_version, examined_versions, examined_versions.values())
         return frozenset(
-            mirror for mirror, same in zip(examined_versions, ends, strict=True) if not same
+            mirror
+            for mirror, is_newest in zip(examined_versions, are_newest, strict=True)
+            if not is_newest
         )
 
-    def _ends_at(self, mirror: str, version: int) -> bool:
-        with self._about(mirror) as path:
-            return ends_at(path, version)
+    def _is_newest_version(self, mirror: str, version: int) -> bool:
+        with self._folder_of(mirror) as path:
+            return is_newest_version(path, version)
 
     def log_above(self, mirror: str, version: int) -> LogAbove:
-        with self._about(mirror) as path:
-            return look(path, version)
+        with self._folder_of(mirror) as path:
+            return log_above(path, version)
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
-        with self._about(folder) as path:
-            yield from commits_back(path)
+        with self._folder_of(folder) as path:
+            yield from commits_newest_first(path)
 
-    def unreadable_reason(
+    def reason_unreadable(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None
     ) -> str | None:
-        return lacking(self._lake / mirror, version, table_id=table_id, batch=batch)
+        return reason_unreadable(self._lake / mirror, version, table_id=table_id, batch=batch)
 
     def schema(self, mirror: str, version: int) -> pa.Schema:
-        with self._about(mirror) as path:
+        with self._folder_of(mirror) as path:
             return mirror_schema(path, version)
 
     def rows(
-        self, mirror: str, columns: Sequence[str], version: int, ranges: ColumnRanges | None = None
+        self,
+        mirror: str,
+        columns: Sequence[str],
+        version: int,
+        column_ranges: ColumnRanges | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        with self._about(mirror) as path:
+        with self._folder_of(mirror) as path:
             if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
-                yield from scan(path, columns, version, ranges)
+                yield from scan(path, columns, version, column_ranges)
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
@@ -246,56 +263,67 @@ class SparkMirrors:
         """Yield the rows of a table that delta-rs cannot read, from staged files to
         which Spark copies them."""
         path = self._lake / mirror
-        few = self._has_few(delta_table(path, version))
-        with one_session(self._spark, few=few) as session, self._staging.folder() as folder:
+        is_small = self._is_small(delta_table(path, version))
+        with (
+            exclusive_session(self._spark, few_rows=is_small) as session,
+            self._staging.folder() as folder,
+        ):
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
             yield from staged_rows(folder, columns, mirror_schema(path, version))
 
-    def _has_few(self, table: DeltaTable) -> bool:
+    def _is_small(self, table: DeltaTable) -> bool:
         """Return whether the table is so small that Spark should use settings for few
         rows."""
-        return scale(size_of(table), Size(0, 0), limit=self._few).few
+        return scale(table_size(table), Size(0, 0), limit=self._few_limit).few
 
     def write(self, write: MirrorWrite, require_held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
-        head = self._planned_on(target.mirror, require_held)
-        done = self._done(target)
-        if done is not None:
-            return done
-        with self._about(target.mirror) as path:
+        head = self._checked_head(target.mirror, require_held)
+        commit = self._own_commit(target)
+        if commit is not None:
+            return commit
+        with self._folder_of(target.mirror) as path:
             table = delta_table(path) if head.exists else None
             if table is not None and not isinstance(write, Replace | CountedReplace):
-                shown = [DELETED_AT] if target.soft else []
-                refuse_other_columns(table, pa.schema([*target.schema, *shown]), all_of_them=True)
-            chosen = self._scale(path, table, write)
-        with one_session(self._spark, few=chosen.few) as session:
+                mark_fields = [DELETED_AT] if target.soft else []
+                refuse_other_columns(
+                    table, pa.schema([*target.schema, *mark_fields]), all_of_them=True
+                )
+            chosen_scale = self._choose_scale(path, table, write)
+        with exclusive_session(self._spark, few_rows=chosen_scale.few) as session:
             try:
                 if head.exists and isinstance(write, Replace | CountedReplace):
                     # An overwrite does not add the table features that its columns
                     # need.
-                    said = {USER_METADATA: metadata_of_kind(target.user_metadata, WriteKind.ALTER)}
+                    settings = {
+                        USER_METADATA: metadata_of_kind(target.user_metadata, WriteKind.ALTER)
+                    }
                     with (
-                        self._about(target.mirror),
+                        self._folder_of(target.mirror),
                         pinned_errors(path, head),
-                        stamped(session, said),
+                        session_settings(session, settings),
                     ):
-                        enabled = enable(session, path, target.schema, head)
-                    head = self._planned_on(target.mirror, require_held) if enabled else head
-                with self._about(target.mirror), pinned_errors(path, head):
-                    self._apply(session, write, head, chosen)
+                        has_committed = enable_features(session, path, target.schema, head)
+                    head = (
+                        self._checked_head(target.mirror, require_held) if has_committed else head
+                    )
+                with self._folder_of(target.mirror), pinned_errors(path, head):
+                    self._commit_write(session, write, head, chosen_scale)
             except CommitConflict:
                 # The conflicting commit may come from an earlier try of this write.
-                if self._done(target) is None:
+                if self._own_commit(target) is None:
                     raise
             if target.cluster is not None:
                 # After the write, since a query that overwrites the rows ends the
                 # clustering.
-                with self._about(target.mirror) as path:
+                with self._folder_of(target.mirror) as path:
                     statement = statement_to_cluster(path, target.cluster)
-                self._alter(session, target.mirror, statement, target.user_metadata, require_held)
-        done = self._done(target)
-        if done is None:
+                self._change_clustering(
+                    session, target.mirror, statement, target.user_metadata, require_held
+                )
+        commit = self._own_commit(target)
+        if commit is None:
             raise ForeignCommit(
                 f"The write to {target.mirror} ended without leaving its transaction "
                 f"{target.txn_version} of {target.app_id} in the log",
@@ -303,44 +331,52 @@ class SparkMirrors:
             )
         if not head.exists:
             self._make_durable(target.mirror)
-        return replace(done, scale=chosen.reason)
+        return replace(commit, scale=chosen_scale.reason)
 
-    def _alter(
+    def _change_clustering(
         self,
         session: SparkSession,
         mirror: str,
         statement: str | None,
-        words: str,
+        write_metadata: str,
         require_held: RequireHeld,
     ) -> None:
         """Execute a statement that changes the mirror's clustering; do nothing if it is
-        None. `words`: the userMetadata of the write that needs the change; that of the
-        commit refers to it."""
+        None. `write_metadata`: the userMetadata of the write that needs the change;
+        that of the commit refers to it."""
         if statement is None:
             return
-        head = self._planned_on(mirror, require_held)
-        said = {**head.pin(), USER_METADATA: metadata_of_kind(words, WriteKind.ALTER)}
-        with self._about(mirror) as path, pinned_errors(path, head), stamped(session, said):
+        head = self._checked_head(mirror, require_held)
+        settings = {**head.pin(), USER_METADATA: metadata_of_kind(write_metadata, WriteKind.ALTER)}
+        with (
+            self._folder_of(mirror) as path,
+            pinned_errors(path, head),
+            session_settings(session, settings),
+        ):
             session.sql(statement)
 
-    def _done(self, target: MirrorTarget) -> MirrorCommit | None:
+    def _own_commit(self, target: MirrorTarget) -> MirrorCommit | None:
         """Return the write's commit, made by this try or by an earlier one; None if
         there is none."""
-        done = self.find_commit(target.mirror, target.app_id, target.txn_version)
-        return None if done is None else _ours(target, done)
+        commit = self.find_commit(target.mirror, target.app_id, target.txn_version)
+        return None if commit is None else _require_same_write(target, commit)
 
-    def _scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
+    def _choose_scale(self, path: LakePath, table: DeltaTable | None, write: MirrorWrite) -> Scale:
         """Choose how a write is carried out, by the size of the mirror and of the
         write's files."""
-        brought = size_of_files(file_named(self._files, name) for name in staged_paths(write))
+        input_size = files_size(file_named(self._input_lake, name) for name in staged_paths(write))
         for rows in copied_mirrors(write):
-            size = size_of(delta_table(file_named(self._files, rows.path), rows.version))
-            brought = None if brought is None or size is None else brought + size
+            copied_size = table_size(
+                delta_table(file_named(self._input_lake, rows.path), rows.version)
+            )
+            input_size = (
+                None if input_size is None or copied_size is None else input_size + copied_size
+            )
         return scale(
-            Size(0, 0) if table is None else size_of(table),
-            brought,
-            without_query=self._in_memory and in_memory(path, write, table),
-            limit=self._few,
+            Size(0, 0) if table is None else table_size(table),
+            input_size,
+            without_query=self._in_memory and can_be_computed(path, write, table),
+            limit=self._few_limit,
         )
 
     def stage(self, name: str, changes: pa.Table) -> str:
@@ -349,11 +385,11 @@ class SparkMirrors:
     def unstage(self, path: str) -> None:
         self._staging.unstage(path)
 
-    def _read(self, name: str) -> pa.Table:
-        return pq.read_table(parquet_content(file_named(self._files, name)))
+    def _read_file(self, name: str) -> pa.Table:
+        return pq.read_table(parquet_content(file_named(self._input_lake, name)))
 
     def path(self, relative: str) -> str:
-        return str(self._files / relative)
+        return str(self._input_lake / relative)
 
     def evolve(
         self,
@@ -366,44 +402,51 @@ class SparkMirrors:
         write_metadata: str = "",
         require_held: RequireHeld = no_check,
     ) -> tuple[MirrorCommit, ...]:
-        table = self._lake / mirror
-        ours = partial(
+        path = self._lake / mirror
+        find_steps = partial(
             recorded_steps,
-            table,
+            path,
             app_id=app_id,
             txn_version=txn_version,
             after_version=after_version,
         )
-        with self._about(mirror):
-            done = ours(steps)
-        if None in done:
-            with self._about(mirror):
-                opened = delta_table(table)
-                few = self._has_few(opened)
-            refuse_names(opened, steps)
-            with one_session(self._spark, few=few) as session:
+        with self._folder_of(mirror):
+            commits = find_steps(steps)
+        if None in commits:
+            with self._folder_of(mirror):
+                table = delta_table(path)
+                is_small = self._is_small(table)
+            refuse_column_names(table, steps)
+            with exclusive_session(self._spark, few_rows=is_small) as session:
                 for number, step in enumerate(steps, start=1):
-                    if ours(steps)[number - 1] is not None:
+                    if find_steps(steps)[number - 1] is not None:
                         continue
                     if isinstance(step, DropColumns):
-                        statement = statement_to_let_go(table, step.names)
-                        self._alter(session, mirror, statement, write_metadata, require_held)
-                    head = self._planned_on(mirror, require_held)
-                    if ours(steps)[number - 1] is None:
-                        said = step_metadata(
+                        statement = statement_to_uncluster(path, step.names)
+                        self._change_clustering(
+                            session, mirror, statement, write_metadata, require_held
+                        )
+                    head = self._checked_head(mirror, require_held)
+                    if find_steps(steps)[number - 1] is None:
+                        user_metadata = step_metadata(
                             step, number, write_metadata, app_id=app_id, txn_version=txn_version
                         )
-                        self._step(session, mirror, step, said, app_id, txn_version, head)
-            done = ours(steps)
-        return tuple(_existing(table, commit) for commit in done)
+                        self._commit_step(
+                            session, mirror, step, user_metadata, app_id, txn_version, head
+                        )
+            commits = find_steps(steps)
+        return tuple(_require_step_commit(path, commit) for commit in commits)
 
     def restore(
         self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
     ) -> int:
-        head = self._planned_on(mirror, require_held)
-        with self._about(mirror) as path, one_session(self._spark, few=True) as session:
-            stamps = {**head.pin(), USER_METADATA: user_metadata, BY_AGE: "false"}
-            with pinned_errors(path, head), stamped(session, stamps):
+        head = self._checked_head(mirror, require_held)
+        with (
+            self._folder_of(mirror) as path,
+            exclusive_session(self._spark, few_rows=True) as session,
+        ):
+            settings = {**head.pin(), USER_METADATA: user_metadata, AGE_LIMIT_SETTING: "false"}
+            with pinned_errors(path, head), session_settings(session, settings):
                 session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
             return head.version + 1
 
@@ -415,7 +458,7 @@ class SparkMirrors:
         on_commit: Callable[[int], None],
         require_held: RequireHeld = no_check,
     ) -> None:
-        with self._about(mirror) as path:
+        with self._folder_of(mirror) as path:
             cut(path, version, user_metadata, on_commit, require_held)
 
     def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
@@ -423,39 +466,39 @@ class SparkMirrors:
         with lake_errors(folder):
             remove_table(folder, require_held)
 
-    def _apply(self, session: SparkSession, write: MirrorWrite, head: Head, chosen: Scale) -> None:
+    def _commit_write(
+        self, session: SparkSession, write: MirrorWrite, head: Head, chosen_scale: Scale
+    ) -> None:
         """Make the write's commit directly after `head`, in the way that was chosen."""
         target = write.target
         path = self._lake / target.mirror
-        stamps = {
+        settings = {
             **head.pin(),
             APP_ID: target.app_id,
             TXN_VERSION: str(target.txn_version),
             USER_METADATA: target.user_metadata,
-            **_UNCONSTRAINED,
+            **_NO_CONSTRAINT_INFERENCE,
         }
-        with stamped(session, stamps):
-            created = None if head.exists else properties(target, self._keep)
-            spell = spelling(created or delta_table(path).metadata().configuration)
-            if not chosen.in_memory:
-                commit(session, write, path, self._staging, created, spell)
+        with session_settings(session, settings):
+            new_properties = None if head.exists else new_table_properties(target, self._keep)
+            spell = spelling(new_properties or delta_table(path).metadata().configuration)
+            if not chosen_scale.in_memory:
+                commit_write(session, write, path, self._staging, new_properties, spell)
                 return
-            rows = rows_of_write(path, write, head.version, self._read)
+            rows = rows_of_write(path, write, head.version, self._read_file)
             rows = rows.rename_columns(list(map(spell, rows.column_names)))
-            replaces, new_columns = (
-                not isinstance(write, Append),
-                isinstance(write, Replace | CountedReplace),
-            )
-            if self._spark.java:
+            replace_rows = not isinstance(write, Append)
+            replace_columns = isinstance(write, Replace | CountedReplace)
+            if self._spark.can_call_java:
                 commit_rows(
                     session,
                     path,
                     rows,
                     version=head.version,
-                    recorded=(target.app_id, target.txn_version),
-                    replaces=replaces,
-                    new_columns=new_columns,
-                    created=created,
+                    app_transaction=(target.app_id, target.txn_version),
+                    replace_rows=replace_rows,
+                    replace_columns=replace_columns,
+                    new_properties=new_properties,
                 )
             else:
                 write_rows(
@@ -463,12 +506,12 @@ class SparkMirrors:
                     path,
                     rows,
                     self._staging,
-                    replaces=replaces,
-                    new_columns=new_columns,
-                    created=created,
+                    replace_rows=replace_rows,
+                    replace_columns=replace_columns,
+                    new_properties=new_properties,
                 )
 
-    def _step(
+    def _commit_step(
         self,
         session: SparkSession,
         mirror: str,
@@ -478,17 +521,17 @@ class SparkMirrors:
         txn_version: int,
         head: Head,
     ) -> None:
-        with self._about(mirror) as table, pinned_errors(table, head):
-            carry_out(
-                session, table, step, user_metadata, head, app_id=app_id, txn_version=txn_version
+        with self._folder_of(mirror) as path, pinned_errors(path, head):
+            commit_step(
+                session, path, step, user_metadata, head, app_id=app_id, txn_version=txn_version
             )
 
-    def _planned_on(self, mirror: str, require_held: RequireHeld) -> Head:
+    def _checked_head(self, mirror: str, require_held: RequireHeld) -> Head:
         """Return the mirror's newest commit, after which the next commit must be made.
         The commit is read before `require_held` checks that no other run has taken over
         the source. If a run takes over after the check, either it commits first, so
         that our commit is refused, or it finds our commit."""
-        with self._about(mirror) as path:
+        with self._folder_of(mirror) as path:
             head = head_of(path)
         require_held()
         return head
@@ -503,7 +546,7 @@ class SparkMirrors:
                 sync_folder(folder)
 
     @contextmanager
-    def _about(self, mirror: str) -> Iterator[LakePath]:
+    def _folder_of(self, mirror: str) -> Iterator[LakePath]:
         """Yield the mirror's folder. Errors of files and of Delta inside the context
         become errors of this mirror, or errors of the lake if all of it fails."""
         path = self._lake / mirror
@@ -511,16 +554,16 @@ class SparkMirrors:
             yield path
 
 
-def _existing(table: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
+def _require_step_commit(path: LakePath, commit: MirrorCommit | None) -> MirrorCommit:
     if commit is None:
         raise ForeignCommit(
-            f"A change of {table}'s columns ended without its record in the log",
+            f"A change of {path}'s columns ended without its record in the log",
             hint="look in the table's history for a commit that is not Lockstep's",
         )
     return commit
 
 
-def _ours(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
+def _require_same_write(target: MirrorTarget, commit: MirrorCommit) -> MirrorCommit:
     if not is_same_write(commit.user_metadata, target.user_metadata):
         raise ForeignCommit(
             f"Version {commit.delta_version} of {target.mirror} carries transaction "

@@ -38,9 +38,9 @@ from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
 from lockstep.resources.lake.changelog.frame import spark_schema
-from lockstep.resources.lake.delta.columns import column_names
-from lockstep.resources.lake.delta.statement import COMPLETE, literal, quoted
-from lockstep.resources.lake.delta.versions import BY_AGE
+from lockstep.resources.lake.delta.columns import table_spelling
+from lockstep.resources.lake.delta.statement import COMPLETION, literal, quoted
+from lockstep.resources.lake.delta.versions import AGE_LIMIT_SETTING
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import delta_table, file_named
@@ -63,14 +63,14 @@ def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     return {name: marks[name] for name in changes.lacking}
 
 
-def _origins(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
+def _origin_columns(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
     """Return for each key column the name of the column with the key of the row from
     which a change takes the values that it lacks; empty if no change lacks values."""
     origins = origin_names(write.target.schema.names)
     return {name: origins[name] for name in write.key} if changes.lacking else {}
 
 
-def changes_of(
+def read_changes(
     session: SparkSession, write: Merge | Replace, changes: FoldedChanges | None = None
 ) -> DataFrame:
     """Return folded changes (one row image per key), by default those of the write. The
@@ -81,17 +81,23 @@ def changes_of(
     marks = ["_change_type"]
     marks += ["_committed_at"] if write.target.soft else []
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
-    fold = [
+    fold_columns = [
         pa.field(mark, pa.bool_())
         for mark in (*keep_marks(schema, changes).values(), *_lack_marks(schema, changes).values())
     ]
-    fold += [schema.field(name).with_name(mark) for name, mark in _origins(write, changes).items()]
+    fold_columns += [
+        schema.field(name).with_name(mark) for name, mark in _origin_columns(write, changes).items()
+    ]
     return read_files(
-        session, changes.files, pa.schema([*map(MARKS.field, marks), *_spelled(schema), *fold])
+        session,
+        changes.files,
+        pa.schema([*map(MARKS.field, marks), *_spelled_fields(schema), *fold_columns]),
     )
 
 
-def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema) -> DataFrame:
+def read_images(
+    session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Schema
+) -> DataFrame:
     """Return the row images of all parts: `_change_type`, and the mirror's columns as a
     changelog spells them."""
     from pyspark.sql import functions as f
@@ -99,20 +105,22 @@ def images_of(session: SparkSession, parts: Sequence[StagedFiles], schema: pa.Sc
     names = changelog_names(schema.names)
     frames = []
     for part in parts:
-        numbered = part.above or part.through is not None
-        marks = ["_change_type", *(["_sequence"] if numbered else [])]
+        needs_sequence = part.above or part.through is not None
+        marks = ["_change_type", *(["_sequence"] if needs_sequence else [])]
         frame = _read_part(session, part, [MARKS.field(mark) for mark in marks])
         if part.above:
             frame = frame.where(f.col("_sequence") > part.above)
         if part.through is not None:
             frame = frame.where(f.col("_sequence") <= part.through)
         images = frame.where(f.col("_change_type").isin([kind.value for kind in CHANGE_TYPES]))
-        frames.append(images.select(f.col("_change_type"), *_columns(part, schema, names)))
-    none = pa.schema([MARKS.field("_change_type"), *_spelled(schema)])
-    return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, none)])
+        frames.append(images.select(f.col("_change_type"), *_mapped_columns(part, schema, names)))
+    no_images = pa.schema([MARKS.field("_change_type"), *_spelled_fields(schema)])
+    return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, no_images)])
 
 
-def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> DataFrame:
+def read_snapshot(
+    session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: LakePath
+) -> DataFrame:
     """Return a snapshot's rows under the source's column names; a column that a part
     lacks is NULL. `lake`: any path in the lake that has the parts."""
     frames = []
@@ -126,7 +134,7 @@ def rows_of(session: SparkSession, parts: Snapshot, schema: pa.Schema, lake: Lak
             rows = _read_part(session, part, ())
         else:
             continue
-        frames.append(rows.select(_columns(part, schema, schema.names)))
+        frames.append(rows.select(_mapped_columns(part, schema, schema.names)))
     return reduce(lambda rows, more: rows.union(more), frames or [empty_rows(session, schema)])
 
 
@@ -139,14 +147,16 @@ def empty_rows(session: SparkSession, schema: pa.Schema) -> DataFrame:
     return session.range(0).select(*columns)
 
 
-def _spelled(schema: pa.Schema) -> list[pa.Field]:
+def _spelled_fields(schema: pa.Schema) -> list[pa.Field]:
     """Return the mirror's columns as a changelog spells them."""
     names = changelog_names(schema.names)
     return [field.with_name(name) for field, name in zip(schema, names, strict=True)]
 
 
-def _read_part(session: SparkSession, part: StagedFiles, more: Sequence[pa.Field]) -> DataFrame:
-    columns = {field.name: field.type for field in more}
+def _read_part(
+    session: SparkSession, part: StagedFiles, more_columns: Sequence[pa.Field]
+) -> DataFrame:
+    columns = {field.name: field.type for field in more_columns}
     columns |= {column.source: column.type for column in part.columns if column.source is not None}
     return read_files(session, part.files, pa.schema(columns))
 
@@ -164,14 +174,16 @@ def mirror_frame(session: SparkSession, path: LakePath, version: int | None = No
     named as at the source."""
     reader = session.read.format("delta")
     if version is not None:
-        session.conf.set(BY_AGE, "false")
+        session.conf.set(AGE_LIMIT_SETTING, "false")
         reader = reader.option("versionAsOf", version)
-    own = column_names(delta_table(path, version))
+    spelled = table_spelling(delta_table(path, version))
     rows = reader.load(str(path))
-    return rows.select(*(column(own_name).alias(name) for name, own_name in own.items()))
+    return rows.select(
+        *(column(spelled_name).alias(name) for name, spelled_name in spelled.items())
+    )
 
 
-def _columns(
+def _mapped_columns(
     part: StagedFiles | MirrorRows, schema: pa.Schema, names: Sequence[str]
 ) -> list[Column]:
     return [
@@ -188,21 +200,21 @@ def column(name: str) -> Column:
     return f.col(quoted(name))
 
 
-_BOX = "_derived"
+_PACKED = "_derived"
 """The name of a temporary column. It is the name of one of a changelog's own columns,
 so no column of a table is spelled like this in a changelog."""
 
 
-def boxed(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
+def pack(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict[str, Column]]:
     """Return the rows packed into one struct column, so that a join has no duplicate
     column names; that column, which is NULL after a join that found no row; and the
     struct's fields by name."""
     from pyspark.sql import functions as f
 
-    fields = [column(name).alias(f"c{at}") for at, name in enumerate(names)]
-    row = f.col(_BOX)
-    columns = {name: row.getField(f"c{at}") for at, name in enumerate(names)}
-    return rows.select(f.struct(*fields).alias(_BOX)), row, columns
+    fields = [column(name).alias(f"c{index}") for index, name in enumerate(names)]
+    row = f.col(_PACKED)
+    columns = {name: row.getField(f"c{index}") for index, name in enumerate(names)}
+    return rows.select(f.struct(*fields).alias(_PACKED)), row, columns
 
 
 def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
@@ -213,11 +225,11 @@ def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
     if part_column.source is None:
         value = pa.scalar(None, kind) if part_column.value is None else part_column.value
         return f.expr(literal(value)).cast(sql_type(kind))
-    source = column(part_column.source)
-    return source if part_column.type == kind else source.cast(sql_type(kind))
+    source_column = column(part_column.source)
+    return source_column if part_column.type == kind else source_column.cast(sql_type(kind))
 
 
-def completed(
+def with_completion(
     session: SparkSession, changes: DataFrame, write: Merge, part: StagedFiles
 ) -> DataFrame:
     """Return the folded changes with the values of the columns `write.completed`, which
@@ -231,20 +243,20 @@ def completed(
 
     schema = write.target.schema
     spelled = changelog_spelling(schema.names)
-    frame = _read_part(session, part, ()).select(_columns(part, schema, schema.names))
-    read, row, place = boxed(frame, (*write.key, *write.completed))
+    part_rows = _read_part(session, part, ()).select(_mapped_columns(part, schema, schema.names))
+    packed, packed_row, packed_fields = pack(part_rows, (*write.key, *write.completed))
     condition = f.lit(True)
-    values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETE))}
+    values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETION))}
     for name in write.key:
-        own = column(spelled[name])
-        condition &= own == place[name]
-        values[spelled[name]] = f.coalesce(own, place[name])
-    number = f.col("_sequence")
-    taken = row.isNotNull() & (number.isNull() | (number <= part.above))
+        own_column = column(spelled[name])
+        condition &= own_column == packed_fields[name]
+        values[spelled[name]] = f.coalesce(own_column, packed_fields[name])
+    sequence = f.col("_sequence")
+    is_completed = packed_row.isNotNull() & (sequence.isNull() | (sequence <= part.above))
     for name in write.completed:
-        own = column(spelled[name])
-        values[spelled[name]] = f.when(taken, place[name]).otherwise(own)
-    return changes.join(read, condition, "full_outer").select(
+        own_column = column(spelled[name])
+        values[spelled[name]] = f.when(is_completed, packed_fields[name]).otherwise(own_column)
+    return changes.join(packed, condition, "full_outer").select(
         *(
             values.get(name, column(name)).alias(name)
             for name in changes.columns
@@ -254,7 +266,7 @@ def completed(
 
 
 @contextmanager
-def looked_up(
+def with_lacking_values(
     session: SparkSession,
     changes: DataFrame,
     write: Merge | Replace,
@@ -272,41 +284,46 @@ def looked_up(
         yield changes
         return
     with staging.folder() as folder:
-        joined = _joined(changes, write, rows)
+        joined = _join_rows(changes, write, rows)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
-        whole = session.read.schema(joined.schema).parquet(folder)
-        lost = whole.where(f"not {_BOX}")
+        complete = session.read.schema(joined.schema).parquet(folder)
+        lost = complete.where(f"not {_PACKED}")
         if isinstance(write, Replace):
             lost = lost.where(f"_change_type not in ('delete', '{KEPT}')")
-            whole = whole.where(_BOX)
+            complete = complete.where(_PACKED)
         if lost.limit(1).count():
             raise TableError(LOST, hint=HINT)
-        yield whole.drop(_BOX)
+        yield complete.drop(_PACKED)
 
 
-def _joined(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
+def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> DataFrame:
     """Return the changes with the values that they lack, without the columns
-    `lack_names` and `origin_names`. The column `_BOX` is true for a change that now has
-    all its values, because it lacked none or because the row with them was found."""
+    `lack_names` and `origin_names`. The column `_PACKED` is true for a change that now
+    has all its values, because it lacked none or because the row with them was found."""
     from pyspark.sql import functions as f
 
     schema = write.target.schema
-    lacks, keys = _lack_marks(schema, write.changes), _origins(write, write.changes)
+    lack_marks, origin_columns = (
+        _lack_marks(schema, write.changes),
+        _origin_columns(write, write.changes),
+    )
     spelled = changelog_spelling(schema.names)
-    boxes, _, place = boxed(rows, (*keys, *lacks))
-    asks = f.lit(False)
-    for mark in lacks.values():
-        asks |= f.col(mark)
-    condition = asks
-    for name, origin in keys.items():
-        condition &= f.col(origin) == place[name]
-    taken = {spelled[name]: (f.col(mark), place[name]) for name, mark in lacks.items()}
+    packed, _, packed_fields = pack(rows, (*origin_columns, *lack_marks))
+    is_lacking = f.lit(False)
+    for mark in lack_marks.values():
+        is_lacking |= f.col(mark)
+    condition = is_lacking
+    for name, origin in origin_columns.items():
+        condition &= f.col(origin) == packed_fields[name]
+    looked_up = {
+        spelled[name]: (f.col(mark), packed_fields[name]) for name, mark in lack_marks.items()
+    }
     columns = []
     for name in changes.columns:
-        if name in taken:
-            lacked, value = taken[name]
-            columns.append(f.when(lacked, value).otherwise(column(name)).alias(name))
-        elif name not in (*lacks.values(), *keys.values()):
+        if name in looked_up:
+            lack_mark, value = looked_up[name]
+            columns.append(f.when(lack_mark, value).otherwise(column(name)).alias(name))
+        elif name not in (*lack_marks.values(), *origin_columns.values()):
             columns.append(column(name))
-    complete = ~asks | place[write.key[0]].isNotNull()
-    return changes.join(boxes, condition, "left").select(*columns, complete.alias(_BOX))
+    is_complete = ~is_lacking | packed_fields[write.key[0]].isNotNull()
+    return changes.join(packed, condition, "left").select(*columns, is_complete.alias(_PACKED))

@@ -38,25 +38,25 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.values.errors import TableError
 from lockstep.resources.lake.delta.versions import needs_spark, rows_at
-from lockstep.resources.lake.mirror.direct import takes_files
+from lockstep.resources.lake.mirror.direct import accepts_files
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, file_named, lake_errors
 
-Read: TypeAlias = Callable[[str], pa.Table]
+ReadFile: TypeAlias = Callable[[str], pa.Table]
 
-_ADDING = ("insert", "update_postimage")
-_REMOVING = ("delete", "update_preimage")
+_INSERT_TYPES = ("insert", "update_postimage")
+_DELETE_TYPES = ("delete", "update_preimage")
 """Change types of row images that add a row, and of those that remove one."""
 
 
-def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
+def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> bool:
     """Return whether the mirror's rows after a write can be computed without Spark.
     `table`: the mirror at `path`; None if there is none yet."""
     for rows in copied_mirrors(write):
         origin = file_named(path, rows.path)
         if needs_spark(origin, delta_table(origin, rows.version)):
             return False
-    if not all(_castable(part.columns, write.target.schema) for part in parts_of(write)):
+    if not all(_casts_alike(part.columns, write.target.schema) for part in parts_of(write)):
         return False
     if (
         isinstance(write, Replace)
@@ -66,117 +66,125 @@ def in_memory(path: LakePath, write: MirrorWrite, table: DeltaTable | None) -> b
         return False  # earlier rows stay, which only Spark's way combines with the new ones
     if table is None:
         return True
-    reads = isinstance(write, Merge | CountedMerge)
-    return takes_files(table) and not (reads and needs_spark(path, table))
+    reads_mirror = isinstance(write, Merge | CountedMerge)
+    return accepts_files(table) and not (reads_mirror and needs_spark(path, table))
 
 
-def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: Read) -> pa.Table:
+def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: ReadFile) -> pa.Table:
     """Return the rows that an append adds, or all rows after any other write.
     `version`: the Delta version of the mirror before the write; -1 if there is no
     mirror. `read` returns the rows of a file that the write names."""
-    schema = _shown(write)
+    schema = _all_columns(write)
     with lake_errors(path):
         match write:
             case Append(_, parts):
-                return _with_mark(_images(read, parts, write.target.schema, _ADDING), schema)
+                return _with_deleted_at(
+                    _read_images(read, parts, write.target.schema, _INSERT_TYPES), schema
+                )
             case CountedMerge(_, parts):
-                return _counted(read, _present(path, schema, version), parts)
+                return _with_counted_images(read, _present_rows(path, schema, version), parts)
             case CountedReplace(_, parts, snapshot):
-                return _counted(read, _rows(read, snapshot, schema, path), parts)
+                return _with_counted_images(
+                    read, _snapshot_rows(read, snapshot, schema, path), parts
+                )
             case Merge():
-                return _merged(read, _present(path, schema, version), write)
+                return _merged_rows(read, _present_rows(path, schema, version), write)
             case Replace():
-                snapshot = _rows(read, write.snapshot, write.target.schema, path)
-                return _replaced(read, _with_mark(snapshot, schema), write)
+                snapshot = _snapshot_rows(read, write.snapshot, write.target.schema, path)
+                return _replaced_rows(read, _with_deleted_at(snapshot, schema), write)
 
 
-def _shown(write: MirrorWrite) -> pa.Schema:
+def _all_columns(write: MirrorWrite) -> pa.Schema:
     """Return all columns of the mirror, including `_deleted_at` if deletes are "soft"."""
     schema = write.target.schema
     return schema.append(DELETED_AT) if write.target.soft else schema
 
 
-def _present(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
+def _present_rows(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
     return rows_at(path, version, schema.names) if version >= 0 else schema.empty_table()
 
 
-def _counted(read: Read, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
-    come, go = (_images(read, parts, rows.schema, kinds) for kinds in (_ADDING, _REMOVING))
-    return _net(rows, come, go)
+def _with_counted_images(read: ReadFile, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
+    inserted, deleted = (
+        _read_images(read, parts, rows.schema, kinds) for kinds in (_INSERT_TYPES, _DELETE_TYPES)
+    )
+    return _count_copies(rows, inserted, deleted)
 
 
-def _merged(read: Read, rows: pa.Table, write: Merge) -> pa.Table:
-    changes = _changes(read, write.changes.files)
+def _merged_rows(read: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
+    changes = _read_changes(read, write.changes.files)
     soft = write.target.soft
     if changes is not None:
-        rows = apply(rows, changes, write.key, write.changes, soft=soft)
-    part = write.completion
-    if part is None:
+        rows = apply_changes(rows, changes, write.key, write.changes, soft=soft)
+    completion = write.completion
+    if completion is None:
         return rows
     schema = write.target.schema
     spelled = changelog_spelling(schema.names)
-    names = [spelled[name] for name in write.key]
-    keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
-    later = keys if changes is None else images_within(changes, part).select(names)
-    files = [_columns(read(file), part.columns, schema) for file in part.files]
-    read_rows = pa.concat_tables([schema.empty_table(), *files])
-    return _completed(rows, read_rows, later, write.key, write.completed)
+    key_names = [spelled[name] for name in write.key]
+    no_keys = pa.schema([schema.field(name) for name in write.key]).empty_table()
+    later_keys = (
+        no_keys if changes is None else images_within(changes, completion).select(key_names)
+    )
+    tables = [_mapped_columns(read(file), completion.columns, schema) for file in completion.files]
+    read_rows = pa.concat_tables([schema.empty_table(), *tables])
+    return _with_completion(rows, read_rows, later_keys, write.key, write.completed)
 
 
-def _replaced(read: Read, rows: pa.Table, write: Replace) -> pa.Table:
-    changes = _changes(read, write.changes.files)
+def _replaced_rows(read: ReadFile, rows: pa.Table, write: Replace) -> pa.Table:
+    changes = _read_changes(read, write.changes.files)
     if changes is None:
         return rows
     soft = write.target.soft
-    return apply(rows, changes, write.key, write.changes, soft=soft, reread=True)
+    return apply_changes(rows, changes, write.key, write.changes, soft=soft, reread=True)
 
 
-def _with_mark(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def _with_deleted_at(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return the rows, none of which is deleted, with `_deleted_at` if `schema` has it."""
     if len(schema) == rows.num_columns:
         return rows
     return rows.append_column(DELETED_AT, pa.nulls(rows.num_rows, DELETED_AT.type))
 
 
-def _castable(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
+def _casts_alike(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
     """Return whether every cast of the columns has the same result in Arrow and in
     Spark."""
     for column, field in zip(columns, schema, strict=True):
-        value = None if column.value is None else column.value.type
-        kind = column.type if column.source is not None else value
-        if kind is not None and type_change(kind, field.type) is TypeChange.REREAD:
+        value_type = None if column.value is None else column.value.type
+        stored_type = column.type if column.source is not None else value_type
+        if stored_type is not None and type_change(stored_type, field.type) is TypeChange.REREAD:
             return False
     return True
 
 
-def _changes(read: Read, files: Sequence[str]) -> pa.Table | None:
+def _read_changes(read: ReadFile, files: Sequence[str]) -> pa.Table | None:
     return pa.concat_tables(read(file) for file in files) if files else None
 
 
-def _images(
-    read: Read, parts: Sequence[StagedFiles], schema: pa.Schema, kinds: Sequence[str]
+def _read_images(
+    read: ReadFile, parts: Sequence[StagedFiles], schema: pa.Schema, change_types: Sequence[str]
 ) -> pa.Table:
     tables = [schema.empty_table()]
     for part in parts:
         for file in part.files:
             images = images_within(read(file), part)
-            images = images.filter(pc.is_in(images["_change_type"], pa.array(kinds)))
-            tables.append(_columns(images, part.columns, schema))
+            images = images.filter(pc.is_in(images["_change_type"], pa.array(change_types)))
+            tables.append(_mapped_columns(images, part.columns, schema))
     return pa.concat_tables(tables)
 
 
-def _rows(read: Read, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> pa.Table:
+def _snapshot_rows(read: ReadFile, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> pa.Table:
     """Return the rows of a snapshot. `lake`: any path of the lake that has the parts."""
     tables = [schema.empty_table()]
     for part in parts:
         if isinstance(part, MirrorRows):
-            tables.append(_columns(_copied(part, lake), part.columns, schema))
+            tables.append(_mapped_columns(_mirror_rows(part, lake), part.columns, schema))
         else:
-            tables += [_columns(read(file), part.columns, schema) for file in part.files]
+            tables += [_mapped_columns(read(file), part.columns, schema) for file in part.files]
     return pa.concat_tables(tables)
 
 
-def _copied(part: MirrorRows, lake: LakePath) -> pa.Table:
+def _mirror_rows(part: MirrorRows, lake: LakePath) -> pa.Table:
     rows = rows_at(file_named(lake, part.path), part.version)
     of_table = any(column.source == DELETED_AT.name for column in part.columns)
     if of_table or DELETED_AT.name not in rows.column_names:
@@ -184,41 +192,41 @@ def _copied(part: MirrorRows, lake: LakePath) -> pa.Table:
     return rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
 
 
-def _columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> pa.Table:
+def _mapped_columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> pa.Table:
     pairs = zip(columns, schema, strict=True)
     arrays = [column_of(rows, column, field.type) for column, field in pairs]
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _net(rows: pa.Table, come: pa.Table, go: pa.Table) -> pa.Table:
-    """Return `rows` and `come`, with one copy removed for each row of `go`, in any
-    order. Rows are compared by all their values, bit for bit; a row of `go` that is
-    missing is ignored."""
-    together = pa.concat_tables([rows, come])
-    going = Counter(_texts(go))
-    stays = []
-    for at, row in enumerate(_texts(together)):
-        if going[row]:
-            going[row] -= 1
+def _count_copies(rows: pa.Table, inserted: pa.Table, deleted: pa.Table) -> pa.Table:
+    """Return `rows` and `inserted`, with one copy removed for each row of `deleted`, in
+    any order. Rows are compared by all their values, bit for bit; a row of `deleted`
+    that is missing is ignored."""
+    all_rows = pa.concat_tables([rows, inserted])
+    delete_counts = Counter(_row_texts(deleted))
+    indexes = []
+    for index, row in enumerate(_row_texts(all_rows)):
+        if delete_counts[row]:
+            delete_counts[row] -= 1
         else:
-            stays.append(at)
-    return together.take(pa.array(stays, pa.int64()))
+            indexes.append(index)
+    return all_rows.take(pa.array(indexes, pa.int64()))
 
 
-def _texts(rows: pa.Table) -> list[str]:
+def _row_texts(rows: pa.Table) -> list[str]:
     """Return each row as text, in which 0.0 and -0.0 differ, and NULL equals NULL."""
     return [repr(list(row.values())) for row in rows.to_pylist()]
 
 
 # -- changes by key -------------------------------------------------------------------------
 
-_AT, _ASKED = "at", "asked"
+_INDEX, _ASKED_INDEX = "at", "asked"
 """Names of the columns with the index of a key, and with the index of a key that is
 looked for. The columns of the key itself have numbers as names, so that no name occurs
 twice."""
 
 
-def apply(
+def apply_changes(
     rows: pa.Table,
     changes: pa.Table,
     key: Sequence[str],
@@ -240,63 +248,71 @@ def apply(
     """
     names = [name for name in rows.schema.names if not soft or name != DELETED_AT.name]
     spelled = changelog_spelling(names)
-    changes = _looked_up(rows, changes, key, names, folded, reread=reread)
-    changed = [changes.column(spelled[name]) for name in key]
-    changes = _kept(rows, changes, _places(changed, _key_columns(rows, key)), names, folded)
-    stays = pc.is_null(_places(_key_columns(rows, key), changed))
-    present = is_present(changes.column("_change_type"))
+    changes = _with_lacking_values(rows, changes, key, names, folded, reread=reread)
+    changed_keys = [changes.column(spelled[name]) for name in key]
+    changes = _with_kept_values(
+        rows, changes, _indexes_in(changed_keys, _key_columns(rows, key)), names, folded
+    )
+    is_unchanged = pc.is_null(_indexes_in(_key_columns(rows, key), changed_keys))
+    is_present_row = is_present(changes.column("_change_type"))
     if soft:
-        stays_marked = pc.or_(present, pc.is_valid(changes.column("_committed_at")))
-        changes, present = changes.filter(stays_marked), present.filter(stays_marked)
-        moment = changes.column("_committed_at").cast(DELETED_AT.type)
-        marked = pc.if_else(present, pa.scalar(None, DELETED_AT.type), moment)
-        changed_rows = changes.select(list(spelled.values())).append_column(DELETED_AT, marked)
+        is_shown = pc.or_(is_present_row, pc.is_valid(changes.column("_committed_at")))
+        changes, is_present_row = changes.filter(is_shown), is_present_row.filter(is_shown)
+        deleted_at = changes.column("_committed_at").cast(DELETED_AT.type)
+        marks = pc.if_else(is_present_row, pa.scalar(None, DELETED_AT.type), deleted_at)
+        changed_rows = changes.select(list(spelled.values())).append_column(DELETED_AT, marks)
     else:
-        changed_rows = changes.filter(present).select(list(spelled.values()))
+        changed_rows = changes.filter(is_present_row).select(list(spelled.values()))
     changed_rows = changed_rows.rename_columns([*names, *([DELETED_AT.name] if soft else [])])
     after = changed_rows.select(rows.schema.names).cast(rows.schema)
-    return pa.concat_tables([rows.filter(stays), after])
+    return pa.concat_tables([rows.filter(is_unchanged), after])
 
 
-def _completed(
+def _with_completion(
     rows: pa.Table,
-    read: pa.Table,
-    later: pa.Table,
+    completion_rows: pa.Table,
+    later_keys: pa.Table,
     key: Sequence[str],
     columns: Sequence[str],
 ) -> pa.Table:
-    """Return the rows with the values of `columns` that were `read` from the source by
-    key; no row is added. `later`: the keys of rows that changed after the reading.
-    Their values are newer and stay."""
+    """Return the rows with the values of `columns` from `completion_rows`, which were
+    read from the source by key; no row is added. `later_keys`: the keys of rows that
+    changed after the reading. Their values are newer and stay."""
     keys = _key_columns(rows, key)
-    at = _places(keys, _key_columns(read, key))
-    taken = pc.and_(pc.is_valid(at), pc.is_null(_places(keys, later.columns)))
+    indexes = _indexes_in(keys, _key_columns(completion_rows, key))
+    is_completed = pc.and_(pc.is_valid(indexes), pc.is_null(_indexes_in(keys, later_keys.columns)))
     for name in columns:
-        own = rows.column(name)
-        value = pc.if_else(taken, read.column(name).take(at).cast(own.type), own)
+        column = rows.column(name)
+        value = pc.if_else(
+            is_completed, completion_rows.column(name).take(indexes).cast(column.type), column
+        )
         rows = rows.set_column(rows.schema.get_field_index(name), rows.schema.field(name), value)
     return rows
 
 
-def _places(asked: Sequence[pa.ChunkedArray], keys: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Return for each key of `asked` its index in `keys`, which are unique; NULL if it
-    is missing. Both arguments have one array per key column."""
-    names = [str(number) for number in range(len(asked))]
-    wanted = _numbered(asked, names, _ASKED)
-    joined = wanted.join(_numbered(keys, names, _AT), keys=names, join_type="left outer")
-    return joined.sort_by(_ASKED).column(_AT)
+def _indexes_in(
+    asked_keys: Sequence[pa.ChunkedArray], keys: Sequence[pa.ChunkedArray]
+) -> pa.ChunkedArray:
+    """Return for each key of `asked_keys` its index in `keys`, which are unique; NULL
+    if it is missing. Both arguments have one array per key column."""
+    names = [str(number) for number in range(len(asked_keys))]
+    asked = _with_indexes(asked_keys, names, _ASKED_INDEX)
+    joined = asked.join(_with_indexes(keys, names, _INDEX), keys=names, join_type="left outer")
+    return joined.sort_by(_ASKED_INDEX).column(_INDEX)
 
 
-def _numbered(columns: Sequence[pa.ChunkedArray], names: Sequence[str], number: str) -> pa.Table:
+def _with_indexes(
+    columns: Sequence[pa.ChunkedArray], names: Sequence[str], index_name: str
+) -> pa.Table:
     keys = pa.table([comparable(column) for column in columns], names=list(names))
-    return keys.append_column(number, pa.array(range(keys.num_rows), pa.int64()))
+    return keys.append_column(index_name, pa.array(range(keys.num_rows), pa.int64()))
 
 
 def _key_columns(rows: pa.Table, key: Sequence[str]) -> list[pa.ChunkedArray]:
     return [rows.column(name) for name in key]
 
 
-def _looked_up(
+def _with_lacking_values(
     rows: pa.Table,
     changes: pa.Table,
     key: Sequence[str],
@@ -311,41 +327,44 @@ def _looked_up(
         return changes
     spelled = changelog_spelling(names)
     marks, origins = lack_names(names), origin_names(names)
-    at = _places([changes.column(origins[name]) for name in key], _key_columns(rows, key))
-    lost = pa.chunked_array([pa.repeat(False, changes.num_rows)])
+    indexes = _indexes_in([changes.column(origins[name]) for name in key], _key_columns(rows, key))
+    is_lost = pa.chunked_array([pa.repeat(False, changes.num_rows)])
     for name in folded.lacking:
         mark = changes.column(marks[name])
         column = changes.column(spelled[name])
-        value = pc.if_else(mark, rows.column(name).take(at).cast(column.type), column)
+        value = pc.if_else(mark, rows.column(name).take(indexes).cast(column.type), column)
         changes = changes.set_column(
             changes.schema.get_field_index(spelled[name]), spelled[name], value
         )
-        lost = pc.or_(lost, pc.and_(mark, pc.is_null(at)))
+        is_lost = pc.or_(is_lost, pc.and_(mark, pc.is_null(indexes)))
     if reread:
         kind = changes.column("_change_type")
-        gone = pc.and_(lost, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
-        changes, lost = changes.filter(pc.invert(gone)), pc.and_(lost, pc.invert(gone))
-    if pc.any(lost).as_py():
+        is_deleted = pc.and_(is_lost, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
+        changes, is_lost = (
+            changes.filter(pc.invert(is_deleted)),
+            pc.and_(is_lost, pc.invert(is_deleted)),
+        )
+    if pc.any(is_lost).as_py():
         raise TableError(LOST, hint=HINT)
     return changes
 
 
-def _kept(
+def _with_kept_values(
     rows: pa.Table,
     changes: pa.Table,
-    at: pa.ChunkedArray,
+    indexes: pa.ChunkedArray,
     names: list[str],
     folded: FoldedChanges,
 ) -> pa.Table:
     """Return the changes with the earlier values of `rows` in the columns
-    `folded.kept`, where they stay. `at`: the index of each change's row in `rows`, NULL
-    if it has none."""
+    `folded.kept`, where they stay. `indexes`: the index of each change's row in `rows`,
+    NULL if it has none."""
     spelled = changelog_spelling(names)
     marks = keep_names(names)
     for name in folded.kept:
         column = changes.column(spelled[name])
-        earlier = rows.column(name).take(at).cast(column.type)
-        value = pc.if_else(changes.column(marks[name]), earlier, column)
+        mirror_values = rows.column(name).take(indexes).cast(column.type)
+        value = pc.if_else(changes.column(marks[name]), mirror_values, column)
         changes = changes.set_column(
             changes.schema.get_field_index(spelled[name]), spelled[name], value
         )

@@ -34,9 +34,14 @@ from lockstep.pipeline.values.policies import Retention
 from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted
-from lockstep.resources.lake.delta.versions import deleted_rows, files_of
+from lockstep.resources.lake.delta.versions import count_deleted_rows, rows_and_sizes
 from lockstep.resources.lake.spark.java_errors import spark_errors
-from lockstep.resources.lake.spark.spark import USER_METADATA, Spark, one_session, stamped
+from lockstep.resources.lake.spark.spark import (
+    USER_METADATA,
+    Spark,
+    exclusive_session,
+    session_settings,
+)
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import (
     delta_table,
@@ -45,14 +50,14 @@ from lockstep.resources.lake.store.storage import (
     mirror_errors,
 )
 
-_DELTA_SETTING: Final = "spark.databricks.delta"
+_SETTING_PREFIX: Final = "spark.databricks.delta"
 _HOUR: Final = timedelta(hours=1)
 _FEW_FILES: Final = 10_000
 """Largest number of files that a session for few rows vacuums faster than another."""
 _FEW_BYTES: Final = 64 << 20
 """Largest size of files that a session for few rows rewrites faster than another."""
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
-_UNKNOWN: Final = (
+_REASON_UNKNOWN: Final = (
     "its properties keep replaced files or the log for a shorter time than `keep` under [lake], so "
     "it is unknown which files are needed: `lockstep check` says how to set them"
 )
@@ -71,20 +76,29 @@ class SparkUpkeep:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             table = delta_table(path)
-            rows, sizes = files_of(table)
-            deleted = deleted_rows(path, table, rows)
+            rows, sizes = rows_and_sizes(table)
+            deleted_rows = count_deleted_rows(path, table, rows)
             retention = Retention.of(table.metadata().configuration)
-            holds = retention is not None and retention.holds(self.keep)
-            pile = _unneeded(path, table, self.keep) if holds else FileTotal()
-            free = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
-        return MirrorFiles(tuple(sizes), rows, deleted, pile, None if holds else _UNKNOWN, free)
+            keeps_versions = retention is not None and retention.holds(self.keep)
+            deletable = _deletable_files(path, table, self.keep) if keeps_versions else FileTotal()
+            free_bytes = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
+        return MirrorFiles(
+            tuple(sizes),
+            rows,
+            deleted_rows,
+            deletable,
+            None if keeps_versions else _REASON_UNKNOWN,
+            free_bytes,
+        )
 
     def commit(self, mirror: str, version: int) -> LakeCommit | None:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             return read_commit(path, version)
 
-    def carry_out(self, mirror: str, step: UpkeepStep, said: str, above: int) -> int | None:
+    def carry_out(
+        self, mirror: str, step: UpkeepStep, user_metadata: str, above: int
+    ) -> int | None:
         path = self._lake / mirror
         head = head_of(path)
         if head.version != above:
@@ -93,19 +107,19 @@ class SparkUpkeep:
                 hint="wait for the next upkeep, which tries again",
             )
         statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
-        stamps = {**head.pin(), USER_METADATA: said}
+        settings = {**head.pin(), USER_METADATA: user_metadata}
         if step.kind is StepKind.COMPACT:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
-            stamps |= {
-                f"{_DELTA_SETTING}.optimize.minFileSize": str(step.target_bytes // 2),
-                f"{_DELTA_SETTING}.optimize.maxFileSize": str(step.target_bytes),
-                f"{_DELTA_SETTING}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
+            settings |= {
+                f"{_SETTING_PREFIX}.optimize.minFileSize": str(step.target_bytes // 2),
+                f"{_SETTING_PREFIX}.optimize.maxFileSize": str(step.target_bytes),
+                f"{_SETTING_PREFIX}.optimize.maxDeletedRowsRatio": str(step.deleted_share),
             }
         with (
-            one_session(self._spark, few=step.total.bytes <= _FEW_BYTES) as session,
+            exclusive_session(self._spark, few_rows=step.total.bytes <= _FEW_BYTES) as session,
             mirror_errors(self._lake, path),
             pinned_errors(path, head),
-            stamped(session, stamps),
+            session_settings(session, settings),
         ):
             session.sql(statement).collect()
         return None if newest_version(path) == above else above + 1
@@ -119,43 +133,43 @@ class SparkUpkeep:
         with lake_errors(log.parent):
             checkpoints = [
                 Checkpoint(
-                    int(named[1]), datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size
+                    int(match[1]), datetime.fromtimestamp(facts.st_mtime, UTC), facts.st_size
                 )
                 for file, facts in files_below(log).items()
-                if (named := _CHECKPOINT.fullmatch(file)) is not None
+                if (match := _CHECKPOINT.fullmatch(file)) is not None
             ]
-            gone = checkpoints_to_delete(checkpoints, now)
-            for checkpoint in gone if delete else ():
+            replaced = checkpoints_to_delete(checkpoints, now)
+            for checkpoint in replaced if delete else ():
                 name = f"{checkpoint.version:020d}.checkpoint.parquet"
                 (log / name).unlink(missing_ok=True)
                 (log / f".{name}.crc").unlink(missing_ok=True)
-        return FileTotal.of([checkpoint.size for checkpoint in gone])
+        return FileTotal.of([checkpoint.size for checkpoint in replaced])
 
     def vacuum(self, mirror: str) -> FileTotal:
         path = self._lake / mirror
         before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
-        stamps = {
+        settings = {
             # Delta's check guards against a mistyped time; this time is computed.
-            f"{_DELTA_SETTING}.retentionDurationCheck.enabled": "false",
-            f"{_DELTA_SETTING}.vacuum.logging.enabled": "false",
+            f"{_SETTING_PREFIX}.retentionDurationCheck.enabled": "false",
+            f"{_SETTING_PREFIX}.vacuum.logging.enabled": "false",
         }
         with (
-            one_session(self._spark, few=len(before) <= _FEW_FILES) as session,
+            exclusive_session(self._spark, few_rows=len(before) <= _FEW_FILES) as session,
             mirror_errors(self._lake, path),
             spark_errors(path),
-            stamped(session, stamps),
+            session_settings(session, settings),
         ):
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
         after = files_below(path)
         return FileTotal.of([facts.st_size for name, facts in before.items() if name not in after])
 
 
-def _unneeded(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
+def _deletable_files(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:
     """Return the number and bytes of data files that VACUUM would delete: files that
     have not been part of the newest version for `keep`, rounded up to hours, and files
     of that age that were never committed."""
     hours = -(-keep // _HOUR)
     names = table.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     files = files_below(path)
-    unneeded = {unquote(name) for name in names if name.endswith(".parquet")} & files.keys()
-    return FileTotal.of([files[name].st_size for name in unneeded])
+    deletable = {unquote(name) for name in names if name.endswith(".parquet")} & files.keys()
+    return FileTotal.of([files[name].st_size for name in deletable])

@@ -37,28 +37,28 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.schema.types import folded, is_mergeable, is_refused, sql_type
 from lockstep.pipeline.values.policies import Readers, Retention
 from lockstep.pipeline.values.segment import ChangeType
-from lockstep.resources.lake.delta.columns import VECTORS, Spelling, mirror_schema
+from lockstep.resources.lake.delta.columns import VECTORS_PROPERTY, Spelling, mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version
 from lockstep.resources.lake.delta.statement import (
-    COMPLETE,
+    COMPLETION,
     keyless_merge_statement,
     literal,
     merge_statement,
     quoted,
 )
 from lockstep.resources.lake.mirror.parts import (
-    boxed,
-    changes_of,
     column,
     column_from,
-    completed,
     empty_rows,
-    images_of,
     keep_marks,
-    looked_up,
     mirror_frame,
+    pack,
+    read_changes,
     read_files,
-    rows_of,
+    read_images,
+    read_snapshot,
+    with_completion,
+    with_lacking_values,
 )
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.staging import Staging
@@ -67,45 +67,47 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, DataFrameWriter, SparkSession
 
 
-def properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
+def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, str]:
     """Return the table properties of a new mirror. `keep`: how long each version stays
     readable."""
     for_any = target.readers == Readers.ANY
-    mapped = not for_any and any(map(is_refused, target.schema.names))
+    needs_mapping = not for_any and any(map(is_refused, target.schema.names))
     return {
-        VECTORS: "false" if for_any else "true",
+        VECTORS_PROPERTY: "false" if for_any else "true",
         "delta.enableInCommitTimestamps": "true",
         **Retention.promising(keep).properties(),
-        **dict([MAPPING] if mapped else []),
+        **dict([MAPPING] if needs_mapping else []),
     }
 
 
-def commit(
+def commit_write(
     session: SparkSession,
     write: MirrorWrite,
     path: LakePath,
     staging: Staging,
-    created: Mapping[str, str] | None,
+    new_properties: Mapping[str, str] | None,
     spell: Spelling,
 ) -> None:
     """Make the write's one commit to the mirror at `path`. `spell` turns a column's
-    name at the source into its name in the mirror. `created`: the properties of a new
-    mirror; None if the mirror exists."""
-    destination = _Destination(path, created, spell)
+    name at the source into its name in the mirror. `new_properties`: the properties of
+    a new mirror; None if the mirror exists."""
+    destination = _Destination(path, new_properties, spell)
     match write:
         case Append(target, parts):
-            images = images_of(session, parts, target.schema)
+            images = read_images(session, parts, target.schema)
             destination.append(_present_rows(images, target))
         case Merge():
             _merge(session, write, destination, staging)
         case CountedMerge(target, parts):
             _merge_counted(session, target, parts, destination, staging)
         case Replace():
-            with _replaced(session, write, path, created is None, staging) as rows:
-                destination.replace(rows, new_columns=True)
+            with _replacing_rows(session, write, path, new_properties is None, staging) as rows:
+                destination.replace(rows, replace_columns=True)
         case CountedReplace(target, parts, snapshot):
-            rows = rows_of(session, snapshot, target.schema, path)
-            destination.replace(_recounted(session, target.schema, parts, rows), new_columns=True)
+            rows = read_snapshot(session, snapshot, target.schema, path)
+            destination.replace(
+                _counted_after_images(session, target.schema, parts, rows), replace_columns=True
+            )
         case _:
             assert_never(write)
 
@@ -113,47 +115,52 @@ def commit(
 @dataclass(frozen=True, slots=True)
 class _Destination:
     """The mirror to which rows are written. If it is missing, the same commit creates
-    it, with the properties `created`. The rows have the source's column names."""
+    it, with the properties `new_properties`. The rows have the source's column names."""
 
     path: LakePath
-    created: Mapping[str, str] | None
+    new_properties: Mapping[str, str] | None
     spell: Spelling
 
     def append(self, rows: DataFrame) -> None:
         self._writer(rows).mode("append").save(str(self.path))
 
-    def replace(self, rows: DataFrame, *, new_columns: bool = False) -> None:
-        """Replace all rows. `new_columns`: the mirror gets the columns of the new rows."""
+    def replace(self, rows: DataFrame, *, replace_columns: bool = False) -> None:
+        """Replace all rows. `replace_columns`: the mirror gets the columns of the new
+        rows."""
         writer = self._writer(rows).mode("overwrite")
-        writer = writer.option("overwriteSchema", "true") if new_columns else writer
+        writer = writer.option("overwriteSchema", "true") if replace_columns else writer
         writer.save(str(self.path))
 
     def _writer(self, rows: DataFrame) -> DataFrameWriter:
         writer = rows.toDF(*map(self.spell, rows.columns)).write.format("delta")
-        return writer.options(**(self.created or {}))
+        return writer.options(**(self.new_properties or {}))
 
 
 def _merge(
     session: SparkSession, write: Merge, destination: _Destination, staging: Staging
 ) -> None:
-    if destination.created is None:
-        rows = _between(mirror_frame(session, destination.path), write)
+    if destination.new_properties is None:
+        rows = _within_bounds(mirror_frame(session, destination.path), write)
     else:
         rows = empty_rows(session, write.target.schema)
-    with looked_up(session, changes_of(session, write), write, rows, staging) as changes:
+    with with_lacking_values(
+        session, read_changes(session, write), write, rows, staging
+    ) as changes:
         if write.completion is not None:
-            changes = completed(session, changes, write, write.completion)
-        if destination.created is None and is_mergeable(write.target.schema.names):
+            changes = with_completion(session, changes, write, write.completion)
+        if destination.new_properties is None and is_mergeable(write.target.schema.names):
             _merge_into(session, changes, write, destination)
-        elif destination.created is None:
+        elif destination.new_properties is None:
             mirror = mirror_frame(session, destination.path)
-            destination.replace(_merged(mirror, changes, write, write.changes, write.completed))
+            destination.replace(
+                _merged_rows(mirror, changes, write, write.changes, write.completed)
+            )
         else:
-            changes = changes.where(f"_change_type <> '{COMPLETE}'")
+            changes = changes.where(f"_change_type <> '{COMPLETION}'")
             destination.append(_present_rows(changes, write.target))
 
 
-def _between(rows: DataFrame, write: Merge) -> DataFrame:
+def _within_bounds(rows: DataFrame, write: Merge) -> DataFrame:
     """Return the rows within the write's bounds."""
     for name, least, greatest in write.bounds:
         rows = rows.where(f"{quoted(name)} between {least} and {greatest}")
@@ -171,11 +178,11 @@ def _merge_into(
         source_columns=changelog_names(schema.names),
         key=list(map(spell, write.key)),
         bounds=[(spell(name), least, greatest) for name, least, greatest in write.bounds],
-        keeps={spell(name): mark for name, mark in keep_marks(schema, write.changes).items()},
+        keep_marks={spell(name): mark for name, mark in keep_marks(schema, write.changes).items()},
         soft=write.target.soft,
-        completed=list(map(spell, write.completed)),
+        completed_columns=list(map(spell, write.completed)),
     )
-    _run(session, changes, statement)
+    _execute_on_changes(session, changes, statement)
 
 
 def _merge_counted(
@@ -187,35 +194,37 @@ def _merge_counted(
 ) -> None:
     names = target.schema.names
     columns = changelog_names(names)
-    net = _net_changes(images_of(session, parts, target.schema), columns)
-    if destination.created is not None:
-        destination.append(_named_rows(_repeated(net, columns), names))
+    net_changes = _net_changes(read_images(session, parts, target.schema), columns)
+    if destination.new_properties is not None:
+        destination.append(_with_source_names(_repeat_by_count(net_changes, columns), names))
         return
     mirror = mirror_frame(session, destination.path)
     rows = mirror.select(
         *(column(name).alias(spelled) for name, spelled in zip(names, columns, strict=True))
     )
     if not is_mergeable(names):
-        destination.replace(_named_rows(_with_changes(rows, net, columns), names))
+        destination.replace(
+            _with_source_names(_with_net_changes(rows, net_changes, columns), names)
+        )
         return
-    with staging.folder() as counted, staging.folder() as folder:
+    with staging.folder() as counts_folder, staging.folder() as source_folder:
         # The counts are stored, since the MERGE would otherwise execute their plan five
         # times.
-        net.write.mode("overwrite").parquet(counted)
-        net = session.read.schema(net.schema).parquet(counted)
-        source = _merge_source(net, rows, columns)
-        source.write.mode("overwrite").parquet(folder)
-        source = session.read.schema(source.schema).parquet(folder)
+        net_changes.write.mode("overwrite").parquet(counts_folder)
+        net_changes = session.read.schema(net_changes.schema).parquet(counts_folder)
+        merge_source = _merge_source(net_changes, rows, columns)
+        merge_source.write.mode("overwrite").parquet(source_folder)
+        merge_source = session.read.schema(merge_source.schema).parquet(source_folder)
         statement = keyless_merge_statement(
             mirror=str(destination.path),
             source="changes",
             columns=list(map(destination.spell, names)),
             source_columns=columns,
         )
-        _run(session, source, statement)
+        _execute_on_changes(session, merge_source, statement)
 
 
-def _run(session: SparkSession, changes: DataFrame, statement: str) -> None:
+def _execute_on_changes(session: SparkSession, changes: DataFrame, statement: str) -> None:
     """Execute a statement that reads the changes as the view `changes`."""
     changes.createOrReplaceTempView("changes")
     try:
@@ -230,9 +239,9 @@ def write_rows(
     rows: pa.Table,
     staging: Staging,
     *,
-    replaces: bool,
-    new_columns: bool,
-    created: Mapping[str, str] | None,
+    replace_rows: bool,
+    replace_columns: bool,
+    new_properties: Mapping[str, str] | None,
 ) -> None:
     """Commit the rows of an Arrow table by a Spark query. This is for a Spark whose
     Java this process cannot call; otherwise `direct.commit_rows`, which describes the
@@ -240,9 +249,9 @@ def write_rows(
     file = staging.stage("few", rows)
     try:
         frame = read_files(session, (file,), rows.schema)
-        destination = _Destination(path, created, str)
-        if new_columns or (replaces and created is None):
-            destination.replace(frame, new_columns=new_columns)
+        destination = _Destination(path, new_properties, str)
+        if replace_columns or (replace_rows and new_properties is None):
+            destination.replace(frame, replace_columns=replace_columns)
         else:
             destination.append(frame)
     finally:
@@ -257,12 +266,12 @@ def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: 
     rows = mirror_frame(session, path)
     if isinstance(step, Rewrite):
         pairs = zip(step.columns, step.schema, strict=True)
-        chosen = [column_from(part, field.type).alias(field.name) for part, field in pairs]
+        columns = [column_from(part, field.type).alias(field.name) for part, field in pairs]
     else:
         values = {name: column_from(PartColumn(value=v), v.type) for name, v in step.values}
-        chosen = [values.get(name, column(name)).alias(name) for name in rows.columns]
+        columns = [values.get(name, column(name)).alias(name) for name in rows.columns]
     _Destination(path, None, spell).replace(
-        rows.select(*chosen), new_columns=isinstance(step, Rewrite)
+        rows.select(*columns), replace_columns=isinstance(step, Rewrite)
     )
 
 
@@ -272,8 +281,8 @@ def copy_rows(
     """Copy a mirror's rows at a version to Parquet files in `folder`, with columns c0,
     c1, …."""
     rows = mirror_frame(session, path, version)
-    chosen = rows.select(*(column(name).alias(f"c{at}") for at, name in enumerate(columns)))
-    chosen.write.mode("overwrite").option("compression", "snappy").parquet(folder)
+    copy = rows.select(*(column(name).alias(f"c{index}") for index, name in enumerate(columns)))
+    copy.write.mode("overwrite").option("compression", "snappy").parquet(folder)
 
 
 def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
@@ -281,27 +290,27 @@ def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
     from pyspark.sql import functions as f
 
     names = target.schema.names
-    gone = f.col("_change_type") == "delete"
+    is_delete = f.col("_change_type") == "delete"
     if not target.soft:
-        return _named_rows(changes.where(~gone), names)
+        return _with_source_names(changes.where(~is_delete), names)
     mark = f.lit(None)
     if "_committed_at" in changes.columns:
-        changes = changes.where(~gone | f.col("_committed_at").isNotNull())
-        mark = f.when(gone, f.col("_committed_at"))
-    return _named_rows(changes, names, mark.cast("timestamp").alias(DELETED_AT.name))
+        changes = changes.where(~is_delete | f.col("_committed_at").isNotNull())
+        mark = f.when(is_delete, f.col("_committed_at"))
+    return _with_source_names(changes, names, mark.cast("timestamp").alias(DELETED_AT.name))
 
 
-def _named_rows(changes: DataFrame, names: list[str], *more: Column) -> DataFrame:
+def _with_source_names(changes: DataFrame, names: list[str], *more: Column) -> DataFrame:
     pairs = zip(names, changelog_names(names), strict=True)
     return changes.select(*(column(spelled).alias(name) for name, spelled in pairs), *more)
 
 
-def _merged(
+def _merged_rows(
     mirror: DataFrame,
     changes: DataFrame,
     write: Merge | Replace,
     folded: FoldedChanges,
-    completed: Sequence[str] = (),
+    completed_columns: Sequence[str] = (),
 ) -> DataFrame:
     """Return the mirror's rows after the changes, by a join. The result is that of
     `statement.merge_statement`, which cannot be used if the rows are not in a table
@@ -313,82 +322,90 @@ def _merged(
     target = write.target
     names = target.schema.names
     spelled = changelog_spelling(names)
-    mark = [DELETED_AT.name] if target.soft else []
-    rows, row, own = boxed(mirror, (*names, *mark))
+    mark_columns = [DELETED_AT.name] if target.soft else []
+    rows, mirror_row, own_fields = pack(mirror, (*names, *mark_columns))
     condition = f.lit(True)
     for name in write.key:
-        condition &= column(spelled[name]) == own[name]
+        condition &= column(spelled[name]) == own_fields[name]
     kind = f.col("_change_type")
-    gone, completes = kind == "delete", kind == COMPLETE
-    stays = kind.isNull() | (~(completes & row.isNull()) & (f.lit(target.soft) | ~gone))
-    keeps = keep_marks(target.schema, folded)
+    is_delete, is_completion = kind == "delete", kind == COMPLETION
+    is_in_result = kind.isNull() | (
+        ~(is_completion & mirror_row.isNull()) & (f.lit(target.soft) | ~is_delete)
+    )
+    marks = keep_marks(target.schema, folded)
     columns = []
     for name in names:
-        kept = kind.isNull()
-        if name not in completed:
-            kept |= completes
-        if name in keeps:
-            kept |= row.isNotNull() & f.col(keeps[name])
-        value = f.when(kept, own[name]).otherwise(column(spelled[name]))
+        keeps_own = kind.isNull()
+        if name not in completed_columns:
+            keeps_own |= is_completion
+        if name in marks:
+            keeps_own |= mirror_row.isNotNull() & f.col(marks[name])
+        value = f.when(keeps_own, own_fields[name]).otherwise(column(spelled[name]))
         columns.append(value.alias(name))
-    for name in mark:
-        moment = f.when(gone, f.col("_committed_at"))
-        kept = f.when(kind.isNull() | completes, own[name]).otherwise(moment)
-        columns.append(kept.alias(name))
-    return changes.join(rows, condition, "full_outer").where(stays).select(*columns)
+    for name in mark_columns:
+        moment = f.when(is_delete, f.col("_committed_at"))
+        value = f.when(kind.isNull() | is_completion, own_fields[name]).otherwise(moment)
+        columns.append(value.alias(name))
+    return changes.join(rows, condition, "full_outer").where(is_in_result).select(*columns)
 
 
 @contextmanager
-def _replaced(
+def _replacing_rows(
     session: SparkSession, write: Replace, path: LakePath, exists: bool, staging: Staging
 ) -> Iterator[DataFrame]:
     """Yield the rows of the write's snapshot after its changes; they can be read only
     inside the context. `path`: the mirror's folder; `exists`: the mirror exists
     already."""
-    target, before = write.target, path if exists else None
-    snapshot = rows_of(session, write.snapshot, target.schema, path)
+    target, earlier_mirror = write.target, path if exists else None
+    snapshot = read_snapshot(session, write.snapshot, target.schema, path)
     if not write.changes.files:
-        yield _with_gone(session, write, before, _with_mark(snapshot, target), None)
+        yield _with_deleted_rows(
+            session, write, earlier_mirror, _with_deleted_at(snapshot, target), None
+        )
         return
-    changes = changes_of(session, write)
-    with looked_up(session, changes, write, snapshot, staging) as whole:
-        touched = _named_rows(changes, target.schema.names).select(*map(column, write.key))
-        kept = _with_mark(_without(snapshot, touched, write.key), target)
-        rows = kept.unionByName(_present_rows(whole, target))
-        yield _with_gone(session, write, before, rows, changes)
+    changes = read_changes(session, write)
+    with with_lacking_values(session, changes, write, snapshot, staging) as complete_changes:
+        changed_keys = _with_source_names(changes, target.schema.names).select(
+            *map(column, write.key)
+        )
+        unchanged_rows = _with_deleted_at(_without(snapshot, changed_keys, write.key), target)
+        rows = unchanged_rows.unionByName(_present_rows(complete_changes, target))
+        yield _with_deleted_rows(session, write, earlier_mirror, rows, changes)
 
 
-def _with_gone(
+def _with_deleted_rows(
     session: SparkSession,
     write: Replace,
-    before: LakePath | None,
+    earlier_mirror: LakePath | None,
     rows: DataFrame,
     changes: DataFrame | None,
 ) -> DataFrame:
     """Return the new rows together with the rows that stay although the source has
-    deleted them. `before`: the mirror with the earlier rows; None if there is none.
-    `changes`: the changes that are already in `rows`."""
+    deleted them. `earlier_mirror`: the mirror with the earlier rows; None if there is
+    none. `changes`: the changes that are already in `rows`."""
     target = write.target
     if write.forgets:
-        before = None
-    if not target.keeps or (before is None and not write.gone.files):
+        earlier_mirror = None
+    if not target.keeps or (earlier_mirror is None and not write.gone.files):
         return rows
-    if before is None:
-        gone = _with_mark(empty_rows(session, target.schema), target)
+    if earlier_mirror is None:
+        deleted_rows = _with_deleted_at(empty_rows(session, target.schema), target)
     else:
-        gone = _earlier_rows(session, write, before)
+        deleted_rows = _earlier_rows(session, write, earlier_mirror)
     if write.gone.files:
-        gone = _merged(gone, changes_of(session, write, write.gone), write, write.gone)
+        deleted_rows = _merged_rows(
+            deleted_rows, read_changes(session, write, write.gone), write, write.gone
+        )
     if changes is not None and not target.soft:
         # A "delete" among the changes always removes the row: either only TRUNCATE is
         # ignored, or the row moved to another key. An ignored DELETE has another
         # `_change_type`.
-        deleted = _named_rows(changes.where("_change_type = 'delete'"), target.schema.names)
-        gone = _without(gone, deleted, write.key)
-    return rows.unionByName(_without(gone, rows, write.key))
+        deleted = _with_source_names(changes.where("_change_type = 'delete'"), target.schema.names)
+        deleted_rows = _without(deleted_rows, deleted, write.key)
+    return rows.unionByName(_without(deleted_rows, rows, write.key))
 
 
-def _recounted(
+def _counted_after_images(
     session: SparkSession,
     schema: pa.Schema,
     parts: Sequence[StagedFiles],
@@ -402,11 +419,11 @@ def _recounted(
         return rows
     pairs = zip(names, columns, strict=True)
     spelled_rows = rows.select(*(column(name).alias(spelled) for name, spelled in pairs))
-    net = _net_changes(images_of(session, parts, schema), columns)
-    return _named_rows(_with_changes(spelled_rows, net, columns), names)
+    net_changes = _net_changes(read_images(session, parts, schema), columns)
+    return _with_source_names(_with_net_changes(spelled_rows, net_changes, columns), names)
 
 
-def _with_mark(rows: DataFrame, target: MirrorTarget) -> DataFrame:
+def _with_deleted_at(rows: DataFrame, target: MirrorTarget) -> DataFrame:
     """Return the rows, none of which is deleted, with `_deleted_at` if the mirror has
     it."""
     from pyspark.sql import functions as f
@@ -425,18 +442,20 @@ def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> Data
 
     mirror = mirror_frame(session, path)
     schema = write.target.schema
-    stays = _staying(path, schema)
-    if not stays >= {*write.key}:
-        return _with_mark(empty_rows(session, schema), write.target)
-    marked = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
+    reusable_columns = _reusable_columns(path, schema)
+    if not reusable_columns >= {*write.key}:
+        return _with_deleted_at(empty_rows(session, schema), write.target)
+    former_mark = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
     emptied = write.emptied
     columns = []
     for field in schema:
-        own = column(field.name) if field.name in stays else f.lit(None)
-        own = own.cast(sql_type(field.type))
+        own_column = column(field.name) if field.name in reusable_columns else f.lit(None)
+        own_column = own_column.cast(sql_type(field.type))
         if write.target.soft and emptied is not None and field.name in write.target.stamps:
-            own = f.when(marked.isNull(), f.expr(literal(emptied.value(field.name)))).otherwise(own)
-        columns.append(own.alias(field.name))
+            own_column = f.when(
+                former_mark.isNull(), f.expr(literal(emptied.value(field.name)))
+            ).otherwise(own_column)
+        columns.append(own_column.alias(field.name))
     if not write.target.soft:
         return mirror.select(*columns)
     moment = (
@@ -444,21 +463,21 @@ def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> Data
         if emptied is None
         else f.expr(literal(emptied.value("_committed_at")))
     )
-    mark = f.coalesce(marked.cast("timestamp"), moment).alias(DELETED_AT.name)
+    mark = f.coalesce(former_mark.cast("timestamp"), moment).alias(DELETED_AT.name)
     return mirror.select(*columns, mark)
 
 
-def _staying(path: LakePath, schema: pa.Schema) -> set[str]:
+def _reusable_columns(path: LakePath, schema: pa.Schema) -> set[str]:
     """Return the write's columns that can take the values of the mirror's column with
     the same name."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
-    present = {folded(field.name): field.type for field in mirror_schema(path, version)}
+    present_types = {folded(field.name): field.type for field in mirror_schema(path, version)}
     return {
         field.name
         for field in schema
-        if folded(field.name) in present
-        and type_change(present[folded(field.name)], field.type) is not TypeChange.REREAD
+        if folded(field.name) in present_types
+        and type_change(present_types[folded(field.name)], field.type) is not TypeChange.REREAD
     }
 
 
@@ -472,82 +491,95 @@ def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFr
     return rows.alias("r").join(others.alias("o"), condition, "left_anti")
 
 
-_COUNT = "_sequence"
+_COUNT_COLUMN = "_sequence"
 """The column that counts equal rows. Its name is reserved in a changelog, so no column
 that is spelled as in a changelog has it."""
 
-_COMES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
+_INSERT_TYPES = (ChangeType.INSERT.value, ChangeType.UPDATE_POSTIMAGE.value)
 
 
 def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return each distinct row of the images, with the number of times that it is added
-    minus the number of times that it is removed (`_COUNT`). Rows for which this is 0
-    are left out."""
+    minus the number of times that it is removed (`_COUNT_COLUMN`). Rows for which this
+    is 0 are left out."""
     from pyspark.sql import functions as f
 
-    sign = f.when(f.col("_change_type").isin(*_COMES), 1).otherwise(-1)
-    signed = images.select(*map(column, columns), sign.alias(_COUNT))
-    return _counted(signed, columns).where(f.col(_COUNT) != 0)
+    sign = f.when(f.col("_change_type").isin(*_INSERT_TYPES), 1).otherwise(-1)
+    signed = images.select(*map(column, columns), sign.alias(_COUNT_COLUMN))
+    return _sum_counts(signed, columns).where(f.col(_COUNT_COLUMN) != 0)
 
 
-def _merge_source(net: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _merge_source(net_changes: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return the source of `keyless_merge_statement`: `_change_type` and the columns.
     If a row is removed more often than it is added, a "delete" removes all its copies
     from the mirror, and the copies that should remain are inserted again. `mirror`: its
     rows, with the same column names."""
     from pyspark.sql import functions as f
 
-    gone = net.where(f.col(_COUNT) < 0).select(*map(column, columns)).distinct()
-    copies = _alike(mirror, gone, columns, "left_semi").withColumn(_COUNT, f.lit(1).cast("bigint"))
-    touched = _alike(net, gone, columns, "left_semi")
-    remain = _counted(copies.select(*map(column, touched.columns)).union(touched), columns)
-    others = _alike(net, gone, columns, "left_anti")
-    inserted = _repeated(remain.union(others.select(*map(column, remain.columns))), columns)
+    removed_rows = (
+        net_changes.where(f.col(_COUNT_COLUMN) < 0).select(*map(column, columns)).distinct()
+    )
+    copies = _join_equal_rows(mirror, removed_rows, columns, "left_semi").withColumn(
+        _COUNT_COLUMN, f.lit(1).cast("bigint")
+    )
+    changed_counts = _join_equal_rows(net_changes, removed_rows, columns, "left_semi")
+    remaining = _sum_counts(
+        copies.select(*map(column, changed_counts.columns)).union(changed_counts), columns
+    )
+    other_changes = _join_equal_rows(net_changes, removed_rows, columns, "left_anti")
+    inserted = _repeat_by_count(
+        remaining.union(other_changes.select(*map(column, remaining.columns))), columns
+    )
     return inserted.withColumn("_change_type", f.lit("insert")).union(
-        gone.withColumn("_change_type", f.lit("delete"))
+        removed_rows.withColumn("_change_type", f.lit("delete"))
     )
 
 
-def _with_changes(rows: DataFrame, net: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _with_net_changes(rows: DataFrame, net_changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return the rows after the net changes; equal rows are counted. Both arguments
     have the same column names."""
     from pyspark.sql import functions as f
 
-    copies = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT))
-    return _repeated(
-        _counted(copies.union(net.select(*map(column, copies.columns))), columns), columns
+    copies = rows.select(*map(column, columns), f.lit(1).cast("bigint").alias(_COUNT_COLUMN))
+    return _repeat_by_count(
+        _sum_counts(copies.union(net_changes.select(*map(column, copies.columns))), columns),
+        columns,
     )
 
 
-def _repeated(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _repeat_by_count(counted: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return each row as many times as its count. A row with a count below 1 is left
     out. Counts below 0 mean that the source removed copies that the mirror never
     had."""
     from pyspark.sql import functions as f
 
-    times = f.explode(f.sequence(f.lit(1), f.col(_COUNT).cast("int")))
-    present = counted.where(f.col(_COUNT) > 0)
-    return present.select(*map(column, columns), times.alias(_COUNT)).drop(_COUNT)
+    times = f.explode(f.sequence(f.lit(1), f.col(_COUNT_COLUMN).cast("int")))
+    remaining = counted.where(f.col(_COUNT_COLUMN) > 0)
+    return remaining.select(*map(column, columns), times.alias(_COUNT_COLUMN)).drop(_COUNT_COLUMN)
 
 
-def _counted(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
+def _sum_counts(rows: DataFrame, columns: Sequence[str]) -> DataFrame:
     """Return one row for all rows that are equal bit for bit, with the sum of their
     counts."""
     from pyspark.sql import functions as f
 
-    floating = [name for name, kind in rows.dtypes if name in columns and _floating(kind)]
-    by = [column(name) for name in columns if name not in floating]
-    texts = [column(n).cast("string").alias(f"_text_{at}") for at, n in enumerate(floating)]
+    floating = [name for name, kind in rows.dtypes if name in columns and _is_floating(kind)]
+    exact_columns = [column(name) for name in columns if name not in floating]
+    texts = [column(n).cast("string").alias(f"_text_{index}") for index, n in enumerate(floating)]
     firsts = [f.first(quoted(name)).alias(name) for name in floating]
-    grouped = rows.groupBy(*by, *texts).agg(f.sum(_COUNT).alias(_COUNT), *firsts)
-    return grouped.select(*map(column, columns), _COUNT)
+    grouped = rows.groupBy(*exact_columns, *texts).agg(
+        f.sum(_COUNT_COLUMN).alias(_COUNT_COLUMN), *firsts
+    )
+    return grouped.select(*map(column, columns), _COUNT_COLUMN)
 
 
-def _floating(kind: str) -> bool:
+def _is_floating(kind: str) -> bool:
     return kind in ("float", "double") or kind.startswith("array")
 
 
-def _alike(rows: DataFrame, images: DataFrame, columns: Sequence[str], how: str) -> DataFrame:
+def _join_equal_rows(
+    rows: DataFrame, images: DataFrame, columns: Sequence[str], how: str
+) -> DataFrame:
     """Return the rows that are among `images` (`how`: "left_semi") or are not
     ("left_anti"). NULL equals NULL, and 0.0 equals -0.0."""
     from pyspark.sql import functions as f

@@ -21,10 +21,10 @@ from xml.sax.saxutils import quoteattr
 
 from lockstep.pipeline.values.errors import SetupIncomplete
 
-DELTA: Final = "jars.lock"
-S3: Final = "jars-s3.lock"
+DELTA_LOCK: Final = "jars.lock"
+S3_LOCK: Final = "jars-s3.lock"
 
-SETUP: Final = {DELTA: "`lockstep setup`", S3: "`lockstep setup --with s3`"}
+SETUP_COMMANDS: Final = {DELTA_LOCK: "`lockstep setup`", S3_LOCK: "`lockstep setup --with s3`"}
 """The command that downloads the jars of each lock file."""
 
 
@@ -46,7 +46,7 @@ class Jar:
 def locked_jars(*locks: str) -> tuple[Jar, ...]:
     """Return the jars of these lock files, by default of all lock files."""
     jars = []
-    for lock in locks or (DELTA, S3):
+    for lock in locks or (DELTA_LOCK, S3_LOCK):
         text = files("lockstep.resources.lake.spark").joinpath(lock).read_text(encoding="utf-8")
         lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
         jars += [Jar(*fields) for fields in lines]
@@ -58,14 +58,15 @@ def jars_folder(prefix: str) -> Path:
     return Path(prefix) / "share" / "lockstep" / "jars"
 
 
-def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
+def class_path(folder: Path, lock: str = DELTA_LOCK) -> tuple[Path, ...]:
     """Return the path in `folder` of each jar of a lock file. Raise `SetupIncomplete`
     if a jar is missing."""
     paths = tuple(folder / jar.file_name for jar in locked_jars(lock))
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
         raise SetupIncomplete(
-            f"Java's jars are not set up: {missing[0]} is missing", hint=f"run {SETUP[lock]}"
+            f"Java's jars are not set up: {missing[0]} is missing",
+            hint=f"run {SETUP_COMMANDS[lock]}",
         )
     return paths
 
@@ -73,22 +74,24 @@ def class_path(folder: Path, lock: str = DELTA) -> tuple[Path, ...]:
 def missing_or_damaged(folder: Path, jars: Iterable[Jar]) -> list[Jar]:
     """Return the jars that are missing from `folder` or differ from their locked
     content."""
-    return [jar for jar in jars if _digest(folder / jar.file_name) != jar.sha256]
+    return [jar for jar in jars if _sha256_if_exists(folder / jar.file_name) != jar.sha256]
 
 
-def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None = None) -> list[Jar]:
+def download_jars(
+    folder: Path, *locks: str, java: Path, ivy_settings: Path | None = None
+) -> list[Jar]:
     """Download the jars of these lock files that are missing or damaged in `folder`,
     and return them. All are checked before the first is moved to `folder`. `java`: the
-    program. `settings`: an Ivy settings file, for machines that reach Maven Central
+    program. `ivy_settings`: an Ivy settings file, for machines that reach Maven Central
     through another server."""
-    wanted = missing_or_damaged(folder, locked_jars(*locks))
-    if not wanted:
+    unusable_jars = missing_or_damaged(folder, locked_jars(*locks))
+    if not unusable_jars:
         return []
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
         fetch_folder = Path(scratch)
-        _resolve(wanted, fetch_folder, java, settings)
-        damaged = missing_or_damaged(fetch_folder, wanted)
+        _download(unusable_jars, fetch_folder, java, ivy_settings)
+        damaged = missing_or_damaged(fetch_folder, unusable_jars)
         if damaged:
             raise SetupIncomplete(
                 f"{damaged[0].file_name} was downloaded, but its SHA-256 is not the one in "
@@ -96,19 +99,21 @@ def download_jars(folder: Path, *locks: str, java: Path, settings: Path | None =
                 hint="check which server answers for Maven Central on this network, then run "
                 "`lockstep setup` again",
             )
-        for jar in wanted:
+        for jar in unusable_jars:
             (fetch_folder / jar.file_name).replace(folder / jar.file_name)
-    return wanted
+    return unusable_jars
 
 
-def _resolve(jars: Iterable[Jar], target: Path, java: Path, settings: Path | None) -> None:
+def _download(jars: Iterable[Jar], target: Path, java: Path, ivy_settings: Path | None) -> None:
     """Download `jars`, without their dependencies, with the copy of Ivy that is among
     pyspark's jars."""
     ivy_file = target / "ivy.xml"
     ivy_file.write_text(_ivy_module(jars), encoding="utf-8")
-    own_settings = files("lockstep.resources.lake.spark").joinpath("ivysettings.xml")
+    default_settings = files("lockstep.resources.lake.spark").joinpath("ivysettings.xml")
     settings_file = target / "ivysettings.xml"
-    settings_file.write_bytes(settings.read_bytes() if settings else own_settings.read_bytes())
+    settings_file.write_bytes(
+        ivy_settings.read_bytes() if ivy_settings else default_settings.read_bytes()
+    )
     command = [
         *(str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main"),
         *("-settings", str(settings_file), "-cache", str(target / "cache")),
@@ -146,7 +151,7 @@ def _ivy_jar() -> Path:
     return paths[0]
 
 
-def _digest(path: Path) -> str | None:
+def _sha256_if_exists(path: Path) -> str | None:
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -25,7 +25,7 @@ from pathlib import Path
 
 from lockstep.pipeline.values.errors import JavaMissing
 
-OLDEST = 17
+OLDEST_MAJOR = 17
 """Oldest major version of Java on which Spark 4 runs (Spark documentation, "Overview")."""
 
 CURE = (
@@ -78,16 +78,18 @@ def _usable(program: Path, _modified_at: int) -> Java:
     if version is None:
         raise JavaMissing(f"{program} does not print its version", hint=CURE)
     major = int(version["major"])
-    if major < OLDEST:
-        raise JavaMissing(f"{program} is Java {major}; Spark needs {OLDEST} or newer", hint=CURE)
+    if major < OLDEST_MAJOR:
+        raise JavaMissing(
+            f"{program} is Java {major}; Spark needs {OLDEST_MAJOR} or newer", hint=CURE
+        )
     return Java(program, major, description)
 
 
-def archive_path(jars: Path, class_path: Sequence[Path], java: Java) -> Path:
+def archive_path(jars_folder: Path, class_path: Sequence[Path], java: Java) -> Path:
     """Return the path of the archive of this Java and these jars, whether or not it
     exists."""
     identity = "\n".join([java.description, *map(_jar_identity, class_path)])
-    return jars.parent / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
+    return jars_folder.parent / f"classes-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa"
 
 
 def _jar_identity(path: Path) -> str:
@@ -97,25 +99,25 @@ def _jar_identity(path: Path) -> str:
     return f"{path} {status.st_size} {int(status.st_mtime)}"
 
 
-def make_archive(jars: Path, class_path: Sequence[Path], java: Java) -> bool:
+def make_archive(jars_folder: Path, class_path: Sequence[Path], java: Java) -> bool:
     """Create the archive unless it exists, and return whether it was created. A
     separate Spark process writes and merges a small table; when it ends, Java dumps the
     classes that it used. No error is raised if that fails, since starts are then only
     slower."""
-    target = archive_path(jars, class_path, java)
-    if target.is_file():
+    archive = archive_path(jars_folder, class_path, java)
+    if archive.is_file():
         return False
     with tempfile.TemporaryDirectory(prefix="lockstep-archive-") as scratch:
-        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        draft = archive.with_name(f".{archive.name}.{os.getpid()}")
         result = subprocess.run(
-            [sys.executable, "-m", "lockstep.resources.lake.rehearsal", scratch, str(unfinished)],
+            [sys.executable, "-m", "lockstep.resources.lake.rehearsal", scratch, str(draft)],
             capture_output=True,
             check=False,
         )
-        if result.returncode != 0 or not unfinished.is_file():
-            unfinished.unlink(missing_ok=True)
+        if result.returncode != 0 or not draft.is_file():
+            draft.unlink(missing_ok=True)
             return False
-        for old in target.parent.glob("classes-*.jsa"):
-            old.unlink(missing_ok=True)
-        unfinished.replace(target)
+        for old_archive in archive.parent.glob("classes-*.jsa"):
+            old_archive.unlink(missing_ok=True)
+        draft.replace(archive)
     return True

@@ -1,6 +1,6 @@
 """Access to Spark's Java objects by py4j, if Spark is a Java process of this machine.
 
-PySpark's two names for them are private, and only this module uses them.
+PySpark's two attributes for them are private, and only this module uses them.
 docs/decisions/private-interfaces.md says why.
 """
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def java_of(session: SparkSession) -> Any:
+def jvm_of(session: SparkSession) -> Any:
     """Return py4j's view of Java, through which classes are reached."""
     return session._jvm
 
@@ -34,8 +34,8 @@ def scala_object(jvm: Any, name: str) -> Any:
     return getattr(java_class(jvm, f"{name}$"), "MODULE$")
 
 
-def hadoop_path(session: SparkSession, url: str) -> tuple[Any, Any]:
+def path_and_file_system(session: SparkSession, url: str) -> tuple[Any, Any]:
     """Return Hadoop's `Path` for a URL or a folder, and its `FileSystem`."""
-    path = java_class(java_of(session), "org.apache.hadoop.fs.Path")(url)
+    path = java_class(jvm_of(session), "org.apache.hadoop.fs.Path")(url)
     conf = java_session(session).sparkContext().hadoopConfiguration()
     return path, path.getFileSystem(conf)

@@ -26,15 +26,15 @@ from lockstep.pipeline.values.errors import (
     MirrorRefused,
     TableError,
 )
-from lockstep.resources.lake.store.answers import refusal
+from lockstep.resources.lake.store.answers import explanation_of
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
-from lockstep.resources.lake.store.storage import first_line, unavailable
+from lockstep.resources.lake.store.storage import first_line, unavailable_error
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
     from pyspark.errors import PySparkException
 
-_CONFLICTS = (
+_CONFLICT_CLASSES = (
     "ConcurrentAppendException",
     "ConcurrentDeleteDeleteException",
     "ConcurrentDeleteReadException",
@@ -72,7 +72,7 @@ _MACHINE_WORDS = (
 _MACHINE_CONDITIONS = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
 """Spark's error conditions of the same two kinds."""
 
-_STOPPED_CLASSES = (
+_MACHINE_CLASSES = (
     "CancellationException",
     "ClosedByInterruptException",
     "InterruptedException",
@@ -103,7 +103,7 @@ _TABLE_PACKAGES = (
 )
 """Packages whose exceptions are about one table's plan, rows or files."""
 
-_MEMORY = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
+_MEMORY_HINT = 'give Spark more memory ("spark.driver.memory" under [spark]), then run again'
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,37 +119,37 @@ class JavaError:
 def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableError:
     """Return our error about `path` for a chain of Java exceptions, outermost first."""
     for error in chain:
-        if error.name.rpartition(".")[2] in _CONFLICTS:
-            return conflict(path)
-    store = refusal(" ".join(error.message for error in chain))
-    if isinstance(path, ObjectPath) and store is not None:
-        state, cure = store
+        if error.name.rpartition(".")[2] in _CONFLICT_CLASSES:
+            return commit_conflict(path)
+    explanation = explanation_of(" ".join(error.message for error in chain))
+    if isinstance(path, ObjectPath) and explanation is not None:
+        state, cure = explanation
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     for error in chain:
         for words, number in _STORAGE_WORDS.items():
             if words in error.message:
-                return unavailable(path, number, words)
+                return unavailable_error(path, number, words)
         if error.name.endswith("OutOfMemoryError"):
-            return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY)
+            return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY_HINT)
     last = chain[-1] if chain else JavaError("an unknown error", "")
     reason = last.condition or first_line(last.message) or last.name
-    files = any((error.condition or "").startswith(_FILE_CONDITIONS) for error in chain)
-    tables = files or last.name.startswith(_TABLE_PACKAGES)
-    if not tables or any(_of_the_machine(error) for error in chain):
+    is_about_files = any((error.condition or "").startswith(_FILE_CONDITIONS) for error in chain)
+    is_about_table = is_about_files or last.name.startswith(_TABLE_PACKAGES)
+    if not is_about_table or any(_is_machine_failure(error) for error in chain):
         return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
-    reason = _of_the_table(chain)
+    reason = _reason_in_spark_words(chain)
     return MirrorRefused(f"Spark refused its mirror: {reason}", hint="rewrite the mirror")
 
 
-def _of_the_machine(error: JavaError) -> bool:
+def _is_machine_failure(error: JavaError) -> bool:
     return (
-        error.name.endswith(_STOPPED_CLASSES)
+        error.name.endswith(_MACHINE_CLASSES)
         or (error.condition or "").startswith(_MACHINE_CONDITIONS)
         or any(words in error.message for words in _MACHINE_WORDS)
     )
 
 
-def _of_the_table(chain: Sequence[JavaError]) -> str:
+def _reason_in_spark_words(chain: Sequence[JavaError]) -> str:
     """Return the reason in Spark's words, without a row's value."""
     for error in chain:
         if error.name.endswith("AnalysisException"):
@@ -158,7 +158,7 @@ def _of_the_table(chain: Sequence[JavaError]) -> str:
     return ": ".join(dict.fromkeys([*conditions, chain[-1].name.rpartition(".")[2]]))
 
 
-def conflict(path: LakePath) -> CommitConflict:
+def commit_conflict(path: LakePath) -> CommitConflict:
     """Return the error for a commit that another writer's commit prevented."""
     return CommitConflict(
         f"Another writer committed to {path} first",
@@ -176,7 +176,7 @@ def silence_pyspark() -> None:
     """
     from pyspark.logger import PySparkLogger
 
-    logging.getLogger().addFilter(_is_not_py4js)
+    logging.getLogger().addFilter(_is_not_from_py4j)
 
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL + 1)
@@ -184,7 +184,7 @@ def silence_pyspark() -> None:
         logging.getLogger("pyspark.sql.connect.logging").setLevel(logging.CRITICAL + 1)
 
 
-def _is_not_py4js(record: logging.LogRecord) -> bool:
+def _is_not_from_py4j(record: logging.LogRecord) -> bool:
     return record.module != "java_gateway"
 
 
@@ -198,16 +198,16 @@ def spark_errors(path: LakePath) -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise error_of(path, _chain(error.java_exception)) from error
+        raise error_of(path, _java_chain(error.java_exception)) from error
     except CapturedException as error:
-        raise error_of(path, _chain(error._origin)) from error
+        raise error_of(path, _java_chain(error._origin)) from error
     except PySparkException as error:
-        raise error_of(path, _chain_of_server(error)) from error
+        raise error_of(path, _server_chain(error)) from error
     except (Py4JError, OSError) as error:
-        raise LakeUnavailable(f"Spark stopped while writing {path}", hint=_MEMORY) from error
+        raise LakeUnavailable(f"Spark stopped while writing {path}", hint=_MEMORY_HINT) from error
 
 
-def _chain_of_server(error: PySparkException) -> list[JavaError]:
+def _server_chain(error: PySparkException) -> list[JavaError]:
     """Return the chain of exceptions of a Spark Connect server, from its stack trace.
     Without one, for example if the server did not answer, return PySpark's exception
     alone."""
@@ -218,19 +218,19 @@ def _chain_of_server(error: PySparkException) -> list[JavaError]:
     outermost, *causes = [line for line in trace.splitlines() if line and line[0] != "\t"]
     chain = [JavaError(outermost, str(error).partition("\n\nJVM stacktrace:")[0], condition)]
     for line in causes:
-        if line.startswith(_CAUSED):
-            name, _, message = line.removeprefix(_CAUSED).partition(": ")
+        if line.startswith(_CAUSE_PREFIX):
+            name, _, message = line.removeprefix(_CAUSE_PREFIX).partition(": ")
             match = _CONDITION.match(message)
             chain.append(JavaError(name, message, match[1] if match else None))
     return chain
 
 
-_CAUSED = "Caused by: "
+_CAUSE_PREFIX = "Caused by: "
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\] ")
 """Matches the error condition at the beginning of a message of Spark."""
 
 
-def _chain(outermost: JavaObject | None) -> list[JavaError]:
+def _java_chain(outermost: JavaObject | None) -> list[JavaError]:
     from py4j.protocol import Py4JError
 
     chain: list[JavaError] = []

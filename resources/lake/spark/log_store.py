@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from lockstep.pipeline.values.errors import LakeUnavailable, SetupIncomplete
 from lockstep.resources.lake.spark.java_classes import (
-    hadoop_path,
-    java_of,
     java_session,
+    jvm_of,
+    path_and_file_system,
     scala_object,
 )
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
@@ -20,12 +20,15 @@ from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-CLASS: Final = "lockstep.delta.PinnedLogStore"
-OBJECTS: Final = "lockstep.delta.ObjectLogStore"
-SETTING: Final = "spark.delta.logStore.file.impl"
-SETTINGS: Final = {
-    SETTING: CLASS,
-    **{f"spark.delta.logStore.{scheme}.impl": OBJECTS for scheme in ("s3", "s3a", "gs", "abfss")},
+FILE_LOG_STORE: Final = "lockstep.delta.PinnedLogStore"
+OBJECT_LOG_STORE: Final = "lockstep.delta.ObjectLogStore"
+FILE_LOG_STORE_SETTING: Final = "spark.delta.logStore.file.impl"
+LOG_STORE_SETTINGS: Final = {
+    FILE_LOG_STORE_SETTING: FILE_LOG_STORE,
+    **{
+        f"spark.delta.logStore.{scheme}.impl": OBJECT_LOG_STORE
+        for scheme in ("s3", "s3a", "gs", "abfss")
+    },
 }
 JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
 
@@ -43,21 +46,21 @@ def require_log_store(session: SparkSession, lake: LakePath | None = None) -> No
     """Raise `LakeUnavailable` unless Delta writes logs with our classes, on this
     machine and in the lake. Any other class would commit a late write as the next free
     version."""
-    _require(session, "/", CLASS)
+    _require_class(session, "/", FILE_LOG_STORE)
     if isinstance(lake, ObjectPath):
-        _require(session, f"{lake.bucket.url}/", OBJECTS)
+        _require_class(session, f"{lake.bucket.url}/", OBJECT_LOG_STORE)
 
 
-def _require(session: SparkSession, root: str, wanted: str) -> None:
-    """Raise `LakeUnavailable` unless `wanted` is the class of Delta's log store below
-    `root`."""
-    stores = scala_object(java_of(session), "org.apache.spark.sql.delta.storage.LogStore")
-    store = stores.apply(java_session(session))
-    path, system = hadoop_path(session, root)
-    chosen = store.getDelegate(system.makeQualified(path))
-    implementation = chosen.logStoreImpl() if hasattr(chosen, "logStoreImpl") else chosen
+def _require_class(session: SparkSession, root: str, class_name: str) -> None:
+    """Raise `LakeUnavailable` unless `class_name` is the class of Delta's log store
+    below `root`."""
+    log_stores = scala_object(jvm_of(session), "org.apache.spark.sql.delta.storage.LogStore")
+    log_store = log_stores.apply(java_session(session))
+    path, file_system = path_and_file_system(session, root)
+    delegate = log_store.getDelegate(file_system.makeQualified(path))
+    implementation = delegate.logStoreImpl() if hasattr(delegate, "logStoreImpl") else delegate
     name = str(implementation.getClass().getName())
-    if name != wanted:
+    if name != class_name:
         raise LakeUnavailable(
             f"Spark would write the tables' logs with {name}, which does not stop a late run from "
             "committing",

@@ -35,9 +35,9 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.retries import SPARK_ELSEWHERE
 from lockstep.resources.lake.spark.java_errors import silence_pyspark
-from lockstep.resources.lake.spark.log_store import SETTINGS
-from lockstep.resources.lake.spark.settings import EXTENSION, JOINED, store_settings
-from lockstep.resources.lake.spark.spark import FOR_FEW, Starting
+from lockstep.resources.lake.spark.log_store import LOG_STORE_SETTINGS
+from lockstep.resources.lake.spark.settings import EXTENSION, JOINED_KEYS, store_settings
+from lockstep.resources.lake.spark.spark import FEW_ROWS_SETTINGS, BackgroundStart
 from lockstep.resources.lake.spark.visible import require_visible
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
@@ -46,28 +46,30 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-KEYS: Final = ("remote", "token")
+CONNECTION_KEYS: Final = ("remote", "token")
 """Keys of the `[spark]` table that are no settings of Spark."""
 
 DEFAULT_PORT: Final = 15002
 
-_URL: Final = re.compile(
+_REMOTE_URL: Final = re.compile(
     r"sc://(?P<host>[A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(?::(?P<port>\d{1,5}))?/?"
     r"(?P<more>(?:;[A-Za-z0-9_-]+=[^;]*)*)"
 )
-_USER: Final = "user_id"
+_USER_PARAMETER: Final = "user_id"
 _DATABRICKS: Final = "databricks"
-_HINT: Final = "correct remote under [spark] in lockstep.toml, as in sc://spark.example.com:15002"
+_REMOTE_HINT: Final = (
+    "correct remote under [spark] in lockstep.toml, as in sc://spark.example.com:15002"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SparkServer:
-    """A Spark Connect server. `more`: further parameters of its URL, each after a `;`.
-    `token`: the secret that it requires; None if it requires none."""
+    """A Spark Connect server. `parameters`: further parameters of its URL, each after a
+    `;`. `token`: the secret that it requires; None if it requires none."""
 
     host: str
     port: int
-    more: str = ""
+    parameters: str = ""
     token: str | None = field(default=None, repr=False)
 
     def __str__(self) -> str:
@@ -78,7 +80,7 @@ class SparkServer:
         return self.host.strip("[]"), self.port
 
     @property
-    def here(self) -> bool:
+    def is_loopback(self) -> bool:
         """True if its address is a loopback address, which is always this machine's."""
         if self.host == "localhost":
             return True
@@ -92,19 +94,19 @@ class SparkServer:
         Without TLS, PySpark sends a token only to `localhost`. All sessions have the
         same user name, so that one account of a machine can end the sessions of
         another."""
-        host = "localhost" if self.here and self.token is not None else self.host
-        more = f"{self.more};session_id={session}"
-        if f";{_USER}=" not in more.lower():
-            more = f"{more};{_USER}=lockstep"
+        host = "localhost" if self.is_loopback and self.token is not None else self.host
+        parameters = f"{self.parameters};session_id={session}"
+        if f";{_USER_PARAMETER}=" not in parameters.lower():
+            parameters = f"{parameters};{_USER_PARAMETER}=lockstep"
         if self.token is not None:
-            more = f"{more};token={quote(self.token, '')}"
-        return f"sc://{host}:{self.port}/{more}"
+            parameters = f"{parameters};token={quote(self.token, '')}"
+        return f"sc://{host}:{self.port}/{parameters}"
 
 
-def server_of(user: Mapping[str, str]) -> SparkServer | None:
+def configured_server(user_settings: Mapping[str, str]) -> SparkServer | None:
     """Return the server that the `[spark]` table names; None for a Spark of this
     machine."""
-    remote, token = user.get("remote"), user.get("token")
+    remote, token = user_settings.get("remote"), user_settings.get("token")
     if remote is None:
         if token is not None:
             raise ConfigurationError(
@@ -112,10 +114,12 @@ def server_of(user: Mapping[str, str]) -> SparkServer | None:
                 hint='add remote = "sc://127.0.0.1:15002" to [spark], or take token out',
             )
         return None
-    match = _URL.fullmatch(remote)
+    match = _REMOTE_URL.fullmatch(remote)
     if match is None:
         # Its parameters may hold a secret, so the message does not repeat it.
-        raise ConfigurationError("remote under [spark] is no address of Spark Connect", hint=_HINT)
+        raise ConfigurationError(
+            "remote under [spark] is no address of Spark Connect", hint=_REMOTE_HINT
+        )
     if ";session_id=" in match["more"].lower():
         raise ConfigurationError(
             "remote under [spark] names a session, and each write needs one of its own",
@@ -133,7 +137,7 @@ def server_of(user: Mapping[str, str]) -> SparkServer | None:
             hint="take remote out of [spark] to run Spark on this machine, or use a Spark server "
             "of your own: docs/deploy.md#where-spark-runs",
         )
-    if "spark.master" in user:
+    if "spark.master" in user_settings:
         raise ConfigurationError(
             '[spark] has both remote and "spark.master"',
             hint='take "spark.master" out; set it where the server is started',
@@ -144,11 +148,11 @@ def server_of(user: Mapping[str, str]) -> SparkServer | None:
 _PACKAGES: Final = ("google.rpc", "grpc", "grpc_status", "pandas", "zstandard")
 """Python packages that PySpark's client for Spark Connect imports."""
 
-_TIMEOUT: Final = 10.0
+_TIMEOUT_SECONDS: Final = 10.0
 """Longest time in seconds to wait until a server accepts a connection or closes
 sessions."""
 
-_SESSIONS: Final = 32
+_SESSIONS_TO_END: Final = 32
 """Number of sessions that are ended for a dead client. A client has two sessions for
 each table that it writes at the same time, and some that it gave up after an error;
 this is about twice their sum."""
@@ -159,38 +163,48 @@ _EVERY_SESSION: Final = {
 }
 """Settings that writes need in every session. The number of tasks is up to the server."""
 
-_HADOOP: Final = "spark.hadoop."
+_HADOOP_PREFIX: Final = "spark.hadoop."
 
 
 @dataclass(frozen=True, slots=True)
-class Connected:
+class Connection:
     """A server that accepts sessions. `version`: Spark's version. `defaults`: the
-    settings of a new session. `opened`: all sessions of this process. `idle`: its
-    unused sessions; under True those with the settings for few rows."""
+    settings of a new session. `sessions`: all sessions of this process.
+    `idle_sessions`: its unused sessions; under True those with the settings for few
+    rows."""
 
     version: str
     defaults: Mapping[str, str]
-    opened: list[SparkSession]
-    idle: Mapping[bool, list[SparkSession]]
+    sessions: list[SparkSession]
+    idle_sessions: Mapping[bool, list[SparkSession]]
 
 
 class RemoteSpark:
-    """`Spark` at a Spark Connect server. `user`: the `[spark]` table. `lake`: where the
-    tables are. `staging`: the folder from which Spark reads changes, which the server
-    must see, too."""
+    """`Spark` at a Spark Connect server. `user_settings`: the `[spark]` table. `lake`:
+    where the tables are. `staging`: the folder from which Spark reads changes, which
+    the server must see, too."""
 
-    java = False
+    can_call_java = False
 
     def __init__(
-        self, server: SparkServer, user: Mapping[str, str], *, lake: LakePath, staging: Path
+        self,
+        server: SparkServer,
+        user_settings: Mapping[str, str],
+        *,
+        lake: LakePath,
+        staging: Path,
     ) -> None:
         self._server = server
-        self._user = {key: value for key, value in user.items() if key.startswith("spark.")}
+        self._user_settings = {
+            key: value for key, value in user_settings.items() if key.startswith("spark.")
+        }
         self._lake = lake
         self._staging = staging
-        self._start = Starting(self._connect, lambda connected: _released(connected.opened))
+        self._start = BackgroundStart(
+            self._connect, lambda connection: _close_sessions(connection.sessions)
+        )
         self._client_id = uuid4()
-        self._numbers = count()
+        self._session_numbers = count()
 
     @property
     def client_id(self) -> UUID:
@@ -200,12 +214,12 @@ class RemoteSpark:
         """End a client's sessions. This needs no session of our own, which might have
         to wait: the client's statements may occupy all tasks."""
         self.require_ready()
-        self._knock()
-        _released([self._joined(client_id, number) for number in range(_SESSIONS)])
+        self._require_listening()
+        _close_sessions([self._session_of(client_id, number) for number in range(_SESSIONS_TO_END)])
 
     def require_ready(self) -> None:
         for name in _PACKAGES:
-            if not _installed(name):
+            if not _is_installed(name):
                 raise SetupIncomplete(
                     f"Spark Connect needs {name}, which is not installed",
                     hint="run pip install 'lockstep[connect]' for the version installed here",
@@ -217,17 +231,17 @@ class RemoteSpark:
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """Return a new session. Raise `LakeUnavailable` if the server does not answer,
         and `ConfigurationError` if it cannot be used."""
-        connected = self._start.wait()
-        session = self._joined(self._client_id, next(self._numbers))
-        connected.opened.append(session)
-        with self._refused():
-            self._set(session, connected.defaults, settings)
+        connection = self._start.wait()
+        session = self._session_of(self._client_id, next(self._session_numbers))
+        connection.sessions.append(session)
+        with self._session_errors():
+            self._apply_settings(session, connection.defaults, settings)
         return session
 
-    def idle(self, *, few: bool) -> list[SparkSession]:
-        return self._start.wait().idle[few]
+    def idle_sessions(self, *, few_rows: bool) -> list[SparkSession]:
+        return self._start.wait().idle_sessions[few_rows]
 
-    def requests(self) -> int | None:
+    def request_count(self) -> int | None:
         """Return None, because no client can count the requests of the server's
         executors."""
         return None
@@ -236,30 +250,32 @@ class RemoteSpark:
         """Close this process's sessions at the server."""
         self._start.end()
 
-    def named(self) -> str:
+    def display_name(self) -> str:
         return f"Spark {self._start.wait().version} at {self._server}"
 
-    def _connect(self) -> Connected:
+    def _connect(self) -> Connection:
         self.require_ready()
-        self._knock()
-        session = self._joined(self._client_id, next(self._numbers))
+        self._require_listening()
+        session = self._session_of(self._client_id, next(self._session_numbers))
         try:
-            with self._refused():
+            with self._session_errors():
                 version, defaults = session.version, session.conf.getAll
-                require_fit(self._server, version, defaults, self._lake)
-                _require_settable(session, missing(self._user, defaults), defaults)
+                require_compatible(self._server, version, defaults, self._lake)
+                _require_settable(
+                    session, differing_settings(self._user_settings, defaults), defaults
+                )
                 # Most runs change few rows and need no other session.
-                self._set(session, defaults, FOR_FEW)
+                self._apply_settings(session, defaults, FEW_ROWS_SETTINGS)
             require_visible(session, self._lake, self._staging, f"The Spark at {self._server}")
         except BaseException:
-            _released([session])
+            _close_sessions([session])
             raise
-        return Connected(version, defaults, [session], {False: [], True: [session]})
+        return Connection(version, defaults, [session], {False: [], True: [session]})
 
-    def _knock(self) -> None:
+    def _require_listening(self) -> None:
         """Raise `LakeUnavailable` if the server accepts no connection."""
         try:
-            with socket.create_connection(self._server.address, _TIMEOUT):
+            with socket.create_connection(self._server.address, _TIMEOUT_SECONDS):
                 pass
         except OSError as error:
             raise LakeUnavailable(
@@ -268,7 +284,7 @@ class RemoteSpark:
                 "[spark]; then run again",
             ) from error
 
-    def _joined(self, client_id: UUID, number: int) -> SparkSession:
+    def _session_of(self, client_id: UUID, number: int) -> SparkSession:
         """Return the session with this number of a client. No request is made yet."""
         from pyspark.sql import SparkSession
 
@@ -278,30 +294,32 @@ class RemoteSpark:
         _set_retries(session, SPARK_ELSEWHERE.most - 1)
         return session
 
-    def _set(
+    def _apply_settings(
         self, session: SparkSession, defaults: Mapping[str, str], settings: Mapping[str, str]
     ) -> None:
         """Set our settings, the object store's and the user's, which override ours. A
         setting that is the server's default already is not set."""
-        store = store_settings(self._lake)
-        hadoops = {name.removeprefix(_HADOOP): value for name, value in store.items()}
-        wanted = {**_EVERY_SESSION, **settings, **hadoops, **self._user}
-        for name, value in missing(wanted, defaults).items():
+        prefixed_settings = store_settings(self._lake)
+        hadoop_settings = {
+            name.removeprefix(_HADOOP_PREFIX): value for name, value in prefixed_settings.items()
+        }
+        wanted = {**_EVERY_SESSION, **settings, **hadoop_settings, **self._user_settings}
+        for name, value in differing_settings(wanted, defaults).items():
             session.conf.set(name, value)
 
     @contextmanager
-    def _refused(self) -> Iterator[None]:
+    def _session_errors(self) -> Iterator[None]:
         """Turn the server's errors inside the context, in which a session is opened,
-        into our errors (`refusal`)."""
+        into our errors (`session_error`)."""
         from pyspark.errors import PySparkException
 
         try:
             yield
         except PySparkException as error:
-            raise refusal(str(self._server), error) from error
+            raise session_error(str(self._server), error) from error
 
 
-def _installed(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
     except ModuleNotFoundError:
@@ -320,23 +338,23 @@ def _require_settable(
             session.conf.set(name, value)
         except PySparkException as error:
             if (error.getCondition() or "").startswith("CANNOT_MODIFY_"):
-                raise unlike(name, defaults) from error
+                raise fixed_setting_error(name, defaults) from error
             raise
 
 
-def _released(sessions: Iterable[SparkSession]) -> None:
+def _close_sessions(sessions: Iterable[SparkSession]) -> None:
     """Close sessions at the server, which ends their statements. The server answers
-    only after the statements have ended; we wait at most `_TIMEOUT` seconds for
+    only after the statements have ended; we wait at most `_TIMEOUT_SECONDS` seconds for
     that."""
-    threads = [Thread(target=_release, args=(session,), daemon=True) for session in sessions]
+    threads = [Thread(target=_close_session, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()
-    until = monotonic() + _TIMEOUT
+    deadline = monotonic() + _TIMEOUT_SECONDS
     for thread in threads:
-        thread.join(max(0, until - monotonic()))
+        thread.join(max(0, deadline - monotonic()))
 
 
-def _release(session: SparkSession) -> None:
+def _close_session(session: SparkSession) -> None:
     """Close a session. `SparkSession.stop` is not used, because it locks all sessions
     while it waits. An error is ignored: a server that has ended has no sessions."""
     from pyspark.errors import PySparkException
@@ -354,27 +372,27 @@ def _set_retries(session: SparkSession, times: int) -> None:
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
     silence_pyspark()
-    longest = int(1000 * SPARK_ELSEWHERE.pauses[-1])
-    policy = DefaultPolicy(max_retries=times, max_backoff=longest)
+    longest_ms = int(1000 * SPARK_ELSEWHERE.pauses[-1])
+    policy = DefaultPolicy(max_retries=times, max_backoff=longest_ms)
     session.client.set_retry_policies([policy])
 
 
-OLDEST: Final = 4
+OLDEST_MAJOR: Final = 4
 """Oldest major version of Spark that can be used."""
 
-_DEFAULT_STORE: Final = "spark.delta.logStore.class"
+_DEFAULT_STORE_SETTING: Final = "spark.delta.logStore.class"
 """The setting that names one log store for all schemes of URLs."""
 
 
-def require_fit(
+def require_compatible(
     server: SparkServer, version: str, defaults: Mapping[str, str], lake: LakePath
 ) -> None:
     """Raise `ConfigurationError` if the server's Spark is too old, has no Delta, or
     would write the lake's Delta logs with a log store other than ours. `defaults` are a
     new session's settings."""
-    if int(version.partition(".")[0]) < OLDEST:
+    if int(version.partition(".")[0]) < OLDEST_MAJOR:
         raise ConfigurationError(
-            f"The Spark at {server} is {version}; Spark {OLDEST} or newer is needed",
+            f"The Spark at {server} is {version}; Spark {OLDEST_MAJOR} or newer is needed",
             hint="use a newer one: see docs/deploy.md#where-spark-runs",
         )
     if EXTENSION not in defaults.get("spark.sql.extensions", ""):
@@ -386,29 +404,36 @@ def require_fit(
     scheme = "file"
     if isinstance(lake, ObjectPath):
         scheme = lake.bucket.url.partition(":")[0]
-    wanted = f"spark.delta.logStore.{scheme}.impl"
-    if _DEFAULT_STORE in defaults or defaults.get(wanted) != SETTINGS.get(wanted):
-        store = defaults.get(_DEFAULT_STORE) or defaults.get(wanted) or "Delta's own store"
+    store_setting = f"spark.delta.logStore.{scheme}.impl"
+    if _DEFAULT_STORE_SETTING in defaults or defaults.get(store_setting) != LOG_STORE_SETTINGS.get(
+        store_setting
+    ):
+        store = (
+            defaults.get(_DEFAULT_STORE_SETTING)
+            or defaults.get(store_setting)
+            or "Delta's own store"
+        )
         raise ConfigurationError(
             f"The Spark at {server} would write the tables' logs with {store}, which does not stop "
             "a late run from committing",
-            hint=f'start it with "{wanted}" = "{SETTINGS[wanted]}" and our jar: '
-            "docs/deploy.md#where-spark-runs",
+            hint=f'start it with "{store_setting}" = "{LOG_STORE_SETTINGS[store_setting]}" and our '
+            "jar: docs/deploy.md#where-spark-runs",
         )
 
 
-def missing(user: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of `user` that a new session does not have by default. For a
-    key in `JOINED`, the default need only contain the value: a server that we started
-    has our value followed by the user's."""
+def differing_settings(wanted: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of `wanted` that a new session does not have by default. For
+    a key in `JOINED_KEYS`, the default need only contain the value: a server that we
+    started has our value followed by the user's."""
     return {
         name: value
-        for name, value in user.items()
-        if value != defaults.get(name) and not (name in JOINED and value in defaults.get(name, ""))
+        for name, value in wanted.items()
+        if value != defaults.get(name)
+        and not (name in JOINED_KEYS and value in defaults.get(name, ""))
     }
 
 
-def unlike(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
+def fixed_setting_error(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
     """Return the error for a setting that differs at the server and that no session can
     change."""
     return ConfigurationError(
@@ -421,10 +446,10 @@ def unlike(name: str, defaults: Mapping[str, str]) -> ConfigurationError:
 
 _DETAILS: Final = re.compile(r'details = "(.*?)"\n')
 """Matches the details in the text of a gRPC error."""
-_LONGEST: Final = 300
+_LONGEST_REASON: Final = 300
 
 
-def refusal(server: str, error: PySparkException) -> LockstepError:
+def session_error(server: str, error: PySparkException) -> LockstepError:
     """Return our error for a server's error: `ConfigurationError` if trying again
     cannot help, otherwise `LakeUnavailable`."""
     status = getattr(error, "getGrpcStatusCode", lambda: None)()
@@ -440,7 +465,9 @@ def refusal(server: str, error: PySparkException) -> LockstepError:
             "issuer, or correct remote under [spark]",
         )
     details = _DETAILS.search(str(error))
-    reason = error.getCondition() or (details[1][:_LONGEST] if details else type(error).__name__)
+    reason = error.getCondition() or (
+        details[1][:_LONGEST_REASON] if details else type(error).__name__
+    )
     return LakeUnavailable(
         f"The Spark at {server} gave no session: {reason}",
         hint="check that it runs and serves Spark Connect, then run again",

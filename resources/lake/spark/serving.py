@@ -19,31 +19,31 @@ from typing import Final, NoReturn
 
 from lockstep.pipeline.values.errors import ConfigurationError, SetupIncomplete
 from lockstep.resources.lake.spark.java import require_java
-from lockstep.resources.lake.spark.remote import SparkServer, server_of
+from lockstep.resources.lake.spark.remote import SparkServer, configured_server
 from lockstep.resources.lake.spark.session import (
+    define_environment,
     jars_for,
     settings_in,
-    settle_environment,
     spark_home,
 )
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
 
-MAIN: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
-_SPARK_ITSELF: Final = "spark-internal"
+_MAIN_CLASS: Final = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_SPARK_INTERNAL: Final = "spark-internal"
 
 
-def server_to_start(user: Mapping[str, str]) -> SparkServer:
+def server_to_start(user_settings: Mapping[str, str]) -> SparkServer:
     """Return the server that `[spark]` names. Raise `ConfigurationError` unless it
     listens only on this machine and requires a token: whoever gets a session has the
     rights of this account."""
-    server = server_of(user)
+    server = configured_server(user_settings)
     if server is None:
         raise ConfigurationError(
             "[spark] names no server to start",
             hint='add remote = "sc://127.0.0.1:15002" and token = "file:spark.token" to [spark]',
         )
-    if not server.here:
+    if not server.is_loopback:
         raise ConfigurationError(
             f"{server} is on another machine",
             hint="set remote under [spark] to sc://127.0.0.1:15002, or start Spark there: "
@@ -58,7 +58,7 @@ def server_to_start(user: Mapping[str, str]) -> SparkServer:
     return server
 
 
-def require_free(server: SparkServer) -> None:
+def require_free_port(server: SparkServer) -> None:
     """Raise `ConfigurationError` if a process already listens on the server's port."""
     with suppress(OSError), socket.create_connection(("127.0.0.1", server.port), 5):
         raise ConfigurationError(
@@ -68,18 +68,20 @@ def require_free(server: SparkServer) -> None:
         )
 
 
-def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoReturn:
+def become_server(user_settings: Mapping[str, str], lake: LakePath, scratch: Path) -> NoReturn:
     """Replace this process with the server. `scratch` is a folder that only the server
     uses; its content is deleted first. Raise `JavaMissing`, `SetupIncomplete` or
     `ConfigurationError` if the server cannot start."""
-    server = server_to_start(user)
+    server = server_to_start(user_settings)
     require_java(os.environ)
     _, jar_variables = jars_for(lake)
-    _hold(scratch.with_name(f"{scratch.name}.lock"), server)
-    require_free(server)
+    _take_lock(scratch.with_name(f"{scratch.name}.lock"), server)
+    require_free_port(server)
     shutil.rmtree(scratch, ignore_errors=True)
     make_private(scratch)
-    spark_settings = {key: value for key, value in user.items() if key.startswith("spark.")}
+    spark_settings = {
+        key: value for key, value in user_settings.items() if key.startswith("spark.")
+    }
     settings = settings_in(scratch, spark_settings, lake)
     file = scratch / "spark.conf"
     file.touch(0o600)
@@ -88,11 +90,11 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
         "spark.connect.grpc.binding.port": str(server.port),
         "spark.connect.authenticate.token": server.token or "",
     }
-    file.write_text(_properties({**settings.all(), **server_settings}), encoding="utf-8")
+    file.write_text(_properties({**settings.configuration(), **server_settings}), encoding="utf-8")
     environment = dict(os.environ)
-    settle_environment(environment, jar_variables)
+    define_environment(environment, jar_variables)
     submit = spark_home() / "bin" / "spark-submit"
-    command = [str(submit), "--properties-file", str(file), "--class", MAIN, _SPARK_ITSELF]
+    command = [str(submit), "--properties-file", str(file), "--class", _MAIN_CLASS, _SPARK_INTERNAL]
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -102,7 +104,7 @@ def become_server(user: Mapping[str, str], lake: LakePath, scratch: Path) -> NoR
         raise SetupIncomplete(f"{submit} does not start", hint=hint) from error
 
 
-def _hold(lock: Path, server: SparkServer) -> None:
+def _take_lock(lock: Path, server: SparkServer) -> None:
     """Take the lock, or raise `ConfigurationError` if another server holds it. Java
     inherits the open file, so the lock is held until Java ends."""
     make_private(lock.parent)

@@ -8,8 +8,8 @@ ends with the Python process even if that is killed, since its standard input is
 from the process.
 
 Java's folder is removed when the process ends. If the process is killed, the next
-process removes the folder when it starts (`staging.held_folder`). The background thread
-imports pyspark; nothing imports it earlier.
+process removes the folder when it starts (`staging.make_locked_folder`). The background
+thread imports pyspark; nothing imports it earlier.
 """
 
 from __future__ import annotations
@@ -30,49 +30,49 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from lockstep.pipeline.values.errors import LakeUnavailable
-from lockstep.resources.lake.spark.jars import S3, class_path, jars_folder, locked_jars
+from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder, locked_jars
 from lockstep.resources.lake.spark.java import archive_path, require_java
-from lockstep.resources.lake.spark.java_classes import hadoop_path, java_class, java_of
+from lockstep.resources.lake.spark.java_classes import java_class, jvm_of, path_and_file_system
 from lockstep.resources.lake.spark.java_errors import silence_pyspark
 from lockstep.resources.lake.spark.log_store import log_store_jar, require_log_store
 from lockstep.resources.lake.spark.settings import (
     SparkSettings,
-    is_local,
+    has_local_tasks,
+    start_hint,
     store_settings,
-    where_to_look,
 )
-from lockstep.resources.lake.spark.spark import Starting
+from lockstep.resources.lake.spark.spark import BackgroundStart
 from lockstep.resources.lake.spark.visible import require_visible
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
-from lockstep.resources.lake.store.staging import HeldFolder, held_folder
+from lockstep.resources.lake.store.staging import LockedFolder, make_locked_folder
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark.sql import SparkSession
 
 
-_PYSPARK_SETS: Final = {"SPARK_AUTH_SOCKET_TIMEOUT": "15", "SPARK_BUFFER_SIZE": "65536"}
+_PYSPARK_VARIABLES: Final = {"SPARK_AUTH_SOCKET_TIMEOUT": "15", "SPARK_BUFFER_SIZE": "65536"}
 """Variables that a SparkContext sets, with pyspark's defaults."""
 
-_LAST_JARS: Final = "SPARK_DIST_CLASSPATH"
+_LAST_JARS_VARIABLE: Final = "SPARK_DIST_CLASSPATH"
 """The variable with jars that `spark-submit` puts last on Java's class path."""
 
 
-class JavaOfProcess:
+class JavaProcess:
     """The Java process of this Python process, of which there is at most one. The first
     Spark starts it."""
 
     def __init__(self) -> None:
         self._gateway: JavaGateway | None = None
-        self._scratch: HeldFolder | None = None
+        self._scratch: LockedFolder | None = None
 
     def start(
-        self, settings_in: Callable[[Path], SparkSettings]
+        self, settings_for: Callable[[Path], SparkSettings]
     ) -> tuple[JavaGateway, SparkSettings]:
         """Start Java unless it runs. Return py4j's gateway to it, and the settings for
         a Spark.
 
-        `settings_in` returns the settings for Java's folder. A Java that runs already
+        `settings_for` returns the settings for Java's folder. A Java that runs already
         keeps the command line with which it was started. Raise `LakeUnavailable`, with
         the last line that Java printed, if Java does not start or has ended.
         """
@@ -84,10 +84,10 @@ class JavaOfProcess:
         if self._scratch is None:
             self._scratch = make_scratch()
             atexit.register(self.end)
-        settings = settings_in(self._scratch.folder)
+        settings = settings_for(self._scratch.folder)
         if self._gateway is None:
-            conf = SparkConf(loadDefaults=False).setAll(list(settings.launch().items()))
-            with log_of(settings).open("wb") as log:
+            conf = SparkConf(loadDefaults=False).setAll(list(settings.command_line_part().items()))
+            with log_path(settings).open("wb") as log:
                 try:
                     # A process group of its own, so that Ctrl-C in a terminal reaches
                     # only Python.
@@ -95,14 +95,14 @@ class JavaOfProcess:
                     start: Callable[..., JavaGateway] = launch_gateway
                     self._gateway = start(conf, popen)
                 except (PySparkException, Py4JError, OSError) as error:
-                    raise not_started(settings) from error
+                    raise start_error(settings) from error
         elif self._gateway.proc.poll() is not None:
-            raise not_started(settings)
+            raise start_error(settings)
         return self._gateway, settings
 
-    def end(self, patience: float = 0) -> None:
-        """End Java and remove its folder. `patience`: seconds to wait for Java to end
-        by itself, before it is killed."""
+    def end(self, patience_seconds: float = 0) -> None:
+        """End Java and remove its folder. `patience_seconds`: seconds to wait for Java
+        to end by itself, before it is killed."""
         from py4j.protocol import Py4JError
 
         if self._gateway is not None:
@@ -113,7 +113,7 @@ class JavaOfProcess:
             with suppress(OSError):
                 process.stdin.close()
             with suppress(TimeoutExpired):
-                process.wait(patience)
+                process.wait(patience_seconds)
             process.kill()
             process.wait()
         if self._scratch is not None:
@@ -122,7 +122,7 @@ class JavaOfProcess:
             atexit.unregister(self.end)
 
 
-JAVA: Final = JavaOfProcess()
+JAVA: Final = JavaProcess()
 """The Java of this process."""
 
 
@@ -134,7 +134,7 @@ def spark_home() -> Path:
     return Path(spec.origin).parent
 
 
-def settle_environment(
+def define_environment(
     environment: MutableMapping[str, str], last_jars: Sequence[Path] = ()
 ) -> None:
     """Define the environment variables that a start of Spark reads and sets.
@@ -147,83 +147,89 @@ def settle_environment(
     `last_jars` come last on the class path, since the class-data archive is valid only
     for class paths that begin with its own.
     """
-    for name, value in _PYSPARK_SETS.items():
+    for name, value in _PYSPARK_VARIABLES.items():
         environment.setdefault(name, value)
     # Always the Spark inside pyspark, even if SPARK_HOME names another one of this
     # machine.
     environment["SPARK_HOME"] = str(spark_home())
     if last_jars:
-        before = [path for path in environment.get(_LAST_JARS, "").split(":") if path]
-        environment[_LAST_JARS] = ":".join(dict.fromkeys([*before, *map(str, last_jars)]))
+        present_jars = [
+            path for path in environment.get(_LAST_JARS_VARIABLE, "").split(":") if path
+        ]
+        environment[_LAST_JARS_VARIABLE] = ":".join(
+            dict.fromkeys([*present_jars, *map(str, last_jars)])
+        )
 
 
-def log_of(settings: SparkSettings) -> Path:
+def log_path(settings: SparkSettings) -> Path:
     """Return the path of the file with everything that Java prints."""
     return settings.scratch / "spark.log"
 
 
-def not_started(settings: SparkSettings) -> LakeUnavailable:
+def start_error(settings: SparkSettings) -> LakeUnavailable:
     """Return the error for a Spark that did not start."""
     return LakeUnavailable(
-        f"Spark did not start: {_last_words(log_of(settings))}",
-        hint=where_to_look(settings.user),
+        f"Spark did not start: {_last_message(log_path(settings))}",
+        hint=start_hint(settings.user_settings),
     )
 
 
-def _last_words(log: Path) -> str:
+def _last_message(log: Path) -> str:
     text = log.read_text(errors="replace") if log.is_file() else ""
     lines = [line.strip() for line in text.splitlines()]
     messages = [line for line in lines if line and not line.startswith(("at ", "WARNING"))]
     return messages[-1][:300] if messages else "its Java process ended without a message"
 
 
-def make_scratch() -> HeldFolder:
+def make_scratch() -> LockedFolder:
     """Create a folder for this process's Spark in the machine's folder of temporary
     files."""
-    return held_folder(Path(tempfile.gettempdir()), "lockstep-spark-")
+    return make_locked_folder(Path(tempfile.gettempdir()), "lockstep-spark-")
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class RunningSpark:
     """A running Spark: its first session, and its unused sessions
-    (`spark.one_session`)."""
+    (`spark.exclusive_session`)."""
 
     session: SparkSession
-    idle: Mapping[bool, list[SparkSession]] = field(default_factory=lambda: {False: [], True: []})
+    idle_sessions: Mapping[bool, list[SparkSession]] = field(
+        default_factory=lambda: {False: [], True: []}
+    )
 
 
 class SparkProcess:
     """`Spark` in a Java process of this machine. A Python process may run only one at a
     time.
 
-    `user`: the `[spark]` table. `lake`: where the tables are. `staging`: the folder
-    with the files that are written to them; tasks on other machines must see both.
-    `archive`: use the class-data archive, with which Java starts faster. `on_warning`
-    is called with a sentence for a person, by the starting thread.
+    `user_settings`: the `[spark]` table. `lake`: where the tables are. `staging`: the
+    folder with the files that are written to them; tasks on other machines must see
+    both. `archive`: use the class-data archive, with which Java starts faster.
+    `on_warning` is called with a sentence for a person, by the starting thread.
     """
 
-    java = True
+    can_call_java = True
     client_id: UUID | None = None
 
     def __init__(
         self,
-        user: Mapping[str, str],
+        user_settings: Mapping[str, str],
         *,
         lake: LakePath | None = None,
         staging: Path | None = None,
         archive: bool = True,
         on_warning: Callable[[str], None],
     ) -> None:
-        self._user = dict(user)
+        self._user_settings = dict(user_settings)
         self._lake = lake
         self._staging = staging
         self._archive = archive
         self._on_warning = on_warning
         self._log_bytes = 0
-        self._start = Starting(self._launch, _end)
-        settle_environment_for(lake)
+        self._start = BackgroundStart(self._launch, _stop_spark)
+        define_environment_for(lake)
 
-    def named(self) -> str:
+    def display_name(self) -> str:
         return f"Spark {self._start.wait().session.version} of this machine"
 
     def require_ready(self) -> None:
@@ -243,29 +249,29 @@ class SparkProcess:
         printed."""
         session = self._start.wait().session.newSession()
         for name, value in settings.items():
-            if name not in self._user:
+            if name not in self._user_settings:
                 session.conf.set(name, value)
         return session
 
-    def idle(self, *, few: bool) -> list[SparkSession]:
-        return self._start.wait().idle[few]
+    def idle_sessions(self, *, few_rows: bool) -> list[SparkSession]:
+        return self._start.wait().idle_sessions[few_rows]
 
-    def requests(self) -> int | None:
-        if not is_local(self._user) or not isinstance(self._lake, ObjectPath):
+    def request_count(self) -> int | None:
+        if not has_local_tasks(self._user_settings) or not isinstance(self._lake, ObjectPath):
             return None
-        started = self._start.started()
-        return 0 if started is None else _requests_of_java(started.session, self._lake)
+        started = self._start.result_if_started()
+        return 0 if started is None else _java_request_count(started.session, self._lake)
 
     def stop(self) -> None:
         """End Spark if it was started, without waiting for a start that is still going
         on."""
         self._start.end()
 
-    def _launch(self) -> Started:
+    def _launch(self) -> RunningSpark:
         self.require_ready()
 
         def settings_for(scratch: Path) -> SparkSettings:
-            settings = settings_in(scratch, self._user, self._lake, self._log_bytes)
+            settings = settings_in(scratch, self._user_settings, self._lake, self._log_bytes)
             if not self._archive:
                 return replace(settings, archive=None)
             if settings.archive is None:
@@ -274,101 +280,107 @@ class SparkProcess:
                 )
             return settings
 
-        started = Started(_connect(*JAVA.start(settings_for), self._lake))
+        running = RunningSpark(_open_session(*JAVA.start(settings_for), self._lake))
         try:
-            self._require_visible(started.session)
+            self._require_visible(running.session)
         except BaseException:
-            _end(started)
+            _stop_spark(running)
             raise
-        return started
+        return running
 
     def _require_visible(self, session: SparkSession) -> None:
-        if self._lake is not None and self._staging is not None and not is_local(self._user):
-            named = f'The Spark of "spark.master" = {self._user["spark.master"]}'
-            require_visible(session, self._lake, self._staging, named)
+        if (
+            self._lake is not None
+            and self._staging is not None
+            and not has_local_tasks(self._user_settings)
+        ):
+            spark_name = f'The Spark of "spark.master" = {self._user_settings["spark.master"]}'
+            require_visible(session, self._lake, self._staging, spark_name)
 
 
 def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
     """Return the jars that every start needs, and the further jars that this lake
     needs."""
     folder = jars_folder(sys.prefix)
-    last = class_path(folder, S3) if isinstance(lake, ObjectPath) else ()
-    return (*class_path(folder), log_store_jar()), last
+    last_jars = class_path(folder, S3_LOCK) if isinstance(lake, ObjectPath) else ()
+    return (*class_path(folder), log_store_jar()), last_jars
 
 
-def settle_environment_for(lake: LakePath | None) -> None:
+def define_environment_for(lake: LakePath | None) -> None:
     """Define the environment variables of a start of Spark for this lake, before any
-    thread reads the environment (`settle_environment`)."""
-    locked = locked_jars(S3) if isinstance(lake, ObjectPath) else ()
+    thread reads the environment (`define_environment`)."""
+    locked = locked_jars(S3_LOCK) if isinstance(lake, ObjectPath) else ()
     folder = jars_folder(sys.prefix)
-    settle_environment(os.environ, [folder / jar.file_name for jar in locked])
+    define_environment(os.environ, [folder / jar.file_name for jar in locked])
 
 
 def settings_in(
-    scratch: Path, user: Mapping[str, str], lake: LakePath | None, log_bytes: int = 0
+    scratch: Path, user_settings: Mapping[str, str], lake: LakePath | None, log_bytes: int = 0
 ) -> SparkSettings:
     """Return the settings of a Spark whose own files are in `scratch`."""
-    jars, last = jars_for(lake)
+    jars, last_jars = jars_for(lake)
     archive = archive_path(jars_folder(sys.prefix), jars, require_java(os.environ))
     log4j = scratch / "log4j2.properties"
     log4j.write_bytes(
         files("lockstep.resources.lake.spark").joinpath("log4j2.properties").read_bytes()
     )
     return SparkSettings(
-        user=user,
+        user_settings=user_settings,
         class_path=jars,
         archive=archive if archive.is_file() else None,
         log4j=log4j,
         scratch=scratch,
         cores=os.cpu_count() or 1,
-        memory=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        store=store_settings(lake),
-        last_jars=last,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        hadoop_settings=store_settings(lake),
+        last_jars=last_jars,
         log_bytes=log_bytes,
     )
 
 
-def _connect(gateway: JavaGateway, settings: SparkSettings, lake: LakePath | None) -> SparkSession:
+def _open_session(
+    gateway: JavaGateway, settings: SparkSettings, lake: LakePath | None
+) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     silence_pyspark()
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.all().items()))
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.configuration().items()))
     try:
         session = SparkSession(SparkContext(gateway=gateway, conf=conf))
         require_log_store(session, lake)
     except (PySparkException, Py4JError, OSError) as error:
-        raise not_started(settings) from error
+        raise start_error(settings) from error
     return session
 
 
-def _end(started: Started) -> None:
+def _stop_spark(running: RunningSpark) -> None:
     from py4j.protocol import Py4JError
 
     # The Java process may have ended already.
     with suppress(Py4JError, OSError):
-        started.session.stop()
+        running.session.stop()
 
 
-_COUNTER: Final = "store_io_request"
+_REQUEST_COUNTER: Final = "store_io_request"
 """The name of S3A's counter of requests to the store, repeated requests included."""
 
 
-def _requests_of_java(session: SparkSession, lake: ObjectPath) -> int | None:
+def _java_request_count(session: SparkSession, lake: ObjectPath) -> int | None:
     """Return the number of requests that Java has sent to the lake's store since it
     started. Return None if Java's client does not count them, or if Java has ended;
     then the next use of Spark raises an error."""
     from py4j.protocol import Py4JError
 
     try:
-        _, client = hadoop_path(session, f"{lake}/")
+        _, client = path_and_file_system(session, f"{lake}/")
         statistics = java_class(
-            java_of(session), "org.apache.hadoop.fs.statistics.IOStatisticsSupport"
+            jvm_of(session), "org.apache.hadoop.fs.statistics.IOStatisticsSupport"
         )
         values = statistics.retrieveIOStatistics(client)
-        requests = None if values is None else values.counters().get(_COUNTER)
+        requests = None if values is None else values.counters().get(_REQUEST_COUNTER)
     except (Py4JError, OSError):
         return None
     return None if requests is None else int(requests)

@@ -17,13 +17,13 @@ from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 _GIB = 1024**3
 
-SECOND_COMPILER_PAYS = 256 * 1024**2
+SECOND_COMPILER_BYTES = 256 * 1024**2
 """Smallest size in bytes of the binary log of a run at which Java's second compiler
 (C2) makes the run faster (benchmarks/README.md)."""
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
-JOINED = {
+JOINED_KEYS = {
     "spark.driver.extraClassPath": ":",
     "spark.driver.extraJavaOptions": " ",
     "spark.jars": ",",
@@ -32,7 +32,7 @@ JOINED = {
 """Keys whose value is ours followed by the user's, and the separator between them. A
 user's value does not replace ours, because Delta needs it."""
 
-_ONE_PROCESS = {
+_LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     # Spark listens for executors and deserializes what it receives, so any account of
@@ -45,7 +45,7 @@ _ONE_PROCESS = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "lockstep.delta.LocalFiles$Context",
 }
 
-_LAUNCH = ("spark.master", "spark.driver.", "spark.jars")
+_COMMAND_LINE_KEYS = ("spark.master", "spark.driver.", "spark.jars")
 """Beginnings of the keys that Java needs on its command line. Every account of the
 machine can see a command line, so all other settings are passed to the running
 process."""
@@ -55,48 +55,52 @@ process."""
 class SparkSettings:
     """Everything that determines the configuration of a Spark process.
 
-    `user`: the `[spark]` table. `class_path`: Delta's jars and ours. `last_jars`: jars
-    that come after all others, because the class-data archive (`archive`) is valid only
-    for class paths that begin with its own. `log4j`: the file with the settings of
-    logging. `scratch`: a folder that is removed when this process ends. `cores`,
-    `memory`: those of the machine, memory in bytes. `store`: Hadoop's settings for the
-    lake's object store. `log_bytes`: the size of the binary log whose changes will be
-    written, as far as it is known.
+    `user_settings`: the `[spark]` table. `class_path`: Delta's jars and ours.
+    `last_jars`: jars that come after all others, because the class-data archive
+    (`archive`) is valid only for class paths that begin with its own. `log4j`: the file
+    with the settings of logging. `scratch`: a folder that is removed when this process
+    ends. `cores`, `memory_bytes`: those of the machine. `hadoop_settings`: Hadoop's
+    settings for the lake's object store. `log_bytes`: the size of the binary log whose
+    changes will be written, as far as it is known.
     """
 
-    user: Mapping[str, str]
+    user_settings: Mapping[str, str]
     class_path: Sequence[Path]
     archive: Path | None
     log4j: Path
     scratch: Path
     cores: int
-    memory: int
-    store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    memory_bytes: int
+    hadoop_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     last_jars: Sequence[Path] = ()
     log_bytes: int = 0
 
-    def all(self) -> dict[str, str]:
+    def configuration(self) -> dict[str, str]:
         """Return Spark's complete configuration."""
-        merged = self._defaults() | dict(self.user)
-        for key, separator in JOINED.items():
-            if key in self.user and self._defaults().get(key):
-                merged[key] = f"{self._defaults()[key]}{separator}{self.user[key]}"
+        merged = self._defaults() | dict(self.user_settings)
+        for key, separator in JOINED_KEYS.items():
+            if key in self.user_settings and self._defaults().get(key):
+                merged[key] = f"{self._defaults()[key]}{separator}{self.user_settings[key]}"
         return merged
 
-    def launch(self) -> dict[str, str]:
-        """Return the part of `all` for Java's command line."""
-        return {key: value for key, value in self.all().items() if key.startswith(_LAUNCH)}
+    def command_line_part(self) -> dict[str, str]:
+        """Return the part of `configuration` for Java's command line."""
+        return {
+            key: value
+            for key, value in self.configuration().items()
+            if key.startswith(_COMMAND_LINE_KEYS)
+        }
 
     def _defaults(self) -> dict[str, str]:
         jars = ",".join(path.as_uri() for path in (*self.class_path, *self.last_jars))
         return {
             # Executors elsewhere fetch the jars from the driver.
-            **(_ONE_PROCESS if is_local(self.user) else {"spark.jars": jars}),
+            **(_LOCAL_SETTINGS if has_local_tasks(self.user_settings) else {"spark.jars": jars}),
             "spark.app.name": "lockstep",
             "spark.master": "local[*]",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            "spark.driver.memory": f"{driver_memory(self.memory) // 1024**2}m",
+            "spark.driver.memory": f"{driver_memory(self.memory_bytes) // 1024**2}m",
             "spark.driver.extraClassPath": ":".join(str(path) for path in self.class_path),
             "spark.driver.extraJavaOptions": self._java_options(),
             "spark.local.dir": str(self.scratch / "local"),
@@ -105,8 +109,8 @@ class SparkSettings:
             "spark.sql.catalogImplementation": "in-memory",
             "spark.sql.extensions": EXTENSION,
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-            **log_store.SETTINGS,
-            **self.store,
+            **log_store.LOG_STORE_SETTINGS,
+            **self.hadoop_settings,
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.shuffle.partitions": str(self.cores),
             "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(self.cores),
@@ -129,7 +133,7 @@ class SparkSettings:
         # not regained that time after sixty runs. A user's -XX:TieredStopAtLevel comes
         # later and wins.
         options = [
-            f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_PAYS else 1}",
+            f"-XX:TieredStopAtLevel={4 if self.log_bytes >= SECOND_COMPILER_BYTES else 1}",
             # With one compiler, Java's code cache has 48 MB. Writes to many tables need
             # more, so Java would discard code and compile it again, in a quarter of the
             # processor time.
@@ -151,33 +155,33 @@ class SparkSettings:
         return " ".join(options)
 
 
-def driver_memory(machine: int) -> int:
+def driver_memory(machine_bytes: int) -> int:
     """Return the heap size in bytes: a quarter of the machine's memory, from 1 GiB to 8
     GiB."""
-    return max(_GIB, min(8 * _GIB, machine // 4))
+    return max(_GIB, min(8 * _GIB, machine_bytes // 4))
 
 
-def is_local(user: Mapping[str, str]) -> bool:
-    """Return whether Spark runs all tasks in its own Java process; `user` is the
-    `[spark]` table."""
-    master = user.get("spark.master", "local")
+def has_local_tasks(user_settings: Mapping[str, str]) -> bool:
+    """Return whether Spark runs all tasks in its own Java process; `user_settings` is
+    the `[spark]` table."""
+    master = user_settings.get("spark.master", "local")
     return master == "local" or master.startswith("local[")
 
 
-def where_to_look(user: Mapping[str, str]) -> str:
+def start_hint(user_settings: Mapping[str, str]) -> str:
     """Return the hint for a Spark that does not start. For a cluster, it names the logs
     of the executors."""
-    if is_local(user):
+    if has_local_tasks(user_settings):
         return "check the [spark] table of lockstep.toml and the free memory, then run again"
     return (
-        f"check what the cluster at {user['spark.master']} logs about its executors, and the "
-        "[spark] table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
+        f"check what the cluster at {user_settings['spark.master']} logs about its executors, and "
+        "the [spark] table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
     )
 
 
 # -- object stores ----------------------------------------------------------------------------
 
-SCHEMES: Final = ("s3", "s3a")
+S3_SCHEMES: Final = ("s3", "s3a")
 
 HADOOP_VERSION: Final = "3.5.0"
 """The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
@@ -191,7 +195,7 @@ S3A_NAMES: Final = {
     "session_token": "session.token",
 }
 """Options under [lake.options] → Hadoop's names for them, below `fs.s3a.`."""
-_PROVIDERS: Final = "org.apache.hadoop.fs.s3a"
+_PROVIDER_PACKAGE: Final = "org.apache.hadoop.fs.s3a"
 
 
 def store_settings(lake: LakePath | None) -> dict[str, str]:
@@ -201,7 +205,7 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     Only S3 was tested. We do not set up Hadoop's connectors for `gs://` and `abfss://`:
     their jars and their settings must be added to `[spark]`.
     """
-    if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in SCHEMES:
+    if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in S3_SCHEMES:
         return {}
     options = lake.bucket.options
     settings = {S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES}
@@ -211,20 +215,22 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     settings["connection.ssl.enabled"] = (
         "false" if options.get("endpoint", "").startswith("http:") else "true"
     )
-    provider = _provider(options)
-    if provider is not None:
-        settings["aws.credentials.provider"] = provider
+    provider_class = _provider_class(options)
+    if provider_class is not None:
+        settings["aws.credentials.provider"] = provider_class
     spark_settings = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
-    return {f"spark.hadoop.fs.{scheme}.impl": _FILE_SYSTEM for scheme in SCHEMES} | spark_settings
+    return {
+        f"spark.hadoop.fs.{scheme}.impl": _FILE_SYSTEM for scheme in S3_SCHEMES
+    } | spark_settings
 
 
-def _provider(options: Mapping[str, str]) -> str | None:
+def _provider_class(options: Mapping[str, str]) -> str | None:
     """Return the class that provides credentials; None if S3A should look for
     credentials in the environment."""
     if options.get("skip_signature") == "true":
-        return f"{_PROVIDERS}.AnonymousAWSCredentialsProvider"
+        return f"{_PROVIDER_PACKAGE}.AnonymousAWSCredentialsProvider"
     if "session_token" in options:
-        return f"{_PROVIDERS}.TemporaryAWSCredentialsProvider"
+        return f"{_PROVIDER_PACKAGE}.TemporaryAWSCredentialsProvider"
     if "access_key_id" in options:
-        return f"{_PROVIDERS}.SimpleAWSCredentialsProvider"
+        return f"{_PROVIDER_PACKAGE}.SimpleAWSCredentialsProvider"
     return None

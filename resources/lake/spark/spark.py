@@ -27,7 +27,7 @@ class Spark(Protocol):
     """A Spark that is started, or connected to, when it is first needed."""
 
     @property
-    def java(self) -> bool:
+    def can_call_java(self) -> bool:
         """True if this process can call Spark's Java objects, for what PySpark cannot
         do: commits without a query (`mirror.direct`), and aborting uploads
         (`changelog.segments`)."""
@@ -42,7 +42,7 @@ class Spark(Protocol):
         end their statements. Raise `LakeUnavailable` if the server cannot be
         reached."""
 
-    def named(self) -> str:
+    def display_name(self) -> str:
         """Wait for the start and return a name of this Spark for messages."""
 
     def require_ready(self) -> None:
@@ -51,19 +51,20 @@ class Spark(Protocol):
 
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin the start in the background unless it has begun; `session` raises the
-        start's errors. `log_bytes`: as in `Mirrors.prepare`."""
+        start's errors. `log_bytes`: the bytes of log whose changes will be written, as
+        far as they are known."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """Wait for the start and return a new session, with its own configuration and
         views. The user's settings override `settings`. Raise `LockstepError` if the
         start fails."""
 
-    def idle(self, *, few: bool) -> list[SparkSession]:
+    def idle_sessions(self, *, few_rows: bool) -> list[SparkSession]:
         """Wait for the start and return the list of unused sessions with the settings
-        for few rows, or of those without (`one_session`). Any thread can take a session
-        from the list and put it back."""
+        for few rows, or of those without (`exclusive_session`). Any thread can take a
+        session from the list and put it back."""
 
-    def requests(self) -> int | None:
+    def request_count(self) -> int | None:
         """Return the number of requests that Spark has sent to the lake's object store
         since its start; None if it is unknown, since other machines send some, too.
         This neither starts Spark nor waits for it."""
@@ -73,7 +74,7 @@ class Spark(Protocol):
         Spark was never started."""
 
 
-class Starting(Generic[T]):
+class BackgroundStart(Generic[T]):
     """A start in the background: `begin` calls `launch` in a new thread, once, and
     `end` calls `stop` with what `launch` returned. After `end`, `begin` starts
     again."""
@@ -83,18 +84,18 @@ class Starting(Generic[T]):
         self._stop = stop
         self._lock = threading.Lock()
         self._start: Future[T] | None = None
-        self._wanted = False
+        self._is_wanted = False
 
     def begin(self) -> None:
         """Begin the start unless it has begun already."""
         with self._lock:
-            self._wanted = True
+            self._is_wanted = True
             if self._start is None:
                 self._start = Future()
-                run = threading.Thread(
+                thread = threading.Thread(
                     target=self._run, args=[self._start], name="lockstep-spark", daemon=True
                 )
-                run.start()
+                thread.start()
 
     def wait(self) -> T:
         """Begin the start unless it has begun, wait for it, and return what `launch`
@@ -105,7 +106,7 @@ class Starting(Generic[T]):
             raise LakeUnavailable("Spark was stopped while it was needed", hint="run again")
         return start.result()
 
-    def started(self) -> T | None:
+    def result_if_started(self) -> T | None:
         """Return what `launch` returned, without waiting; None if it has not returned
         yet, or has failed."""
         start = self._start
@@ -116,7 +117,7 @@ class Starting(Generic[T]):
         the start's own thread then stops what it started, unless `begin` was called
         again or the process has ended by then."""
         with self._lock:
-            start, self._wanted = self._start, False
+            start, self._is_wanted = self._start, False
             if start is None or not start.done():
                 return
             self._start = None
@@ -129,12 +130,12 @@ class Starting(Generic[T]):
         except BaseException as error:  # noqa: BLE001 - `wait` raises it
             with self._lock:
                 start.set_exception(error)
-                if not self._wanted:
+                if not self._is_wanted:
                     self._start = None
             return
         with self._lock:
             start.set_result(started)
-            if self._wanted:
+            if self._is_wanted:
                 return
             self._stop(started)
             self._start = None
@@ -146,7 +147,7 @@ USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 """Session settings whose values Delta records with each commit: the id of an
 application, the version of its transaction, and a text."""
 
-FOR_FEW: Final = {
+FEW_ROWS_SETTINGS: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.merge.deletionVectors.persistent": "false",
@@ -162,32 +163,32 @@ cannot read a table with deletion vectors."""
 
 
 @contextmanager
-def stamped(session: SparkSession, stamps: Mapping[str, str]) -> Iterator[None]:
+def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
     """Set session settings, which commits record or obey, inside the context. Restore
     the former values at its end."""
-    before = {key: session.conf.get(key, None) for key in stamps}
+    former_values = {key: session.conf.get(key, None) for key in settings}
     try:
-        for key, value in stamps.items():
+        for key, value in settings.items():
             session.conf.set(key, value)
         yield
     finally:
-        for key, earlier in before.items():
-            if earlier is None:
+        for key, former_value in former_values.items():
+            if former_value is None:
                 session.conf.unset(key)
             else:
-                session.conf.set(key, earlier)
+                session.conf.set(key, former_value)
 
 
 @contextmanager
-def one_session(spark: Spark, *, few: bool = False) -> Iterator[SparkSession]:
-    """Yield a session that no other thread uses inside the context; with `few`, it has
-    the settings for few rows. Sessions are used again, since each new one builds its
-    own catalog and optimizer. A session in which an error was raised is not used
+def exclusive_session(spark: Spark, *, few_rows: bool = False) -> Iterator[SparkSession]:
+    """Yield a session that no other thread uses inside the context; with `few_rows`, it
+    has the settings for few rows. Sessions are used again, since each new one builds
+    its own catalog and optimizer. A session in which an error was raised is not used
     again."""
-    idle = spark.idle(few=few)
+    idle_sessions = spark.idle_sessions(few_rows=few_rows)
     try:
-        session = idle.pop()
+        session = idle_sessions.pop()
     except IndexError:
-        session = spark.session(FOR_FEW if few else {})
+        session = spark.session(FEW_ROWS_SETTINGS if few_rows else {})
     yield session
-    idle.append(session)
+    idle_sessions.append(session)

@@ -25,40 +25,42 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-_PROBE = [20]
+_PROBE_VALUES = [20]
 """The values that the task must read and write."""
 
 
-def require_visible(session: SparkSession, lake: LakePath, staging: Path, named: str) -> None:
+def require_visible(session: SparkSession, lake: LakePath, staging: Path, spark_name: str) -> None:
     """Make Spark read a staged file and write its rows to the lake's folder, then
     delete both. Raise `ConfigurationError` if Spark does not see one of the two
-    folders. `named`: Spark's name in the message."""
+    folders. `spark_name`: Spark's name in the message."""
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
 
     probe = lake / f"_lockstep-probe-{uuid4()}"
-    staged = Staging(staging)
+    probe_staging = Staging(staging)
     try:
-        file = staged.stage("probe", pa.table({"n": _PROBE}))
+        file = probe_staging.stage("probe", pa.table({"n": _PROBE_VALUES}))
         rows = session.read.schema("n bigint").parquet(file)
         cause: Exception | None = None
         try:
             rows.write.parquet(str(probe))
         except (PySparkException, Py4JJavaError) as error:
             cause = error
-        if cause is not None or _written(probe) != _PROBE:
+        if cause is not None or _values_in(probe) != _PROBE_VALUES:
             try:
-                read = [row[0] for row in rows.collect()]
+                read_values = [row[0] for row in rows.collect()]
             except (PySparkException, Py4JJavaError) as error:
-                read, cause = [], error
-            raise _invisible(named, lake if read == _PROBE else staging) from cause
+                read_values, cause = [], error
+            raise _invisible_error(
+                spark_name, lake if read_values == _PROBE_VALUES else staging
+            ) from cause
     finally:
-        staged.end()
+        probe_staging.end()
         with suppress(OSError):
             remove_folder(probe)
 
 
-def _written(probe: LakePath) -> list[int]:
+def _values_in(probe: LakePath) -> list[int]:
     with lake_errors(probe):
         files = [*probe.iterdir()] if probe.is_dir() else []
         tables = [
@@ -67,9 +69,9 @@ def _written(probe: LakePath) -> list[int]:
         return [number for table in tables for number in table["n"].to_pylist()]
 
 
-def _invisible(named: str, place: LakePath) -> ConfigurationError:
+def _invisible_error(spark_name: str, place: LakePath) -> ConfigurationError:
     return ConfigurationError(
-        f"{named} does not see {place} as this machine does",
+        f"{spark_name} does not see {place} as this machine does",
         hint="put it on a disk that both have mounted at this path, accessible to this account: "
         "see docs/deploy.md#where-spark-runs",
     )

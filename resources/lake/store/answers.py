@@ -7,14 +7,14 @@ from typing import Final
 
 _AGAIN: Final = "then run again"
 
-TAKEN: Final = (
+CONFLICT_EXPLANATION: Final = (
     "answers each commit that another one was made, but there is none (409)",
     "run again later; if it stays so, ask whoever runs the store about conditional writes",
 )
-"""The entry for a store that answers each commit with HTTP 409, with which Amazon S3
-asks a client to try again."""
+"""The explanation for a store that answers each commit with HTTP 409, with which Amazon
+S3 asks a client to try again."""
 
-_ANSWERS: Final = (
+_EXPLANATIONS: Final = (
     (
         ("NoSuchBucket",),
         ("has no such bucket", f"correct path under [lake], or region, {_AGAIN}"),
@@ -49,7 +49,7 @@ _ANSWERS: Final = (
     ),
     (
         ("ConditionalRequestConflict", "conflicting operation", "409 Conflict"),
-        TAKEN,
+        CONFLICT_EXPLANATION,
     ),
     (
         ("SlowDown", "ServiceUnavailable", "Service Unavailable"),
@@ -62,8 +62,12 @@ _ANSWERS: Final = (
 )
 
 
-def refusal(said: str) -> tuple[str, str] | None:
-    """Return the clause and the hint of the first entry with a code that the error
-    message `said` contains; None if it contains none of them."""
-    fitting = (answer for codes, answer in _ANSWERS if any(code in said for code in codes))
-    return next(fitting, None)
+def explanation_of(message: str) -> tuple[str, str] | None:
+    """Return the clause and the hint of the first entry with a code that the message
+    contains; None if it contains none of them."""
+    matches = (
+        explanation
+        for codes, explanation in _EXPLANATIONS
+        if any(code in message for code in codes)
+    )
+    return next(matches, None)

@@ -40,10 +40,10 @@ PARTS_AT_ONCE: Final = 4
 """Number of parts that are uploaded at the same time. With the part that is being
 filled, a file takes 50 MiB of memory."""
 
-READ_BYTES: Final = 1 << 20
+LEAST_READ_BYTES: Final = 1 << 20
 """Smallest number of bytes of an object that are requested at once."""
 
-PAGE: Final = 1000
+PAGE_KEYS: Final = 1000
 """Number of keys that a store lists, or deletes, in one request."""
 
 
@@ -52,16 +52,16 @@ class RequestCount:
     """The number of requests of all threads of this process. A request that the client
     repeats by itself counts once."""
 
-    made: int = 0
-    _turn: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    total: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, requests: int = 1) -> None:
-        with self._turn:
-            self.made += requests
+        with self._lock:
+            self.total += requests
 
     def add_pages(self, keys: int) -> None:
         """Count the requests for a listing or deletion of `keys` keys: at least one."""
-        self.add(max(1, -(-keys // PAGE)))
+        self.add(max(1, -(-keys // PAGE_KEYS)))
 
 
 class ObjectReader(io.RawIOBase):
@@ -69,8 +69,8 @@ class ObjectReader(io.RawIOBase):
 
     def __init__(self, store: ObjectStore, key: str, size: int, count: RequestCount) -> None:
         self._store, self._key, self._size, self._count = store, key, size, count
-        self._at = 0
-        self._buffer, self._begins = memoryview(b""), 0
+        self._offset = 0
+        self._buffer, self._buffer_start = memoryview(b""), 0
 
     def readable(self) -> bool:
         return True
@@ -79,33 +79,33 @@ class ObjectReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        wanted = min(len(buffer), self._size - self._at)
+        wanted = min(len(buffer), self._size - self._offset)
         if wanted <= 0:
             return 0
-        skipped = self._at - self._begins
-        if not 0 <= skipped < len(self._buffer):
-            self._fetch(wanted)
-            skipped = 0
-        content = self._buffer[skipped : skipped + wanted]
+        buffer_offset = self._offset - self._buffer_start
+        if not 0 <= buffer_offset < len(self._buffer):
+            self._fill_buffer(wanted)
+            buffer_offset = 0
+        content = self._buffer[buffer_offset : buffer_offset + wanted]
         buffer[: len(content)] = content
-        self._at += len(content)
+        self._offset += len(content)
         return len(content)
 
-    def _fetch(self, wanted: int) -> None:
+    def _fill_buffer(self, wanted: int) -> None:
         import obstore
 
         self._count.add()
-        end = min(self._size, self._at + max(wanted, READ_BYTES))
-        content = obstore.get_range(self._store, self._key, start=self._at, end=end)
-        self._buffer, self._begins = memoryview(content), self._at
+        end = min(self._size, self._offset + max(wanted, LEAST_READ_BYTES))
+        content = obstore.get_range(self._store, self._key, start=self._offset, end=end)
+        self._buffer, self._buffer_start = memoryview(content), self._offset
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        self._at = max(0, begin + offset)
-        return self._at
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._offset, io.SEEK_END: self._size}[whence]
+        self._offset = max(0, begin + offset)
+        return self._offset
 
     def tell(self) -> int:
-        return self._at
+        return self._offset
 
 
 class ObjectWriter:
@@ -130,8 +130,8 @@ class ObjectWriter:
         self._sink.close()
 
 
-AGENT: Final = "lockstep-lake"
-DELTA_AGENT: Final = "lockstep-delta-rs"
+USER_AGENT: Final = "lockstep-lake"
+DELTA_USER_AGENT: Final = "lockstep-delta-rs"
 """User agents of our client and of delta-rs, for a store's access log."""
 
 
@@ -176,7 +176,7 @@ class ObjectPath:
     def __truediv__(self, below: str) -> ObjectPath:
         return ObjectPath(self.bucket, f"{self.key}/{below}" if self.key else below)
 
-    def named(self, url: str) -> ObjectPath:
+    def at_url(self, url: str) -> ObjectPath:
         """Return the object of this bucket that a URL names."""
         return ObjectPath(self.bucket, url.removeprefix(f"{self.bucket.url}/"))
 
@@ -191,7 +191,7 @@ class ObjectPath:
     @property
     def options(self) -> dict[str, str]:
         """The options for delta-rs, with which it commits by conditional writes."""
-        return {"conditional_put": "etag", "user_agent": DELTA_AGENT, **self.bucket.options}
+        return {"conditional_put": "etag", "user_agent": DELTA_USER_AGENT, **self.bucket.options}
 
     def absolute(self) -> ObjectPath:
         return self
@@ -238,7 +238,7 @@ class ObjectPath:
         self.bucket.count.add()
         return bytes(obstore.get(self.bucket.store, self.key).bytes())
 
-    def has(self, content: bytes) -> bool:
+    def has_content(self, content: bytes) -> bool:
         """Return whether the object exists with this content."""
         try:
             return self.read_bytes() == content
@@ -311,18 +311,18 @@ class ObjectPath:
         checkpoints are deleted first, since readers begin with them, then the commits,
         oldest first, so that an interrupted deletion leaves no table rather than an
         older version of it."""
-        of_log = f"{self.key}/_delta_log/"
+        log_prefix = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
-        log = [key for key in keys if key.startswith(of_log)]
+        log = [key for key in keys if key.startswith(log_prefix)]
         commits = [ObjectPath(self.bucket, key) for key in log if key.endswith(".json")]
         newest = commits[-1].read_bytes() if commits else b""
         require_held()
         # Each file of rows has a name of its own, but the logs of all tables have the
         # same names.
-        if not commits or commits[-1].has(newest):
+        if not commits or commits[-1].has_content(newest):
             self._delete([key for key in log if "checkpoint" in key])
             self._delete([key for key in log if "checkpoint" not in key])
-        self._delete([key for key in keys if not key.startswith(of_log)])
+        self._delete([key for key in keys if not key.startswith(log_prefix)])
 
     def _delete(self, keys: list[str]) -> None:
         import obstore
@@ -354,7 +354,7 @@ class ObjectPath:
             if len(names) == 1 + len(rest) and all(map(fnmatchcase, names, (first, *rest))):
                 yield path
 
-    def from_name(self, name: str) -> Iterator[ObjectPath]:
+    def below_after(self, name: str) -> Iterator[ObjectPath]:
         """Yield the objects below this prefix with a key greater than that of `name`,
         in order of their keys."""
         return self.rglob(f"{self.key}/{name}")
@@ -362,22 +362,22 @@ class ObjectPath:
     def rglob(self, after: str | None = None) -> Iterator[ObjectPath]:
         """Yield the objects below this prefix, at any depth, in order of their keys.
         `after`: only objects with a greater key."""
-        for meta in self._below(after):
+        for meta in self._listed_objects(after):
             yield ObjectPath(self.bucket, meta["path"])
 
     def facts_below(self) -> Iterator[tuple[str, ObjectFacts]]:
         """Yield for each object below this prefix its key there, its size and its time."""
-        for meta in self._below():
+        for meta in self._listed_objects():
             facts = ObjectFacts(meta["size"], meta["last_modified"].timestamp())
             yield ObjectPath(self.bucket, meta["path"]).relative_to(self), facts
 
-    def _below(self, after: str | None = None) -> Iterator[ObjectMeta]:
+    def _listed_objects(self, after: str | None = None) -> Iterator[ObjectMeta]:
         import obstore
 
         prefix = f"{self.key}/" if self.key else None
         self.bucket.count.add()
         for number, page in enumerate(
-            obstore.list(self.bucket.store, prefix, offset=after, chunk_size=PAGE)
+            obstore.list(self.bucket.store, prefix, offset=after, chunk_size=PAGE_KEYS)
         ):
             self.bucket.count.add(number > 0)
             yield from filter(_is_file, page)
@@ -416,10 +416,10 @@ def object_path(url: str, options: Mapping[str, str]) -> ObjectPath:
 
     parts = urlsplit(url)
     root = f"{parts.scheme}://{parts.netloc}"
-    client = {"user_agent": AGENT, "allow_http": options.get("allow_http") == "true"}
+    client_options = {"user_agent": USER_AGENT, "allow_http": options.get("allow_http") == "true"}
     config = {key: value for key, value in options.items() if key != "allow_http"}
     try:
-        store = from_url(root, config=config, client_options=client)  # type: ignore[call-overload]
+        store = from_url(root, config=config, client_options=client_options)  # type: ignore[call-overload]
     except BaseError as error:
         raise ValueError(str(error).splitlines()[0].rpartition("error: ")[2]) from error
     return ObjectPath(Bucket(root, store, MappingProxyType(dict(options))), parts.path.strip("/"))

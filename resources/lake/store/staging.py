@@ -1,8 +1,8 @@
 """Staged files: temporary files that this process writes for Spark to read, and
 intermediate results that Spark reads more than once.
 
-Each process has its own folder below the staging folder. It holds a lock on a file
-beside its folder until it ends. A process that begins to stage removes the folders
+Each process has its own folder below the staging folder, and until it ends it holds a
+lock on a file beside the folder. A process that begins to stage removes the folders
 whose lock no process holds.
 """
 
@@ -27,7 +27,7 @@ from lockstep.pipeline.values.segment import GROUP_ROWS
 from lockstep.resources.lake.store.storage import lake_errors
 from lockstep.resources.private import make_private
 
-_LOCKED: Final = ".lock"
+_LOCK_SUFFIX: Final = ".lock"
 
 
 class Staging:
@@ -35,17 +35,17 @@ class Staging:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._turn = Lock()
-        self._own: Path | None = None
-        self._ended: Callable[[], object] = lambda: None
+        self._lock = Lock()
+        self._process_folder: Path | None = None
+        self._remove_process_folder: Callable[[], object] = lambda: None
 
     def stage(self, name: str, rows: pa.Table) -> str:
         """Write the rows to a Parquet file and return its absolute path. After an error
         there is no file. `name` is the beginning of the file's name."""
         with lake_errors(self._folder):
-            readable = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
+            safe_name = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
             descriptor, path = tempfile.mkstemp(
-                prefix=f"{readable[:60]}-", suffix=".parquet", dir=self._of_process()
+                prefix=f"{safe_name[:60]}-", suffix=".parquet", dir=self._folder_of_process()
             )
             try:
                 with os.fdopen(descriptor, "wb") as sink:
@@ -71,7 +71,7 @@ class Staging:
         """Yield the path of a new folder for files that Spark writes. The folder is
         removed at the end of the context."""
         with lake_errors(self._folder):
-            folder = tempfile.mkdtemp(prefix="folder-", dir=self._of_process())
+            folder = tempfile.mkdtemp(prefix="folder-", dir=self._folder_of_process())
         try:
             yield folder
         finally:
@@ -79,72 +79,72 @@ class Staging:
 
     def end(self) -> None:
         """Remove all staged files and the folder; a second call has no effect."""
-        with self._turn:
-            self._ended()
-            self._own = None
+        with self._lock:
+            self._remove_process_folder()
+            self._process_folder = None
 
-    def _of_process(self) -> Path:
-        with self._turn:
-            if self._own is None:
+    def _folder_of_process(self) -> Path:
+        with self._lock:
+            if self._process_folder is None:
                 make_private(self._folder)
-                held = held_folder(self._folder, "run-")
-                self._own = held.folder
-                self._ended = weakref.finalize(self, held.end)
-            return self._own
+                locked_folder = make_locked_folder(self._folder, "run-")
+                self._process_folder = locked_folder.folder
+                self._remove_process_folder = weakref.finalize(self, locked_folder.end)
+            return self._process_folder
 
 
 @dataclass(frozen=True, slots=True)
-class HeldFolder:
-    """A folder of this process. `held`: the descriptor of the locked file beside the
-    folder. The operating system releases the lock when the process ends."""
+class LockedFolder:
+    """A folder of this process. `lock_descriptor`: that of the locked file beside it.
+    The operating system releases the lock when the process ends."""
 
     folder: Path
-    held: int
+    lock_descriptor: int
 
     def end(self) -> None:
         """Remove the folder and release its lock. What cannot be removed now, the next
         process removes."""
-        _remove(self.folder.with_name(self.folder.name + _LOCKED))
-        os.close(self.held)
+        _remove_with_lock(self.folder.with_name(self.folder.name + _LOCK_SUFFIX))
+        os.close(self.lock_descriptor)
 
 
-def held_folder(among: Path, prefix: str) -> HeldFolder:
-    """Create a folder below `among`, and remove the folders there whose process has
+def make_locked_folder(parent: Path, prefix: str) -> LockedFolder:
+    """Create a folder below `parent`, and remove the folders there whose process has
     ended."""
-    for lock in among.glob(f"{prefix}*{_LOCKED}"):
-        _remove_left(lock)
+    for lock in parent.glob(f"{prefix}*{_LOCK_SUFFIX}"):
+        _remove_if_abandoned(lock)
     while True:
-        held, name = tempfile.mkstemp(prefix=prefix, suffix=_LOCKED, dir=among)
-        fcntl.flock(held, fcntl.LOCK_EX)
-        if os.fstat(held).st_nlink:
+        descriptor, lock_path = tempfile.mkstemp(prefix=prefix, suffix=_LOCK_SUFFIX, dir=parent)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
             break
-        os.close(held)  # another process removed it before it was locked
-    folder = Path(name.removesuffix(_LOCKED))
+        os.close(descriptor)  # another process removed it before it was locked
+    folder = Path(lock_path.removesuffix(_LOCK_SUFFIX))
     folder.mkdir(mode=0o700)
-    return HeldFolder(folder, held)
+    return LockedFolder(folder, descriptor)
 
 
-def _remove_left(lock: Path) -> None:
+def _remove_if_abandoned(lock: Path) -> None:
     """Remove the folder of a lock if its process has ended and the lock is this
     account's."""
     try:
-        held = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(held).st_uid == os.getuid():
-            _remove(lock)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(descriptor).st_uid == os.getuid():
+            _remove_with_lock(lock)
     except BlockingIOError:
         pass
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
-def _remove(lock: Path) -> None:
+def _remove_with_lock(lock: Path) -> None:
     """Remove a folder, then its lock. If the folder cannot be removed, the lock stays,
     so that a later process tries again."""
-    folder = Path(str(lock).removesuffix(_LOCKED))
+    folder = Path(str(lock).removesuffix(_LOCK_SUFFIX))
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         with suppress(OSError):

@@ -29,7 +29,7 @@ from obstore.exceptions import BaseError
 
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.values.errors import LakeUnavailable, MirrorRefused
-from lockstep.resources.lake.store.answers import refusal
+from lockstep.resources.lake.store.answers import explanation_of
 from lockstep.resources.lake.store.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
 
 _CURES = {
@@ -68,7 +68,7 @@ def lake_errors(path: LakePath) -> Iterator[None]:
     try:
         yield
     except (BaseError, DeltaError, OSError) as error:
-        raise _refused(path, error) from error
+        raise _storage_error(path, error) from error
 
 
 @contextmanager
@@ -83,35 +83,35 @@ def mirror_errors(lake: LakePath, path: LakePath) -> Iterator[None]:
         raise
     except LakeUnavailable as error:
         if isinstance(error.__cause__, OSError | DeltaError):
-            raise _about_mirror(lake, path, error.__cause__) from error
+            raise _mirror_error(lake, path, error.__cause__) from error
         raise
     except (OSError, DeltaError, JSONDecodeError, UnicodeDecodeError, pa.ArrowException) as error:
-        raise _about_mirror(lake, path, error) from error
+        raise _mirror_error(lake, path, error) from error
     except BaseError as error:
-        raise _refused(path, error) from error
+        raise _storage_error(path, error) from error
 
 
-def _about_mirror(
+def _mirror_error(
     lake: LakePath, path: LakePath, error: Exception
 ) -> LakeUnavailable | MirrorRefused:
     """Return our error for an error at the mirror's folder `path`: of this mirror only,
     or of the whole lake."""
     match = _OS_ERROR.search(str(error))
-    number = int(match[1]) if match else None
+    error_number = int(match[1]) if match else None
     if isinstance(error, OSError):
-        number = error.errno
-    if number in _MACHINE_ERRORS:
-        return unavailable(path, number, os.strerror(number or 0))
-    if isinstance(lake, ObjectPath) and refusal(str(error)) is not None:
-        return _refused(path, error)
+        error_number = error.errno
+    if error_number in _MACHINE_ERRORS:
+        return unavailable_error(path, error_number, os.strerror(error_number or 0))
+    if isinstance(lake, ObjectPath) and explanation_of(str(error)) is not None:
+        return _storage_error(path, error)
     _require_lake(lake, error)
     if isinstance(error, JSONDecodeError | UnicodeDecodeError):
-        said = "its log is damaged"
+        reason = "its log is damaged"
     elif isinstance(error, OSError | DeltaError):
-        said = _described(error)
+        reason = _description(error)
     else:
-        said = type(error).__name__  # a message of Arrow's can have a value of a row
-    return MirrorRefused(f"its mirror {path} cannot be used: {said}", hint="rewrite the mirror")
+        reason = type(error).__name__  # a message of Arrow's can have a value of a row
+    return MirrorRefused(f"its mirror {path} cannot be used: {reason}", hint="rewrite the mirror")
 
 
 def _require_lake(lake: LakePath, error: Exception) -> None:
@@ -119,17 +119,21 @@ def _require_lake(lake: LakePath, error: Exception) -> None:
     but then it concerns all tables."""
     with lake_errors(lake):
         if not lake.is_dir():
-            raise unavailable(lake, errno.ENOENT, "") from error
+            raise unavailable_error(lake, errno.ENOENT, "") from error
 
 
-def _described(error: Exception) -> str:
+def _description(error: Exception) -> str:
     reason: str | None = error.strerror if isinstance(error, OSError) else None
     return reason or first_line(str(error)) or type(error).__name__
 
 
-def unavailable(path: LakePath, number: int | None, what: str) -> LakeUnavailable:
-    """Return the error for an errno, or for a description `what` of another failure."""
-    state, cure = _CURES.get(number or 0, (f"cannot be used: {what}", "check it, then run again"))
+def unavailable_error(
+    path: LakePath, error_number: int | None, description: str
+) -> LakeUnavailable:
+    """Return the error for an errno, or for the description of another failure."""
+    state, cure = _CURES.get(
+        error_number or 0, (f"cannot be used: {description}", "check it, then run again")
+    )
     return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
 
 
@@ -139,13 +143,15 @@ def first_line(text: str) -> str:
     return lines[0].strip()[:300] if lines else ""
 
 
-def _refused(path: LakePath, error: Exception) -> LakeUnavailable:
-    answer = refusal(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
-    if answer is not None:
-        state, cure = answer
+def _storage_error(path: LakePath, error: Exception) -> LakeUnavailable:
+    explanation = (
+        explanation_of(f"{type(error).__name__} {error}") if isinstance(path, ObjectPath) else None
+    )
+    if explanation is not None:
+        state, cure = explanation
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
-    number = error.errno if isinstance(error, OSError) else None
-    return unavailable(path, number, _described(error))
+    error_number = error.errno if isinstance(error, OSError) else None
+    return unavailable_error(path, error_number, _description(error))
 
 
 def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
@@ -153,7 +159,7 @@ def delta_table(path: LakePath, version: int | None = None) -> DeltaTable:
     return DeltaTable(str(path), version=version, storage_options=delta_options(path))
 
 
-def opened_table(path: LakePath) -> DeltaTable | None:
+def table_if_exists(path: LakePath) -> DeltaTable | None:
     """Return the newest version of the table at a path; None if there is no table."""
     try:
         return delta_table(path)
@@ -169,11 +175,11 @@ def file_named(lake: LakePath, name: str) -> LakePath:
     """Return the path of a file that a write names: a file in the lake, or one that is
     staged on this machine."""
     if isinstance(lake, ObjectPath) and is_url(name):
-        return lake.named(name)
+        return lake.at_url(name)
     return Path(name)
 
 
-def missing_files(folder: LakePath, names: Sequence[str]) -> int:
+def count_missing_files(folder: LakePath, names: Sequence[str]) -> int:
     """Return how many of the files `names`, which are relative to `folder`, are
     missing. In an object store, several files are looked up in a listing, because one
     request lists a thousand."""
@@ -188,23 +194,23 @@ def parquet_content(path: LakePath) -> Path | IO[bytes]:
     return path.open() if isinstance(path, ObjectPath) else path
 
 
-def new_file(path: LakePath) -> ByteSink:
-    """Create a file for writing. It is complete after `make_durable`."""
+def create_file(path: LakePath) -> ByteSink:
+    """Create a file for writing. It is complete after `close_durably`."""
     return path.create() if isinstance(path, ObjectPath) else path.open("wb", buffering=0)
 
 
-def make_durable(path: LakePath, content: ByteSink, size: int) -> None:
-    """Close a file that `new_file` created; its `size` bytes then survive a crash of
-    the machine. In a file system its name survives only after `sync_folder`. Raise
-    `OSError` if the object in a store has another length."""
+def close_durably(path: LakePath, file: ByteSink, size: int) -> None:
+    """Close a file that `create_file` created; its `size` bytes then survive a crash of
+    the machine, and in a file system its name does after `sync_folder`. Raise `OSError`
+    if the object in a store has another length."""
     if isinstance(path, ObjectPath):
-        content.close()
+        file.close()
         stored = path.stat().st_size
         if stored != size:
             raise OSError(errno.EIO, f"has {stored} bytes instead of {size}")
         return
-    os.fsync(content.fileno())  # type: ignore[attr-defined]
-    content.close()
+    os.fsync(file.fileno())  # type: ignore[attr-defined]
+    file.close()
 
 
 def write_durably(path: LakePath, content: bytes) -> None:
@@ -253,15 +259,15 @@ def delta_tables(folder: LakePath) -> Iterator[LakePath]:
     """Yield the Delta tables below a folder, at any depth. Folders inside a Delta table
     are not searched."""
     try:
-        below: list[LakePath] = [*folder.iterdir()]
+        entries: list[LakePath] = [*folder.iterdir()]
     except (FileNotFoundError, NotADirectoryError):
         return
     # `is_dir`, because Hadoop can leave an empty object as the marker of a deleted
     # folder.
-    if any(path.name == "_delta_log" and path.is_dir() for path in below):
+    if any(path.name == "_delta_log" and path.is_dir() for path in entries):
         yield folder
         return
-    for path in sorted(below, key=str):
+    for path in sorted(entries, key=str):
         if isinstance(path, ObjectPath) or path.is_dir():
             yield from delta_tables(path)
 
@@ -274,17 +280,17 @@ def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
         return {
             name: facts
             for name, facts in folder.facts_below()
-            if not any(part.startswith(_HIDDEN) for part in name.split("/"))
+            if not any(part.startswith(_HIDDEN_PREFIXES) for part in name.split("/"))
         }
     files: dict[str, os.stat_result | ObjectFacts] = {}
     for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(_HIDDEN)]
-        for path in (Path(place) / name for name in names if not name.startswith(_HIDDEN)):
+        folders[:] = [name for name in folders if not name.startswith(_HIDDEN_PREFIXES)]
+        for path in (Path(place) / name for name in names if not name.startswith(_HIDDEN_PREFIXES)):
             files[path.relative_to(folder).as_posix()] = path.stat()
     return files
 
 
-_HIDDEN = ("_", ".")
+_HIDDEN_PREFIXES = ("_", ".")
 
 
 def remove_folder(folder: LakePath) -> None:
@@ -320,18 +326,18 @@ def remove_table(folder: LakePath, require_held: RequireHeld) -> None:
         folder.remove_table(require_held)
         return
     try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return
     try:
         require_held()
         with suppress(FileNotFoundError):
-            os.rename("_delta_log", _REMOVED_LOG, src_dir_fd=opened, dst_dir_fd=opened)
-            os.fsync(opened)
+            os.rename("_delta_log", _REMOVED_LOG_NAME, src_dir_fd=descriptor, dst_dir_fd=descriptor)
+            os.fsync(descriptor)
         with suppress(FileNotFoundError):
-            _empty(opened)
+            _delete_content(descriptor)
     finally:
-        os.close(opened)
+        os.close(descriptor)
     with suppress(FileNotFoundError):
         try:
             folder.rmdir()
@@ -341,10 +347,10 @@ def remove_table(folder: LakePath, require_held: RequireHeld) -> None:
     sync_folder(folder.parent)
 
 
-_REMOVED_LOG = "_delta_log.removed"
+_REMOVED_LOG_NAME = "_delta_log.removed"
 
 
-def _empty(folder: int) -> None:
+def _delete_content(folder: int) -> None:
     for name in os.listdir(folder):
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             shutil.rmtree(name, dir_fd=folder)

@@ -14,7 +14,7 @@ from lockstep.pipeline.values.errors import LockstepError, Recovery
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def evaluated(function: Function) -> Function:
+def evaluate_annotations(function: Function) -> Function:
     """Evaluate the function's annotations, without type arguments, and return the
     function.
 
@@ -27,7 +27,7 @@ def evaluated(function: Function) -> Function:
 
 
 @contextmanager
-def failing() -> Iterator[None]:
+def dagster_failures() -> Iterator[None]:
     """Turn our errors into Dagster failures with message and hint. Dagster may retry
     only failures that need no person."""
     try:

@@ -60,17 +60,17 @@ class Declaration:
         defaults = cls(names, section.owners, section.tags, translator)
 
         def key_of(table: TableName) -> dg.AssetKey:
-            return defaults.translated(table, defaults.spec(names.default(table))).key
+            return defaults.translate(table, defaults.make_spec(names.default_table_key(table))).key
 
         return replace(defaults, names=replace(names, translated_key=key_of))
 
-    def translated(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
+    def translate(self, table: TableName, spec: dg.AssetSpec) -> dg.AssetSpec:
         """Return the translator's asset for a mirror. `spec`: the asset as Lockstep
         declares it."""
-        mirrored = MirroredTable(self.names.source, table.database, table.name, spec)
-        return self.translator.get_asset_spec(mirrored)
+        mirrored_table = MirroredTable(self.names.source, table.database, table.name, spec)
+        return self.translator.get_asset_spec(mirrored_table)
 
-    def spec(
+    def make_spec(
         self, key: dg.AssetKey, *, tags: Mapping[str, str] | None = None, **attributes: Any
     ) -> dg.AssetSpec:
         return dg.AssetSpec(
@@ -82,14 +82,16 @@ class Declaration:
         )
 
 
-def names_as_loaded(settings: Settings, source: str) -> SourceNames:
+def loaded_names(settings: Settings, source: str) -> SourceNames:
     """Return the names of a source's assets, with the keys of mirrors from the time
     when Dagster last loaded the definitions. These keys are read from the catalogue,
     because the command line cannot import a project's translator."""
     entries = read_catalogue(settings.state_folder, source)
     keys = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
     names = _default_names(settings, source)
-    return replace(names, translated_key=lambda table: keys.get(table) or names.default(table))
+    return replace(
+        names, translated_key=lambda table: keys.get(table) or names.default_table_key(table)
+    )
 
 
 def _default_names(settings: Settings, source: str) -> SourceNames:

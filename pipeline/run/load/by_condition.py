@@ -52,14 +52,14 @@ class ScratchRows:
     def __init__(self, file: EventFile, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
         self._places: list[tuple[int, int]] = []
-        self._size = self.rows = 0
+        self._size = self.row_count = 0
 
     def put(self, batch: pa.RecordBatch) -> None:
         content = batch.serialize()
         self._file.write(memoryview(content))
         self._places.append((self._size, content.size))
         self._size += content.size
-        self.rows += batch.num_rows
+        self.row_count += batch.num_rows
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for at, size in self._places:
@@ -71,41 +71,41 @@ class ScratchRows:
 
 
 @dataclass(frozen=True, slots=True)
-class PartRead:
+class ConditionRead:
     """The result of reading rows by a condition, as of one moment.
 
     - `low`, `high`: places of the log before and after this moment.
-    - `rows`: rows of the source that match the condition.
-    - `gone`: rows of the mirror that the source no longer has.
-    - `left`: number of rows of the mirror that were not looked up, because SQL has no exact literal
-      for values of `unnamed`, a column of the key.
+    - `matching_rows`: rows of the source that match the condition.
+    - `deleted_rows`: rows of the mirror that the source no longer has.
+    - `unchecked_rows`: number of rows of the mirror that were not looked up, because SQL has no
+      exact literal for values of `unsearchable_column`, a column of the key.
     """
 
     order: RereadRows
     structure: TableStructure
     low: Coordinates
     high: Coordinates
-    rows: ScratchRows
-    gone: ScratchRows
-    left: int
-    unnamed: str | None
+    matching_rows: ScratchRows
+    deleted_rows: ScratchRows
+    unchecked_rows: int
+    unsearchable_column: str | None
 
     @property
     def table(self) -> TableName:
         return self.order.table
 
     def close(self) -> None:
-        self.rows.close()
-        self.gone.close()
+        self.matching_rows.close()
+        self.deleted_rows.close()
 
 
-def refusal_by_condition(work: Workplace, table: TableName) -> ConditionRefused | None:
+def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | None:
     """Return the reason if rows of the table cannot be read by a condition now,
     otherwise None."""
     source = work.source.name
     state = work.ledger.table_states(source).get(table)
-    loading = any(load.table == table for load in work.ledger.open_loads(source))
-    if loading or (state is not None and state.is_loading):
+    is_loading = any(load.table == table for load in work.ledger.open_loads(source))
+    if is_loading or (state is not None and state.is_loading):
         return ConditionRefused(
             f"all of {table} is being read from the source",
             hint="`lockstep run` continues until all of it is read",
@@ -128,13 +128,13 @@ def refusal_by_condition(work: Workplace, table: TableName) -> ConditionRefused 
     return None
 
 
-def read_part(work: Workplace, order: RereadRows) -> PartRead:
+def read_by_condition(work: Workplace, order: RereadRows) -> ConditionRead:
     """Read the rows of an order into temporary files, which the result's `close`
     deletes. Raise `ConditionRefused` if they cannot be read by a condition,
     `RowsNotRead` if a later attempt may succeed."""
     table = order.table
-    if (refused := refusal_by_condition(work, table)) is not None:
-        raise refused
+    if (refusal := condition_refusal(work, table)) is not None:
+        raise refusal
     if work.ledger.unfinished(work.source.name) or table in work.ledger.pending(work.source.name):
         raise RowsNotRead(f"changes of {table} wait to be merged", hint=AGAIN.format(table))
     try:
@@ -147,36 +147,42 @@ def read_part(work: Workplace, order: RereadRows) -> PartRead:
         raise RowsNotRead(error.message, hint=AGAIN.format(table)) from error
 
 
-def _read(work: Workplace, order: RereadRows, state: TableState) -> PartRead:
+def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRead:
     table = order.table
     schema, version = _schema_and_shown_version(work, state)
     structure = version.shown_structure
-    limits = on_shown_columns(order.condition.limits, version.treatments_in_words)
-    key = _key(schema)
+    limits = comparable_limits(order.condition.limits, version.treatments_in_words)
+    key = _lookup_key(schema)
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
-    rows, gone = (ScratchRows(work.spool.scratch(), hasher.schema) for _ in range(2))
+    matching_rows, deleted_rows = (
+        ScratchRows(work.spool.scratch(), hasher.schema) for _ in range(2)
+    )
     try:
         with work.server.rows_where(
             schema, order.condition, most_seconds=work.source.snapshot.seconds
         ) as snapshot:
             _require_not_before(work, snapshot.rows.low)
-            keys_read = _put_matching(work, order, snapshot, hasher, rows)
+            keys_read = _put_matching(work, order, snapshot, hasher, matching_rows)
             mirror = MirrorReader(work, state.mirror, work.mirrors.version(state.mirror))
-            keeps = work.source.policies_of(table).ignores_truncates
-            unnamed, left = column_without_literal(schema, key), 0
+            keeps_deleted = work.source.policies_of(table).ignores_truncates
+            unnamed_column, unchecked_rows = column_without_literal(schema, key), 0
             not_read = _keys_not_read(mirror, table, limits, hasher, keys_read)
-            candidates = [] if keeps else not_read
-            if unnamed is None:
-                _put_gone(mirror, limits, hasher, _absent(snapshot, hasher, candidates), gone)
+            candidates = [] if keeps_deleted else not_read
+            if unnamed_column is None:
+                _put_deleted(
+                    mirror, limits, hasher, _absent_keys(snapshot, hasher, candidates), deleted_rows
+                )
             else:
-                left = sum(batch.num_rows for batch in candidates)
+                unchecked_rows = sum(batch.num_rows for batch in candidates)
             low, high = snapshot.rows.low, max(snapshot.rows.high, work.server.facts().head)
     except BaseException:
-        rows.close()
-        gone.close()
+        matching_rows.close()
+        deleted_rows.close()
         raise
-    return PartRead(order, structure, low, high, rows, gone, left, unnamed)
+    return ConditionRead(
+        order, structure, low, high, matching_rows, deleted_rows, unchecked_rows, unnamed_column
+    )
 
 
 def _schema_and_shown_version(
@@ -186,7 +192,7 @@ def _schema_and_shown_version(
     shows. Raise `RowsNotRead` if the two differ."""
     table = state.table
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
-    assert state.mirror_version is not None, "refusal_by_condition checked it"
+    assert state.mirror_version is not None, "condition_refusal checked it"
     version = work.ledger.schema_version(work.source.name, table, state.mirror_version)
     shown = version.schema
     if not schemas or shown is None or row_structure(schemas[0]) != row_structure(shown):
@@ -194,15 +200,15 @@ def _schema_and_shown_version(
     return schemas[0], version
 
 
-def _key(schema: TableSchema) -> tuple[str, ...]:
+def _lookup_key(schema: TableSchema) -> tuple[str, ...]:
     """Return the key by which rows are looked up: the PRIMARY KEY, or the only UNIQUE
     key. With several UNIQUE keys and no PRIMARY KEY, the mirror's merges may use
     another one."""
     keys = list(key_candidates(schema))
     if not keys or not (len(keys) == 1 or any(key.kind == "primary" for key in schema.keys)):
-        has = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
+        problem = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
         raise ConditionRefused(
-            f"{schema.name}: {has}, and none is its PRIMARY KEY",
+            f"{schema.name}: {problem}, and none is its PRIMARY KEY",
             hint=f"`lockstep reload {schema.name} --from source --reason …` reads all of it",
         )
     return keys[0]
@@ -226,15 +232,17 @@ def _put_matching(
     order: RereadRows,
     snapshot: ConditionSnapshot,
     hasher: RowHasher,
-    rows: ScratchRows,
+    matching_rows: ScratchRows,
 ) -> Hashes:
-    """Write the rows that match the condition to `rows`, and return the hashes of their
-    keys."""
+    """Write the rows that match the condition to `matching_rows`, and return the hashes
+    of their keys."""
     hashes = [np.zeros(0, np.uint64)]
     for batch in snapshot.rows.batches:
-        rows.put(batch)
+        matching_rows.put(batch)
         hashes.append(hasher.keys(batch))
-    work.progress.note(f"{order.table}: rows read where {order.condition.text}: {rows.rows:,}")
+    work.progress.note(
+        f"{order.table}: rows read where {order.condition.text}: {matching_rows.row_count:,}"
+    )
     return np.unique(np.concatenate(hashes))
 
 
@@ -250,25 +258,25 @@ def _keys_not_read(
     read: a merge would update all of them."""
     names = columns_of(hasher.schema, hasher.key, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
-    column, spans = span_of(schema, limits)
+    range_column, spans = range_of_limits(schema, limits)
     not_read, in_both = [], [np.zeros(0, np.uint64)]
-    for batch in mirror.batches(schema, column, spans):
-        keys, inside = hasher.keys(batch), rows_within(batch, limits)
+    for batch in mirror.batches(schema, range_column, spans):
+        keys, is_within = hasher.keys(batch), rows_within(batch, limits)
         was_read = np.isin(keys, keys_read)
         in_both.append(keys[was_read])
-        inside &= ~was_read
-        if inside.any():
-            not_read.append(batch.filter(pa.array(inside)).select(list(hasher.key)))
+        is_within &= ~was_read
+        if is_within.any():
+            not_read.append(batch.filter(pa.array(is_within)).select(list(hasher.key)))
     matched = np.concatenate(in_both)
-    if more := len(matched) - len(np.unique(matched)):
+    if repeated_count := len(matched) - len(np.unique(matched)):
         raise ConditionRefused(
-            f"the mirror of {table} has keys twice, {more:,} in all",
+            f"the mirror of {table} has keys twice, {repeated_count:,} in all",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
     return not_read
 
 
-def _absent(
+def _absent_keys(
     snapshot: ConditionSnapshot, hasher: RowHasher, candidates: Sequence[pa.RecordBatch]
 ) -> Hashes:
     """Return the hashes of the candidate keys that have no row at the source."""
@@ -279,42 +287,44 @@ def _absent(
     return np.concatenate(absent)
 
 
-def _put_gone(
+def _put_deleted(
     mirror: MirrorReader,
     limits: Sequence[Limit],
     hasher: RowHasher,
     absent: Hashes,
-    gone: ScratchRows,
+    deleted_rows: ScratchRows,
 ) -> None:
-    """Write the mirror's rows with these keys to `gone`."""
+    """Write the mirror's rows with these keys to `deleted_rows`."""
     if not len(absent):
         return
-    for batch in mirror.batches(hasher.schema, *span_of(hasher.schema, limits)):
-        rows = batch.filter(pa.array(np.isin(hasher.keys(batch), absent)))
-        if rows.num_rows:
-            gone.put(rows)
+    for batch in mirror.batches(hasher.schema, *range_of_limits(hasher.schema, limits)):
+        batch_rows = batch.filter(pa.array(np.isin(hasher.keys(batch), absent)))
+        if batch_rows.num_rows:
+            deleted_rows.put(batch_rows)
 
 
-def findings(part: PartRead) -> Sequence[str]:
+def sentences_about_rows(read: ConditionRead) -> Sequence[str]:
     """Return sentences for people about rows that are gone or were not looked up."""
-    lines = [f"{part.table}: {part.gone.rows:,} rows of the mirror are gone at the source"]
-    if part.left:
+    table, deleted = read.table, read.deleted_rows.row_count
+    lines = [f"{table}: {deleted:,} rows of the mirror are gone at the source"]
+    if read.unchecked_rows:
         lines.append(
-            f"{part.table}: {part.left:,} rows of the mirror stay without being looked up, since "
-            f"no statement can name the values of {part.unnamed!r}: `lockstep verify {part.table}`"
+            f"{table}: {read.unchecked_rows:,} rows of the mirror stay without being looked up, "
+            f"since no statement can name the values of {read.unsearchable_column!r}: "
+            f"`lockstep verify {table}`"
         )
-    return lines[0 if part.gone.rows else 1 :]
+    return lines[0 if deleted else 1 :]
 
 
-_BIG = pa.decimal128(20, 0)
+_UNSIGNED_BIGINT = pa.decimal128(20, 0)
 _DAY = pa.date32()
 
 
-def on_shown_columns(limits: Sequence[Limit], treated: Collection[str]) -> list[Limit]:
-    """Return the limits on columns whose values the mirror has unchanged. `treated`:
-    columns that the settings hide or change, whose values cannot be compared with a
-    limit."""
-    hidden = {name.lower() for name in treated}
+def comparable_limits(limits: Sequence[Limit], treated_columns: Collection[str]) -> list[Limit]:
+    """Return the limits on columns whose values the mirror has unchanged.
+    `treated_columns`: columns that the settings hide or change, whose values cannot be
+    compared with a limit."""
+    hidden = {name.lower() for name in treated_columns}
     return [limit for limit in limits if limit.column.lower() not in hidden]
 
 
@@ -324,14 +334,14 @@ def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -
     return list(dict.fromkeys([*key, *more]))
 
 
-def span_of(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
+def range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
     """Return an integer column with a limit, and its range; ("", []) if there is none."""
     for name, limit in _applied(schema, limits):
-        kind = schema.field(name).type
-        if pa.types.is_integer(kind):
-            most = 2 ** (kind.bit_width - 1)
-            low = -most if limit.low is None else limit.low
-            high = most - 1 if limit.high is None else limit.high
+        column_type = schema.field(name).type
+        if pa.types.is_integer(column_type):
+            bound = 2 ** (column_type.bit_width - 1)
+            low = -bound if limit.low is None else limit.low
+            high = bound - 1 if limit.high is None else limit.high
             return name, [ValueRange(low, high)]
     return "", []
 
@@ -349,26 +359,26 @@ def rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[n
 
 
 def _applied(schema: pa.Schema, limits: Sequence[Limit]) -> Iterator[tuple[str, Limit]]:
-    spelled = {name.lower(): name for name in schema.names}
+    exact_names = {name.lower(): name for name in schema.names}
     for limit in limits:
-        name = spelled.get(limit.column.lower())
+        name = exact_names.get(limit.column.lower())
         if name is not None and all(
-            _fits(schema.field(name).type, value)
+            _can_compare(schema.field(name).type, value)
             for value in (limit.low, limit.high)
             if value is not None
         ):
             yield name, limit
 
 
-def _fits(kind: pa.DataType, value: Literal) -> bool:
+def _can_compare(column_type: pa.DataType, value: Literal) -> bool:
     if isinstance(value, datetime):
-        return bool(kind == _DAY or pa.types.is_timestamp(kind))
-    if kind == _BIG:
+        return bool(column_type == _DAY or pa.types.is_timestamp(column_type))
+    if column_type == _UNSIGNED_BIGINT:
         return abs(value) < 10**20
     # An int16 column may be a SMALLINT or a YEAR, for which MySQL reads 70 as 1970.
-    return bool(pa.types.is_integer(kind) and abs(value) < 2 ** (kind.bit_width - 1)) and (
-        kind != pa.int16() or not 0 <= value < 100
-    )
+    return bool(
+        pa.types.is_integer(column_type) and abs(value) < 2 ** (column_type.bit_width - 1)
+    ) and (column_type != pa.int16() or not 0 <= value < 100)
 
 
 def _comparable(column: pa.Array) -> pa.Array:
@@ -379,7 +389,7 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column
 
 
-def _scalar(value: Literal, kind: pa.DataType) -> Any:
+def _scalar(value: Literal, column_type: pa.DataType) -> Any:
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC)
-    return Decimal(value) if kind == _BIG else value
+    return Decimal(value) if column_type == _UNSIGNED_BIGINT else value

@@ -15,7 +15,7 @@ from lockstep.resources.file_lock import exclusive_lock
 from lockstep.resources.private import make_private
 
 
-def read_object(path: Path) -> dict[str, Any]:
+def read_json_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in a file; an empty one if the file is missing or has no
     object."""
     try:
@@ -26,12 +26,12 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def changing_object(path: Path) -> Iterator[dict[str, Any]]:
+def edit_json_object(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the file's object to one process at a time; write it if the process changed
     it."""
     make_private(path.parent)
     with exclusive_lock(path.with_name(f"{path.name}.lock")):
-        content = read_object(path)
+        content = read_json_object(path)
         before = _text(content)
         yield content
         if (after := _text(content)) != before:
