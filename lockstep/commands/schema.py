@@ -29,8 +29,8 @@ from lockstep.pipeline.schema.compare import (
     written_type,
 )
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history_check import Disagreement
 from lockstep.pipeline.schema.model import TableSchema, schema_to_json
-from lockstep.pipeline.schema.refold import Disagreement
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place

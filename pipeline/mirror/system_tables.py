@@ -166,8 +166,8 @@ def statement_rows(
     order."""
     versions: dict[int, list[SchemaVersion]] = {}
     for version in history.versions:
-        if version.statement is not None:
-            versions.setdefault(version.statement, []).append(version)
+        if version.statement_number is not None:
+            versions.setdefault(version.statement_number, []).append(version)
     rows = [
         _statement_row(recorded, placed, versions.get(number, ()), batch)
         for number, (recorded, placed) in enumerate(

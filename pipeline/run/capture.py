@@ -242,7 +242,7 @@ def _capture_new_log(
         # Without an event before the start, there is no anchor (checksum of that
         # event), and so nothing to record.
         continues_log = run_start.decision.predecessor is not None or run_start.anchor is None
-        if read is None and not plans and continues_log and bounds.reached(run_start.start.at):
+        if read is None and not plans and continues_log and bounds.is_reached(run_start.start.at):
             require_complete(work, run_start, bounds, run_start.start.gtid_set)
             return _record_idle(work, lease, run_start, bounds, repairs, seconds)
         report = _capture_batch(
@@ -316,12 +316,14 @@ def _capture_batch(
         basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
     for parent, schema in misread.parents.items():
-        newest = basis.structures.last_known(parent)
+        newest = basis.structures.last_known_schema(parent)
         keys = () if newest is None else newest.foreign_keys
-        basis.structures.record_read(replace(schema, foreign_keys=keys), run_start.start.at)
+        basis.structures.record_server_schema(
+            replace(schema, foreign_keys=keys), run_start.start.at
+        )
     if work.source.until is None:  # an end that a person fixed stays
         basis = replace(basis, bounds=bounds_of(work, basis.run_start))
-    basis.tables.take_up(source_readings)
+    basis.tables.add_waiting(source_readings)
     capture = BatchCapture(basis, batch, extents)
     reading, segmenter = capture.reading, capture.segmenter
     _stop_unsupported_engines(capture)
@@ -362,8 +364,10 @@ def _capture_batch(
         )
     for line in (
         *reading.row_statements.lines(),
-        *softened_lines(segmenter.softened, "zero or partial dates are NULL"),
-        *softened_lines(segmenter.unknown, "values hold codes that have no character: U+FFFD"),
+        *softened_lines(segmenter.nulled_counts, "zero or partial dates are NULL"),
+        *softened_lines(
+            segmenter.unknown_code_counts, "values hold codes that have no character: U+FFFD"
+        ),
     ):
         work.progress.note(line)
     return capture.report(record, began=timer_start, start_seconds=start_seconds, repaired=repairs)
@@ -421,7 +425,7 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
     basis, segmenter = capture.basis, capture.segmenter
     for table, engine in basis.work.server.engines().items():
         reason = why_refused(engine)
-        if reason is not None and segmenter.wanted(table):
+        if reason is not None and segmenter.is_wanted(table):
             error = TableError(reason, hint=engine_hint(table))
             segmenter.stop(table, basis.run_start.start.at, error)
 
@@ -434,7 +438,7 @@ def _stop_colliding_mirrors(capture: BatchCapture) -> None:
     states = work.ledger.table_states(work.source.name)
     tables = filter(work.source.patterns.matches, work.server.engines())
     for table, other in collisions(work, states, tables).items():
-        if segmenter.wanted(table):
+        if segmenter.is_wanted(table):
             name = work.source.mirror_name(table)
             error = collision_error(table, other, name, in_lake=table in states)
             segmenter.stop(table, capture.basis.run_start.start.at, error)

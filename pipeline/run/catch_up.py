@@ -155,7 +155,7 @@ def _capture_missing_changes(
         ReturningTable(order, plans.spans[order.table].low, _version_at(work, order, plans))
         for order in plans.caught_up
     ]
-    basis.tables.take_up(returning=returning_tables, completed=completed_tables)
+    basis.tables.add_waiting(returning=returning_tables, completed_later=completed_tables)
     capture = BatchCapture(basis, batch)
     read_proven(lease, capture)
     origins = plans.rewritten
@@ -210,9 +210,9 @@ def _quarantines(
       source: by the next run, or once a person resumes it if the error waits for a person.
     - A table that lacks rows or columns after catching up is read from the source by the next run.
     """
-    quarantines = tables.stopped
+    quarantines = tables.quarantines
     suppliers = {order.table: order.supplier for order in plans.caught_up}
-    for table, quarantined in tables.stopped.items():
+    for table, quarantined in tables.quarantines.items():
         made_no_progress = (
             quarantined.at is not None and not plans.spans[table].low < quarantined.at
         )
@@ -228,7 +228,7 @@ def _quarantines(
             )
     at = cursor.position.at
     lacking_columns = _tables_with_supply(plans, ColumnsRead)
-    doubts = {table.name: table.doubt for table in tables if table.doubt is not None}
+    doubts = {table.name: table.doubt_reason for table in tables if table.doubt_reason is not None}
     lacking_rows = {**_tables_with_supply(plans, RowsRead), **doubts}
     for table in quarantines.keys() & {
         *lacking_columns,

@@ -50,8 +50,8 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
 from lockstep.pipeline.run.reshaping import keep_clear_reason, record_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
+from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.refold import read_stored_context
 from lockstep.pipeline.shape.redaction import REDACTED, redact_statement
 from lockstep.pipeline.shape.shaping import redact_schema
 from lockstep.pipeline.upkeep.clearing import ClearedFile, ClearedLedgerRows, UnclearedValues
@@ -241,7 +241,7 @@ def _redacted_statements(work: Workplace, note: UnclearedValues) -> Mapping[int,
     by their id in the ledger, and without the values in them."""
     source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
     versions = work.ledger.schema_versions(source, note.table)
-    of_versions = {version.statement for version in versions}
+    of_versions = {version.statement_number for version in versions}
     while page := work.ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         after = page[-1].id
         for statement in page:

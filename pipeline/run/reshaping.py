@@ -210,7 +210,9 @@ def _new_name(
     """Return the new name of a table if a RENAME ended its old name; otherwise None.
     `version`: the last version under the old name. `end`: the record of its end."""
     for other in history:
-        same_statement = other.statement is not None and other.statement == end.statement
+        same_statement = (
+            other.statement_number is not None and other.statement_number == end.statement_number
+        )
         same_columns = _column_names(other) == _column_names(version)
         if same_statement and other.table != end.table and same_columns:
             return other.table

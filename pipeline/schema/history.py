@@ -259,7 +259,7 @@ class SchemaVersion:
 
     Only KNOWN has a `schema`, only UNKNOWN a `reason`. `columns_from`: for each column
     of `schema` the name that it had in the version before, None for a new column; None
-    as a whole if the table did not keep its rows. `statement`: an index into the
+    as a whole if the table did not keep its rows. `statement_number`: an index into the
     statements that the same run records; once stored, the statement's id in the ledger.
     `generation`: the number of the changelog's part that gets the rows
     (`pipeline.mirror.generations`; the changelog is the Delta table with every change).
@@ -275,7 +275,7 @@ class SchemaVersion:
     origin: VersionOrigin
     schema: TableSchema | None = None
     columns_from: tuple[str | None, ...] | None = None
-    statement: int | None = None
+    statement_number: int | None = None
     reason: str | None = None
     generation: int = 1
     batch: int = 0
@@ -357,7 +357,7 @@ class DatabaseVersion:
     name: str
     since: Coordinates
     schema: DatabaseSchema | None
-    statement: int | None = None
+    statement_number: int | None = None
     batch: int = 0
 
 

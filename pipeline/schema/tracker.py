@@ -55,7 +55,7 @@ from lockstep.pipeline.values.table import TableName, TableStructure
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFrom:
+class LaterStructure:
     """A structure that was read from the server and holds from `since` on, where the
     last statement that changed the table ends. Before `since`, the table's structure is
     unknown."""
@@ -67,26 +67,26 @@ class KnownFrom:
 ColumnsFrom = tuple[str | None, ...]
 """The former name of each column, None for a new column."""
 
-Origin = tuple[SchemaVersion, ColumnsFrom | None]
+Predecessor = tuple[SchemaVersion, ColumnsFrom | None]
 """The version from which a table has its rows or columns, and the columns' names in
 that version; None if they kept their names."""
 
 
-class FirstStructures(Protocol):
+class InitialStructures(Protocol):
     """The structures that are known at the position where the run begins to read the
     log."""
 
     def newest(self, table: TableName) -> SchemaVersion | None:
         """Return the newest version of a table; None if it has none."""
 
-    def all(self) -> Sequence[SchemaVersion]:
+    def all_newest(self) -> Sequence[SchemaVersion]:
         """Return the newest version of every table that is not dropped."""
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         """Return all versions of a table, in the order of their positions."""
 
-    def referring(self) -> Sequence[SchemaVersion]:
-        """Return the versions in `all` that have foreign keys."""
+    def with_foreign_keys(self) -> Sequence[SchemaVersion]:
+        """Return the versions in `all_newest` that have foreign keys."""
 
     def databases(self) -> Sequence[DatabaseVersion]:
         """Return the newest version of every database."""
@@ -97,29 +97,30 @@ class FirstStructures(Protocol):
 
 @dataclass(slots=True)
 class StructuresInMemory:
-    """`FirstStructures` in memory. `tables`: the newest version of each table;
+    """`InitialStructures` in memory. `tables`: the newest version of each table;
     `database_versions`: the newest version of each database; `versions_of`: returns all
-    versions of a table; `numbers`: the highest number of a version of each table."""
+    versions of a table; `last_numbers`: the highest number of a version of each
+    table."""
 
     tables: dict[TableName, SchemaVersion] = field(default_factory=dict)
     database_versions: Sequence[DatabaseVersion] = ()
     versions_of: Callable[[TableName], Sequence[SchemaVersion]] = lambda _: ()
-    numbers: Mapping[TableName, int] = field(default_factory=dict)
+    last_numbers: Mapping[TableName, int] = field(default_factory=dict)
 
     def newest(self, table: TableName) -> SchemaVersion | None:
         return self.tables.get(table)
 
-    def all(self) -> Sequence[SchemaVersion]:
+    def all_newest(self) -> Sequence[SchemaVersion]:
         versions = self.tables.values()
         return [version for version in versions if version.knowledge is not Knowledge.DROPPED]
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
         return self.versions_of(table)
 
-    def referring(self) -> Sequence[SchemaVersion]:
+    def with_foreign_keys(self) -> Sequence[SchemaVersion]:
         return [
             version
-            for version in self.all()
+            for version in self.all_newest()
             if version.schema is not None and version.schema.foreign_keys
         ]
 
@@ -127,10 +128,10 @@ class StructuresInMemory:
         return self.database_versions
 
     def last_number(self, table: TableName) -> int:
-        return self.numbers.get(table, 0)
+        return self.last_numbers.get(table, 0)
 
 
-Generation = Callable[
+ChooseGeneration = Callable[
     [Sequence[SchemaVersion], TableSchema | None, ShownAs | None, TableSchema | None], int
 ]
 """Returns the generation of a new version: the number of the changelog's part that gets
@@ -139,7 +140,7 @@ before it, the schema that the lake shows, how the lake shows it, and the source
 schema."""
 
 
-Recorded = Callable[
+FindRecorded = Callable[
     [TableName, Coordinates, TableSchema | None, str | None, ColumnsFrom | None],
     SchemaVersion | None,
 ]
@@ -149,7 +150,7 @@ if the schema is unknown (a table with neither is dropped), and the columns' for
 names if a person gave them."""
 
 
-class Shapes(Protocol):
+class HistoryShaping(Protocol):
     """Applies the settings that hide columns and rows from the lake
     (`pipeline.shape.shaping`)."""
 
@@ -175,33 +176,33 @@ class SchemaTracker:
     """The structures at the current position of the log, and the history of the
     versions so far. `follow` moves the position to the end of the next statement.
 
-    `known`: the structures at the beginning; `later`: structures that are known only
-    from some position on; `recorded`: finds versions that an earlier run recorded,
-    which are kept; `shapes`: applies the settings, None if the lake shows every table
-    as it is.
+    `initial`: the structures at the beginning. `later_structures`: structures that are
+    known only from some position on. `find_recorded`: finds versions that an earlier
+    run recorded, which are kept. `shaping`: applies the settings; None if the lake
+    shows every table as it is.
     """
 
     def __init__(
         self,
-        known: FirstStructures,
+        initial: InitialStructures,
         *,
         lower_case_table_names: int = 0,
-        generation: Generation | None = None,
-        later: Mapping[TableName, KnownFrom] | None = None,
-        recorded: Recorded | None = None,
-        shapes: Shapes | None = None,
+        choose_generation: ChooseGeneration | None = None,
+        later_structures: Mapping[TableName, LaterStructure] | None = None,
+        find_recorded: FindRecorded | None = None,
+        shaping: HistoryShaping | None = None,
     ) -> None:
-        self._known = known
-        self._shapes = shapes
-        self._generation = generation
-        self._recorded = recorded
+        self._initial = initial
+        self._shaping = shaping
+        self._choose_generation = choose_generation
+        self._find_recorded = find_recorded
         self._lower_case_table_names = lower_case_table_names
-        self._later = dict(later or {})
-        self._schema: ServerSchema | None = None
+        self._later_structures = dict(later_structures or {})
+        self._loaded_schema: ServerSchema | None = None
         self._current: dict[TableName, SchemaVersion | None] = {}
         self._new_versions: dict[TableName, list[SchemaVersion]] = {}
         self._last_schemas: dict[TableName, TableSchema] = {}
-        self._not_shown: dict[TableName, TableError] = {}
+        self._shape_errors: dict[TableName, TableError] = {}
         self._versions: list[SchemaVersion] = []
         self._statements: list[SchemaStatement] = []
         self._databases: list[DatabaseVersion] = []
@@ -220,26 +221,26 @@ class SchemaTracker:
         """Return the table's structure at the current position; None if there is no
         record of the table."""
         if table not in self._current:
-            self._current[table] = self._known.newest(table)
+            self._current[table] = self._initial.newest(table)
         return self._current[table]
 
-    def last_known(self, table: TableName) -> TableSchema | None:
+    def last_known_schema(self, table: TableName) -> TableSchema | None:
         """Return the table's schema at the current position; if it is unknown there,
         the last known schema."""
         version = self.version(table)
         schema = None if version is None else version.schema
         return schema or self._last_schemas.get(table)
 
-    def known_from(self, table: TableName) -> Coordinates | None:
+    def next_known_position(self, table: TableName) -> Coordinates | None:
         """Return the position, after the current one, from which a table's structure is
         known; None if there is no such position."""
-        later = self._later.get(table)
+        later = self._later_structures.get(table)
         return later.since if later else None
 
-    def not_shown(self, table: TableName) -> TableError | None:
+    def shape_error(self, table: TableName) -> TableError | None:
         """Return why the settings cannot be applied to the table's structure at the
         current position, if this run has recorded that; else None."""
-        return self._not_shown.get(table)
+        return self._shape_errors.get(table)
 
     def is_from_table_map(self, table: TableName) -> bool:
         """Return whether the table's structure comes from a TABLE_MAP event, which has
@@ -255,13 +256,13 @@ class SchemaTracker:
         return from_map
 
     def _all_versions(self, table: TableName) -> list[SchemaVersion]:
-        return [*self._known.versions(table), *self._new_versions.get(table, ())]
+        return [*self._initial.versions(table), *self._new_versions.get(table, ())]
 
-    def referring(self) -> Sequence[TableSchema]:
+    def tables_with_foreign_keys(self) -> Sequence[TableSchema]:
         """Return the tables with foreign keys at the current position."""
-        if self._schema is not None:
-            return [table for table in self._schema.tables.values() if table.foreign_keys]
-        versions = self._with_current(self._known.referring())
+        if self._loaded_schema is not None:
+            return [table for table in self._loaded_schema.tables.values() if table.foreign_keys]
+        versions = self._current_versions(self._initial.with_foreign_keys())
         schemas = (version.schema for version in versions.values())
         return [schema for schema in schemas if schema is not None and schema.foreign_keys]
 
@@ -269,29 +270,31 @@ class SchemaTracker:
         """Return a table's name in lower case if the server ignores case."""
         return ServerSchema(lower_case_table_names=self._lower_case_table_names).fold_case(table)
 
-    def whole(self) -> ServerSchema:
+    def server_schema(self) -> ServerSchema:
         """Return the schema of the whole server at the current position."""
-        if self._schema is None:
+        if self._loaded_schema is None:
             schema = ServerSchema(lower_case_table_names=self._lower_case_table_names)
-            for database in self._known.databases():
+            for database in self._initial.databases():
                 if database.schema is not None:
                     schema = schema.with_database(database.schema)
-            versions = self._with_current(self._known.all())
+            versions = self._current_versions(self._initial.all_newest())
             self._current.update(versions)
             tables = {n: v.schema for n, v in versions.items() if v.schema is not None}
             unknown = {n for n, v in versions.items() if v.knowledge is Knowledge.UNKNOWN}
-            self._schema = ServerSchema(
+            self._loaded_schema = ServerSchema(
                 schema.databases,
                 {schema.fold_case(name): table for name, table in tables.items()},
                 frozenset(schema.fold_case(name) for name in unknown),
                 self._lower_case_table_names,
             )
-        return self._schema
+        return self._loaded_schema
 
-    def _with_current(self, known: Iterable[SchemaVersion]) -> dict[TableName, SchemaVersion]:
-        """Return the current version of each loaded table, and the given version, which
-        is from the beginning, of each other table."""
-        versions = {version.table: version for version in known}
+    def _current_versions(
+        self, initial_versions: Iterable[SchemaVersion]
+    ) -> dict[TableName, SchemaVersion]:
+        """Return the current version of each table that is loaded, and of every other
+        table its version in `initial_versions`."""
+        versions = {version.table: version for version in initial_versions}
         current = self._current.items()
         return versions | {name: version for name, version in current if version is not None}
 
@@ -300,11 +303,11 @@ class SchemaTracker:
     def record_table_map(self, structure: TableStructure, at: Coordinates) -> SchemaVersion:
         """Record a structure that a TABLE_MAP event describes."""
         schema = schema_of(structure)
-        if self._schema is not None:
-            self._schema = self._schema.with_table(schema)
+        if self._loaded_schema is not None:
+            self._loaded_schema = self._loaded_schema.with_table(schema)
         return self._record(structure.name, schema, at, VersionOrigin.TABLE_MAP)
 
-    def record_first(
+    def record_initial_versions(
         self, versions: Iterable[SchemaVersion], databases: Iterable[DatabaseVersion]
     ) -> None:
         """Record the structures that the run read at its first position. A table that
@@ -312,7 +315,7 @@ class SchemaTracker:
         for version in versions:
             columns_from = None
             if version.schema is not None:
-                columns_from = self._same_names(version.table, version.schema)
+                columns_from = self._match_by_name(version.table, version.schema)
             self._record(
                 version.table,
                 version.schema,
@@ -323,33 +326,35 @@ class SchemaTracker:
             )
         self._databases += databases
 
-    def _same_names(self, table: TableName, after: TableSchema) -> ColumnsFrom | None:
+    def _match_by_name(self, table: TableName, after: TableSchema) -> ColumnsFrom | None:
         """Match columns with those of the last known structure by their names; None if
         no structure was known where the run begins."""
-        if not self._known.last_number(table):
+        if not self._initial.last_number(table):
             return None
-        schemas = (version.schema for version in reversed(self._known.versions(table)))
+        schemas = (version.schema for version in reversed(self._initial.versions(table)))
         before = next((schema for schema in schemas if schema is not None), None)
         if before is None:
             return None
         columns = (before.column(column.name) for column in after.columns)
         return tuple(None if column is None else column.name for column in columns)
 
-    def record_carried(
+    def record_carried_version(
         self, table: TableName, version: SchemaVersion | None, at: Coordinates
     ) -> None:
         """Record that an older version holds again from the position `at` on.
         `version`: None to record that the table is dropped."""
         schema = None if version is None else version.schema
         reason = None if version is None else version.reason
-        self._record(table, schema, at, VersionOrigin.CARRIED, reason=reason, carried=version)
+        self._record(
+            table, schema, at, VersionOrigin.CARRIED, reason=reason, carried_version=version
+        )
 
-    def record_read(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
+    def record_server_schema(self, schema: TableSchema, at: Coordinates) -> SchemaVersion:
         """Record the structure that the server had at a position."""
-        self._schema = self.whole().with_table(schema)
+        self._loaded_schema = self.server_schema().with_table(schema)
         return self._record(schema.name, schema, at, VersionOrigin.BASELINE)
 
-    def record_given(
+    def record_persons_schema(
         self, schema: TableSchema, at: Coordinates, columns_from: ColumnsFrom | None
     ) -> SchemaVersion:
         """Record the structure that a person gave for a table from a position on.
@@ -358,7 +363,7 @@ class SchemaTracker:
         # A CREATE TABLE does not show the columns in which MySQL stores expressions of
         # keys.
         schema = replace(schema, hidden=())
-        self._schema = self.whole().with_table(schema)
+        self._loaded_schema = self.server_schema().with_table(schema)
         versions = reversed(self._all_versions(schema.name))
         before = next((version for version in versions if version.schema is not None), None)
         keeps_rows = before is not None and columns_from is not None
@@ -370,17 +375,17 @@ class SchemaTracker:
             columns_from=columns_from,
             # A column that the settings hide stays hidden, even under a new name that
             # they do not.
-            shaped_like=(before, columns_from) if before and keeps_rows else None,
+            predecessor=(before, columns_from) if before and keeps_rows else None,
         )
 
-    def resume(self, version: SchemaVersion) -> None:
+    def continue_with(self, version: SchemaVersion) -> None:
         """Continue with a version that was recorded before, without recording it
         again."""
-        whole = self.whole()
+        schema = self.server_schema()
         if version.schema is not None:
-            self._schema = whole.with_table(version.schema)
+            self._loaded_schema = schema.with_table(version.schema)
         elif version.knowledge is Knowledge.DROPPED:
-            self._schema = whole.without_table(version.table)
+            self._loaded_schema = schema.without_table(version.table)
         self._current[version.table] = version
 
     def _record(
@@ -391,42 +396,44 @@ class SchemaTracker:
         origin: VersionOrigin,
         *,
         columns_from: ColumnsFrom | None = None,
-        statement: int | None = None,
+        statement_number: int | None = None,
         reason: str | None = None,
-        shaped_like: Origin | None = None,
-        carried: SchemaVersion | None = None,
+        predecessor: Predecessor | None = None,
+        carried_version: SchemaVersion | None = None,
     ) -> SchemaVersion:
         """Record a version. With a schema it is known; without one it is unknown if a
         reason is given, else dropped. It is also unknown if the settings cannot be
-        applied. `shaped_like`: the version from which the table has its rows or
+        applied. `predecessor`: the version from which the table has its rows or
         columns; the lake may not show more of the table than of that version.
-        `carried`: the version that holds again, which the lake shows as before."""
+        `carried_version`: the version that holds again, which the lake shows as
+        before."""
         old = self._current.get(table)
         if old is not None and old.schema is not None:
             self._last_schemas[table] = old.schema
-        by_person = columns_from if origin is VersionOrigin.PERSON else None
-        recorded = self._recorded and self._recorded(table, since, schema, reason, by_person)
-        if recorded:
-            self._current[table] = recorded
-            return recorded
-        self._not_shown.pop(table, None)
-        shown_as = None if carried is None else carried.shown_as
-        if schema is not None and carried is None and self._shapes is not None:
+        if self._find_recorded is not None:
+            persons_columns = columns_from if origin is VersionOrigin.PERSON else None
+            recorded = self._find_recorded(table, since, schema, reason, persons_columns)
+            if recorded is not None:
+                self._current[table] = recorded
+                return recorded
+        self._shape_errors.pop(table, None)
+        shown_as = None if carried_version is None else carried_version.shown_as
+        if schema is not None and carried_version is None and self._shaping is not None:
             try:
-                before, names = shaped_like or (None, columns_from)
-                schema, shown_as = self._shapes.for_history(schema, before, names)
+                before, former_names = predecessor or (None, columns_from)
+                schema, shown_as = self._shaping.for_history(schema, before, former_names)
             except TableError as error:
                 schema, columns_from, reason = None, None, error.reason
-                self._not_shown[table] = error
+                self._shape_errors[table] = error
         knowledge = Knowledge.KNOWN if schema is not None else Knowledge.DROPPED
         if reason is not None:
             knowledge = Knowledge.UNKNOWN
         new_versions = self._new_versions.setdefault(table, [])
-        number = new_versions[-1].version if new_versions else self._known.last_number(table)
+        number = new_versions[-1].version if new_versions else self._initial.last_number(table)
         generation = 1
-        if number and self._generation is not None:
+        if number and self._choose_generation is not None:
             shown = schema if shown_as is None else shown_as.schema
-            generation = self._generation(self._all_versions(table), shown, shown_as, schema)
+            generation = self._choose_generation(self._all_versions(table), shown, shown_as, schema)
         version = SchemaVersion(
             table,
             number + 1,
@@ -435,7 +442,7 @@ class SchemaTracker:
             origin,
             schema=schema,
             columns_from=columns_from,
-            statement=statement,
+            statement_number=statement_number,
             reason=reason,
             generation=generation,
             shown_as=shown_as,
@@ -450,81 +457,82 @@ class SchemaTracker:
     def follow(self, logged: LoggedStatement) -> FollowedStatement:
         """Move to the end of a statement, and record the versions that the statement
         makes."""
-        read = read_change(logged.text, logged.context)
-        if isinstance(read, Irrelevant):
-            self._take_code(logged)
+        parsed = read_change(logged.text, logged.context)
+        if isinstance(parsed, Irrelevant):
+            self._follow_code_statement(logged)
             return FollowedStatement()
-        before, touched = self.whole(), set[TableName]()
-        like: dict[TableName, Origin] = {}
-        if isinstance(read, NotUnderstood):
-            touched.update(read.possible_tables or before.tables)
-            after = after_unknown(
-                forget(before, read.possible_tables or ()), read.possible_tables or ()
-            )
-            followed = FollowedStatement(not_understood=read, kind=read.kind)
+        before, names = self.server_schema(), set[TableName]()
+        predecessors: dict[TableName, Predecessor] = {}
+        if isinstance(parsed, NotUnderstood):
+            tables = parsed.possible_tables or ()
+            names.update(tables or before.tables)
+            after = after_unknown(forget(before, tables), tables)
+            followed = FollowedStatement(not_understood=parsed, kind=parsed.kind)
         else:
-            evolved = evolve(before, read, logged.context)
+            evolved = evolve(before, parsed, logged.context)
             after = after_effects(evolved.schema, evolved.effects)
-            for change in read:
+            for change in parsed:
                 if isinstance(change, RenameTables):
                     after = renamed_views(after, change.pairs)
-            followed = FollowedStatement(evolved.effects, kind=read[0].kind)
-            touched.update(restructured_tables(read, ()), required_tables(read))
-            like = self._origins_of(read, followed, before)
+            followed = FollowedStatement(evolved.effects, kind=parsed[0].kind)
+            names.update(restructured_tables(parsed, ()), required_tables(parsed))
+            predecessors = self._predecessors_of(parsed, followed, before)
         # A statement may spell a table's name in another case than the settings do.
-        tables = (schema.table(name) for schema in (before, after) for name in touched)
-        touched |= {
-            *map(self.fold_case, touched),
-            *(table.name for table in tables if table is not None),
+        schemas = (schema.table(name) for schema in (before, after) for name in names)
+        names |= {
+            *map(self.fold_case, names),
+            *(table.name for table in schemas if table is not None),
         }
         statement = recorded_statement(logged, followed)
-        if self._shapes is not None:
-            statement = self._shapes.statement_record(logged, followed, touched)
+        if self._shaping is not None:
+            statement = self._shaping.statement_record(logged, followed, names)
         self._statements.append(statement)
-        self._schema = self._with_later(after, logged.end)
-        number = len(self._statements) - 1
-        self._record_tables(before, self._schema, followed, logged.end, number, like)
-        self._record_databases(before, self._schema, logged.end, number)
+        self._loaded_schema = self._with_later_structures(after, logged.end)
+        statement_number = len(self._statements) - 1
+        self._record_tables(
+            before, self._loaded_schema, followed, logged.end, statement_number, predecessors
+        )
+        self._record_databases(before, self._loaded_schema, logged.end, statement_number)
         # If the settings cannot be applied to a table, only its previous version says
         # which values are hidden. The structure is forgotten, so that no later
         # statement can reveal them.
-        self._schema = forget(self._schema, [*self._not_shown])
+        self._loaded_schema = forget(self._loaded_schema, [*self._shape_errors])
         return followed
 
-    def _origins_of(
+    def _predecessors_of(
         self, changes: Sequence[SchemaChange], followed: FollowedStatement, before: ServerSchema
-    ) -> dict[TableName, Origin]:
-        """Return the origin of each table that the statement renames, or creates LIKE
-        another, by the table's folded name after the statement."""
-        names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
+    ) -> dict[TableName, Predecessor]:
+        """Return the predecessor of each table that the statement renames, or creates
+        LIKE another, by the table's name after the statement, with its case folded."""
+        former_names: dict[TableName, tuple[TableName, ColumnsFrom | None]] = {}
         for effect in followed.effects:
             if isinstance(effect, Renamed):
-                former, _ = names.pop(self.fold_case(effect.table), (effect.table, None))
-                names[self.fold_case(effect.to)] = former, effect.columns_from or None
+                former, _ = former_names.pop(self.fold_case(effect.table), (effect.table, None))
+                former_names[self.fold_case(effect.to)] = former, effect.columns_from or None
         for change in changes:
             if isinstance(change, CreateLike):
-                names[self.fold_case(change.table)] = change.like, None
-        origins_by_name: dict[TableName, Origin] = {}
-        for name, (former, columns_from) in names.items():
+                former_names[self.fold_case(change.table)] = change.like, None
+        predecessors: dict[TableName, Predecessor] = {}
+        for name, (former, columns_from) in former_names.items():
             table = before.table(former)
             version = None if table is None else self.version(table.name)
             if version is not None:
-                origins_by_name[name] = version, columns_from
-        return origins_by_name
+                predecessors[name] = version, columns_from
+        return predecessors
 
-    def _take_code(self, logged: LoggedStatement) -> None:
+    def _follow_code_statement(self, logged: LoggedStatement) -> None:
         """Follow a statement that may only change triggers or views."""
         if not may_change_code(logged.text):
             return
-        before = self.whole()
-        self._schema = with_code(before, logged.text, logged.context)
-        self._record_databases(before, self._schema, logged.end, None)
+        before = self.server_schema()
+        self._loaded_schema = with_code(before, logged.text, logged.context)
+        self._record_databases(before, self._loaded_schema, logged.end, None)
 
-    def _with_later(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
-        """Return the schema with the tables of `later` that are known at the position
+    def _with_later_structures(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:
+        """Return the schema with the later structures that are known at the position
         `end`."""
-        for name in [name for name, later in self._later.items() if later.since <= end]:
-            later = self._later.pop(name)
+        for name in [name for name, later in self._later_structures.items() if later.since <= end]:
+            later = self._later_structures.pop(name)
             if schema.table(name) is None:
                 schema = schema.with_table(later.schema)
         return schema
@@ -535,14 +543,14 @@ class SchemaTracker:
         after: ServerSchema,
         followed: FollowedStatement,
         at: Coordinates,
-        statement: int,
-        like: Mapping[TableName, Origin],
+        statement_number: int,
+        predecessors: Mapping[TableName, Predecessor],
     ) -> None:
         """Record a version of each table whose structure differs before and after the
-        statement, or became unknown. `like`: the origins of renamed tables and of those
-        created LIKE another."""
-        why = dict(unknown_structures(followed))
-        columns = dict(former_column_names(followed.effects))
+        statement, or became unknown. `predecessors`: those of renamed tables and of
+        tables created LIKE another."""
+        reasons = dict(unknown_structures(followed))
+        former_names = dict(former_column_names(followed.effects))
         for key in sorted(
             {*before.tables, *after.tables, *before.unknown_tables, *after.unknown_tables}
         ):
@@ -552,8 +560,8 @@ class SchemaTracker:
                 continue
             columns_from: ColumnsFrom | None = None
             if new is not None and old is not None:
-                columns_from = columns.get(key, new.names)
-            own = None if old is None else self.version(old.name)
+                columns_from = former_names.get(key, new.names)
+            version = None if old is None else self.version(old.name)
             table = new or old
             self._record(
                 key if table is None else table.name,
@@ -561,16 +569,21 @@ class SchemaTracker:
                 at,
                 VersionOrigin.STATEMENT,
                 columns_from=columns_from,
-                statement=statement,
-                reason=why.get(key, "not followed") if is_unknown else None,
-                shaped_like=like.get(key) or (None if own is None else (own, columns_from)),
+                statement_number=statement_number,
+                reason=reasons.get(key, "not followed") if is_unknown else None,
+                predecessor=predecessors.get(key)
+                or (None if version is None else (version, columns_from)),
             )
 
     def _record_databases(
-        self, before: ServerSchema, after: ServerSchema, at: Coordinates, statement: int | None
+        self,
+        before: ServerSchema,
+        after: ServerSchema,
+        at: Coordinates,
+        statement_number: int | None,
     ) -> None:
         for key in sorted({*before.databases, *after.databases}):
             old, new = before.databases.get(key), after.databases.get(key)
             if new != old:
                 name = new.name if new is not None else key
-                self._databases.append(DatabaseVersion(name, at, new, statement))
+                self._databases.append(DatabaseVersion(name, at, new, statement_number))

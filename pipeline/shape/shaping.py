@@ -170,9 +170,9 @@ class Shaping:
         columns_from: Sequence[str | None] | None = None,
     ) -> tuple[TableSchema, ShownAs | None]:
         """Return the structure as the history stores it, and how the lake shows it; the
-        arguments are those of `schema.tracker.Shapes`. Raise TableError if a captured
-        table would show more than `before`: this needs a person's consent. A table that
-        is not captured is shown as strictly as `before` instead."""
+        arguments are those of `schema.tracker.HistoryShaping`. Raise TableError if a
+        captured table would show more than `before`: this needs a person's consent. A
+        table that is not captured is shown as strictly as `before` instead."""
         shape = self.shape(schema)
         origins = {name.lower(): name.lower() for name in schema.names}
         if columns_from is not None:

@@ -132,7 +132,7 @@ def record_history(
         {
             **_database_columns(value),
             **keys,
-            "statement": _statement_id(numbers, value.statement, "database"),
+            "statement": _statement_id(numbers, value.statement_number, "database"),
         }
         for value in history.databases
     ]
@@ -141,7 +141,7 @@ def record_history(
         {
             **_version_columns(value),
             **keys,
-            "statement": _statement_id(numbers, value.statement, "table"),
+            "statement": _statement_id(numbers, value.statement_number, "table"),
         }
         for value in history.versions
     ]

@@ -14,8 +14,8 @@ from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.model import ColumnSchema, schema_to_json
-from lockstep.pipeline.schema.refold import read_stored_context
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
@@ -46,7 +46,7 @@ def statements(stand: MySqlStand) -> tuple[str, ...]:
 def newest(follower: Follower, table: TableName) -> SchemaVersion:
     """The newest version that a statement made."""
     versions = follower.ledger.schema_versions(SOURCE, table)
-    return [version for version in versions if version.statement is not None][-1]
+    return [version for version in versions if version.statement_number is not None][-1]
 
 
 def follower_of(mysql: MySqlStand, database: str) -> Follower:
@@ -197,7 +197,7 @@ def tampered(follower: Follower, table: TableName, change: SchemaVersion) -> Ite
             " fingerprint = %s, columns_from = %s, statement = %s, reason = %s, generation = %s"
             " where (source, database, name, version) = (%s, %s, %s, %s)",
             *(version.knowledge.value, version.origin.value, schema, fingerprint, columns),
-            *(version.statement, version.reason, version.generation),
+            *(version.statement_number, version.reason, version.generation),
             *(SOURCE, table.database, table.name, version.version),
         )
         if version is change:
@@ -222,7 +222,7 @@ def test_columns_from_elsewhere_are_told(follower: Follower, shop: str) -> None:
     """Where values come from is as much a part of a version as its columns."""
     orders = TableName(shop, "orders")
     versions = follower.ledger.schema_versions(SOURCE, orders)
-    followed = [version for version in versions if version.statement is not None]
+    followed = [version for version in versions if version.statement_number is not None]
     wrong = replace(followed[-1], columns_from=("id", "note", "v"))
     with tampered(follower, orders, wrong):
         (one,) = verify_schema(follower.work()).folded

@@ -63,11 +63,11 @@ STATEMENT = SchemaStatement(
 ADDED = replace(
     version(ORDERS, 2, 20, "note"),
     columns_from=("id", None, "state"),
-    statement=0,
+    statement_number=0,
     generation=2,
 )
 DROPPED = SchemaVersion(
-    STOCK, 2, place(30), Knowledge.DROPPED, VersionOrigin.STATEMENT, statement=1
+    STOCK, 2, place(30), Knowledge.DROPPED, VersionOrigin.STATEMENT, statement_number=1
 )
 UNKNOWN = SchemaVersion(
     ORDERS, 3, place(40), Knowledge.UNKNOWN, VersionOrigin.STATEMENT, reason="nobody understands it"
@@ -116,7 +116,7 @@ def test_a_history_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     history = BatchHistory(
         (STATEMENT, drop),
         (version(ORDERS), version(STOCK), ADDED, DROPPED, UNKNOWN),
-        (database, replace(database, name="gone", schema=None, statement=1)),
+        (database, replace(database, name="gone", schema=None, statement_number=1)),
     )
     ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
     first, second = ledger.schema_statements(lease.source)
@@ -125,10 +125,10 @@ def test_a_history_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     assert ledger.statements(lease.source, [second.id]) == {second.id: second}
     assert ledger.schema_versions(lease.source, ORDERS) == [
         replace(version(ORDERS), batch=batch.id),
-        replace(ADDED, batch=batch.id, statement=first.id),
+        replace(ADDED, batch=batch.id, statement_number=first.id),
         replace(UNKNOWN, batch=batch.id),
     ]
-    dropped = replace(DROPPED, batch=batch.id, statement=second.id)
+    dropped = replace(DROPPED, batch=batch.id, statement_number=second.id)
     assert ledger.schema_at(lease.source, STOCK) == dropped
     assert ledger.schema_version(lease.source, STOCK, 2) == dropped
     assert ledger.databases_at(lease.source) == [replace(database, batch=batch.id)]
@@ -191,10 +191,10 @@ def test_all_tables_and_databases_of_a_place(ledger: Ledger, lease: Lease) -> No
     )
     gone, gone_stock = (
         replace(other, since=place(30), schema=None),
-        replace(DROPPED, statement=None),
+        replace(DROPPED, statement_number=None),
     )
     batch = begun(ledger, lease)
-    versions = (version(STOCK), version(ORDERS), replace(ADDED, statement=None), gone_stock)
+    versions = (version(STOCK), version(ORDERS), replace(ADDED, statement_number=None), gone_stock)
     history = BatchHistory((), versions, (shop, other, gone))
     ledger.record_capture(lease, batch.id, replace(record(batch), history=history))
 

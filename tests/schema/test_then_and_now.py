@@ -170,7 +170,7 @@ def _history(reader: Reader) -> dict[TableName, list[SchemaVersion]]:
     first = ledger.batches(SOURCE, limit=ALL)[-1].id
     return {
         table: [
-            replace(version, version=0, statement=None, batch=0)
+            replace(version, version=0, statement_number=None, batch=0)
             for version in ledger.schema_versions(SOURCE, table)
             if version.origin is not VersionOrigin.BASELINE or version.batch == first
         ]

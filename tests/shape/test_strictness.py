@@ -134,7 +134,7 @@ def _followed(*statements: str, folding: int = 0) -> SchemaTracker:
     context = StatementContext(facts, "shop", server_collation="utf8mb4_0900_ai_ci")
     rules = {TableName("shop", "customers"): _HIDING, TableName("shop", "clients"): _HIDING}
     shaping = Shaping(rules.get, _KEY, has_rules=True, is_captured=_SHOP.matches)
-    tracker = SchemaTracker(StructuresInMemory(), lower_case_table_names=folding, shapes=shaping)
+    tracker = SchemaTracker(StructuresInMemory(), lower_case_table_names=folding, shaping=shaping)
     databases = "create database shop", "create database scratch"
     for number, text in enumerate([*databases, _CUSTOMERS, *statements]):
         begin, end = (Coordinates(LogFile("binlog", 1), 100 * (number + n)) for n in (1, 2))
@@ -193,8 +193,8 @@ def test_a_column_stays_hidden_that_a_person_says_was_renamed() -> None:
     ]
     given = replace(customers.schema, columns=tuple(columns))
     place, names = Coordinates(LogFile("binlog", 1), 900), ("id", "ssn", "email", "phone")
-    assert tracker.record_given(given, place, names).knowledge is Knowledge.UNKNOWN
-    kept = tracker.record_given(customers.schema, place, ("id", "ssn", "email", "phone"))
+    assert tracker.record_persons_schema(given, place, names).knowledge is Knowledge.UNKNOWN
+    kept = tracker.record_persons_schema(customers.schema, place, ("id", "ssn", "email", "phone"))
     assert kept.shown_schema is not None
     assert [column.name for column in kept.shown_schema.columns] == ["id", "email", "phone"]
 

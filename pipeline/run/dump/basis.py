@@ -63,7 +63,7 @@ def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
     log."""
     until = work.source.until
     if until is None:
-        return RunBounds.fixed(run_start.facts, work.source.budget)
+        return RunBounds.of(run_start.facts, work.source.budget)
     end = find_run_end(work, until, run_start.facts, run_start.start)
     if run_start.known_until is not None and end < run_start.known_until:
         work.progress.note(
@@ -71,7 +71,7 @@ def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
             f"{run_start.known_until}"
         )
         end = run_start.known_until
-    return RunBounds.fixed(run_start.facts, work.source.budget, end)
+    return RunBounds.of(run_start.facts, work.source.budget, end)
 
 
 def tables_of(
@@ -113,14 +113,14 @@ def tables_of(
         work.segments,
         source=source,
         batch=batch,
-        base=base,
-        captured=lambda table: matches(table) and (alone is None or table in alone),
+        last_sequence_before=base,
+        is_captured=lambda table: matches(table) and (alone is None or table in alone),
         states=states,
-        past=past,
-        recorded=lambda table: work.ledger.schema_versions(source, table),
+        past_ranges=past,
+        recorded_versions=lambda table: work.ledger.schema_versions(source, table),
         policies_of=work.source.policies_of,
-        loading=loads,
+        open_loads=loads,
         names=work.source.mirrors,
-        first=tables_by_precedence(work, states, at_source),
-        old=blocked_folders(work),
+        folder_precedence=tables_by_precedence(work, states, at_source),
+        used_folders=blocked_folders(work),
     )

@@ -32,7 +32,7 @@ class BatchCapture:
         if extents is not None:
             copies, hides = Renames(basis), work.shaping.has_rules
             self._system_table_rows = SystemTableRows(
-                work.segments, source=work.source.name, batch=batch.id, hides=hides
+                work.segments, source=work.source.name, batch=batch.id, hides_values=hides
             )
         self.segmenter = Segmenter(
             basis.tables,
@@ -61,19 +61,19 @@ class BatchCapture:
         record = CaptureRecord(
             end=end,
             anchor=anchor,
-            changes=self.segmenter.changes,
+            changes=self.segmenter.change_count,
             transactions=reading.transactions,
             log_bytes=reading.log_bytes,
             segments=segments,
             history=self.basis.structures.history,
             events=tuple(tables.events),
             orders_done=orders_done,
-            tables=tables.touched,
-            stopped_tables=tuple(tables.stopped.values()),
+            tables=tables.changed_states,
+            stopped_tables=tuple(tables.quarantines.values()),
             by_gtid=by_gtid,
             snapshots=tuple(tables.snapshots),
-            followed_loads=tuple(tables.followed),
-            joined_loads=tuple(tables.joined),
+            followed_loads=tuple(tables.followed_loads),
+            joined_loads=tuple(tables.joined_loads),
             server_process=self.basis.run_start.facts.server_process,
             passed_statements=sum(reading.row_statements.passed.values()),
         )
@@ -124,7 +124,7 @@ class BatchCapture:
             log_bytes=record.log_bytes,
             counts=counts,
             quarantined=record.stopped_tables,
-            softened_counts=self.segmenter.softened + self.segmenter.unknown,
+            softened_counts=self.segmenter.nulled_counts + self.segmenter.unknown_code_counts,
             repairs=repaired,
             start_seconds=start_seconds,
             capture_seconds=perf_counter() - began,
@@ -133,7 +133,7 @@ class BatchCapture:
             unfinished_loads=tuple(
                 load.progress for load in loads if source.patterns.matches(load.table)
             ),
-            finished_loads=tuple(self.basis.tables.loaded),
+            finished_loads=tuple(self.basis.tables.finished_loads),
             largest_transaction=self.reading.largest,
             passed_statements=record.passed_statements,
         )

@@ -87,7 +87,7 @@ class CascadeWatch:
     def _read_references(self) -> References:
         if self._references is None:
             fold = self._structures.fold_case
-            self._references = References(self._structures.referring(), fold)
+            self._references = References(self._structures.tables_with_foreign_keys(), fold)
             self._watched = self._references.above(self._captured)
         return self._references
 

@@ -106,7 +106,7 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
         version = structures.record_table_map(_structure_of(mapped), at)
         _require_shown(structures, table)
         return version
-    later = structures.known_from(table)
+    later = structures.next_known_position(table)
     if later is not None:
         raise SchemaUnknownAt(
             f"the log has rows of {table} at {at}, but the table's structure at this place is not "
@@ -122,7 +122,7 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
 
 
 def _require_shown(structures: SchemaTracker, table: TableName) -> None:
-    error = structures.not_shown(table)
+    error = structures.shape_error(table)
     if error is not None:
         raise error
 

@@ -56,9 +56,9 @@ from lockstep.pipeline.schema.statements.changes import (
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.tracker import (
     ColumnsFrom,
-    FirstStructures,
-    KnownFrom,
-    Recorded,
+    FindRecorded,
+    InitialStructures,
+    LaterStructure,
     SchemaTracker,
     StructuresInMemory,
 )
@@ -104,18 +104,18 @@ def _forget_places(
     for version in ledger.schemas_at(source):
         if version.schema is not None and version.schema.hidden:
             placeless = replace(version.schema, hidden=())
-            tracker.record_carried(
+            tracker.record_carried_version(
                 version.table, replace(version, schema=placeless), run_start.start.at
             )
 
 
 def tracker_of(
     work: Workplace,
-    known: FirstStructures,
+    known: InitialStructures,
     facts: ServerFacts,
     *,
-    later: Mapping[TableName, KnownFrom] | None = None,
-    recorded: Recorded | None = None,
+    later: Mapping[TableName, LaterStructure] | None = None,
+    recorded: FindRecorded | None = None,
 ) -> SchemaTracker:
     """Return a tracker of structures from a place in the server's log on. `known`: the
     structures at this place. `later`: structures that are known only from a later place
@@ -123,10 +123,10 @@ def tracker_of(
     return SchemaTracker(
         known,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
-        generation=next_generation,
-        later=later,
-        recorded=recorded,
-        shapes=work.shaping,
+        choose_generation=next_generation,
+        later_structures=later,
+        find_recorded=recorded,
+        shaping=work.shaping,
     )
 
 
@@ -166,12 +166,12 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
         before, after = then.get(table), now.get(table)
         if before is not None and after is not None and before.version == after.version:
             continue
-        tracker.record_carried(table, before, at)
+        tracker.record_carried_version(table, before, at)
     if structures.database_versions != tuple(ledger.databases_at(source)):
-        tracker.record_first(
+        tracker.record_initial_versions(
             (),
             (
-                replace(database, since=at, statement=None)
+                replace(database, since=at, statement_number=None)
                 for database in structures.database_versions
             ),
         )
@@ -179,7 +179,7 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
 
 
 class Newest:
-    """The newest versions in the ledger, as `FirstStructures` of a run that continues
+    """The newest versions in the ledger, as `InitialStructures` of a run that continues
     after the last batch."""
 
     def __init__(self, ledger: Ledger, source: str) -> None:
@@ -188,10 +188,10 @@ class Newest:
     def newest(self, table: TableName) -> SchemaVersion | None:
         return self._ledger.schema_at(self._source, table)
 
-    def all(self) -> Sequence[SchemaVersion]:
+    def all_newest(self) -> Sequence[SchemaVersion]:
         return self._ledger.schemas_at(self._source)
 
-    def referring(self) -> Sequence[SchemaVersion]:
+    def with_foreign_keys(self) -> Sequence[SchemaVersion]:
         return self._ledger.schemas_at(self._source, referring=True)
 
     def versions(self, table: TableName) -> Sequence[SchemaVersion]:
@@ -284,7 +284,7 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
             name, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why
         )
     later = {
-        schema.name: KnownFrom(touched[schema.name].last, schema)
+        schema.name: LaterStructure(touched[schema.name].last, schema)
         for schema in baseline.tables
         if schema.name in touched
     }
@@ -299,10 +299,10 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
     )
     structures = _in_memory(work.ledger, source, versions, databases)
     tracker = tracker_of(work, structures, facts, later=later)
-    tracker.record_first(versions.values(), databases)
+    tracker.record_initial_versions(versions.values(), databases)
     for newest in work.ledger.schemas_at(source):
         if newest.table not in versions and newest.table not in later:
-            tracker.record_carried(newest.table, None, start)
+            tracker.record_carried_version(newest.table, None, start)
     return tracker
 
 
@@ -493,13 +493,18 @@ def history_of(history: BatchHistory, tables: Mapping[TableName, object]) -> Bat
     """Return the versions of these tables and the statements that made them, which are
     numbered from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
-    kept = sorted({version.statement for version in versions if version.statement is not None})
+    kept = sorted(
+        {version.statement_number for version in versions if version.statement_number is not None}
+    )
     numbers = {statement: number for number, statement in enumerate(kept)}
     return BatchHistory(
         tuple(history.statements[number] for number in kept),
         tuple(
             replace(
-                version, statement=None if version.statement is None else numbers[version.statement]
+                version,
+                statement_number=None
+                if version.statement_number is None
+                else numbers[version.statement_number],
             )
             for version in versions
         ),

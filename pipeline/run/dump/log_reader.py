@@ -39,8 +39,8 @@ from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import SchemaStatement
+from lockstep.pipeline.schema.history_check import logged_statement
 from lockstep.pipeline.schema.model import ServerSchema, TableAccess
-from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import (
     CreateLike,
     CreateSelect,
@@ -85,25 +85,25 @@ class LogTaker(Protocol):
     rows; other takers only inspect or count them.
 
     For each group of transactions the reader first goes through the group's statements:
-    it calls `reach` with the statement's place, then `may_have_changed` for each table
-    with rows that the statement may have changed, and `changed` if the statement may
-    change a structure. Then it calls `reach` with the group's end, and `put`. At the
-    end of the log it calls `reach(None)`.
+    it calls `reach` with the statement's place, then `note_unlogged_change` for each
+    table with rows that the statement may have changed, and `apply_statement` if the
+    statement may change a structure. Then it calls `reach` with the group's end, and
+    `put`. At the end of the log it calls `reach(None)`.
     """
 
     @property
-    def changes(self) -> int:
+    def change_count(self) -> int:
         """Number of row images taken so far."""
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """Number of rows taken so far; an update has two images and is one row."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         """Use the buffer from which the groups will come. It is called once, before all
         others."""
 
-    def wanted(self, table: TableName) -> bool:
+    def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of the table are taken."""
 
     def watches(self, table: TableName) -> bool:
@@ -115,14 +115,14 @@ class LogTaker(Protocol):
         """Begin to follow the tables that wait for this place or an earlier one; all of
         them if the end of the log is reached (None)."""
 
-    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply the effects of a statement on structures."""
 
-    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Note that a statement may have changed the table's rows without logging them.
         The table stops at `at`, unless it is read from the source at a later place."""
 
-    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+    def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
         """Note that the table's rows after the transaction that begins at `at` can only
         be read from the source."""
 
@@ -172,7 +172,7 @@ class LogReading:
         self.buffer = TransactionBuffer(
             run_start.start.at,
             begins=self._dump.begins,
-            wants=lambda table: taker.wanted(table) or taker.watches(table),
+            wants=lambda table: taker.is_wanted(table) or taker.watches(table),
             spool=work.spool,
             source=work.source.name,
             prepared=basis.prepared,
@@ -218,7 +218,7 @@ class LogReading:
     def reached_limit(self) -> str | None:
         """The setting that limits the run (transactions, bytes or seconds), if that
         limit is reached before the end of the bounds; otherwise None."""
-        if self._bounds.reached(self.buffer.at) or self._is_among_known(self.buffer.at):
+        if self._bounds.is_reached(self.buffer.at) or self._is_among_known(self.buffer.at):
             return None
         return self._bounds.reached_limit(
             transactions=self.transactions,
@@ -245,7 +245,7 @@ class LogReading:
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
-        if self._bounds.reached(self._run_start.start.at):
+        if self._bounds.is_reached(self._run_start.start.at):
             self._taker.reach(None)
             return
         buffer = self.buffer
@@ -311,10 +311,10 @@ class LogReading:
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
                 part = schema is None or is_part(schema.engine)
-                if part and self._taker.wanted(table):
+                if part and self._taker.is_wanted(table):
                     why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
                     error = TableError(why, hint=resume_hint(table))
-                    self._taker.may_have_changed(table, group.begin(number), error)
+                    self._taker.note_unlogged_change(table, group.begin(number), error)
 
     def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
         """Hand a group to the taker, first its statements and then its rows, and count
@@ -325,23 +325,23 @@ class LogReading:
                 self._take_verdict(self.row_statements.judge(statement), statement)
                 continue
             self._take_verdict(self.row_statements.judge_created(statement), statement)
-            logged = with_view_noted(statement, self._structures.whole, self._work.server)
+            logged = with_view_noted(statement, self._structures.server_schema, self._work.server)
             followed = self._structures.follow(logged)
             why = followed.not_understood
             if why is not None and why.possible_tables is None:
                 self._on_unfollowed(
                     self._with_places(_not_understood(logged, why.reason, self._work))
                 )
-            self._taker.changed(logged, followed)
+            self._taker.apply_statement(logged, followed)
         self._lose_parts(group)
         self._taker.reach(group.end(-1))
         # Before the rows are put: a table that is lost must not get rows of this
         # transaction.
         committed = self.buffer.prepared.take_committed()
         for table in () if committed is None else self._changed_while_prepared(committed):
-            self._taker.lose(table, group.begin(0), _CHANGED_WHILE_PREPARED)
+            self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED)
         self._taker.put(group)
-        if self._taker.changes and self._spark_wanted:
+        if self._taker.change_count and self._spark_wanted:
             self._spark_wanted = False
             self._work.mirrors.prepare(self._total)
         self._newest.put(group.transactions)
@@ -355,7 +355,7 @@ class LogReading:
         self._reported = monotonic()
         so_far = capture_progress(
             transactions=self.transactions,
-            rows=self._taker.rows,
+            rows=self._taker.row_count,
             log_bytes=self.log_bytes,
             total_bytes=self._total,
         )
@@ -370,7 +370,7 @@ class LogReading:
             case ReachedTables(tables):
                 words = first_words(logged.text, _WORDS)
                 for table, why in sorted(tables.items()):
-                    if not self._taker.wanted(table):
+                    if not self._taker.is_wanted(table):
                         continue
                     error = TableError(
                         f"a statement was logged instead of its rows, {words}, and may have "
@@ -378,7 +378,7 @@ class LogReading:
                         hint=f"{resume_hint(table)}; and have its session log rows "
                         "(binlog_format=ROW)",
                     )
-                    self._taker.may_have_changed(table, logged.begin, error)
+                    self._taker.note_unlogged_change(table, logged.begin, error)
 
     def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
         """Return the tables of an XA transaction that a statement changed between its
@@ -464,7 +464,7 @@ class RowStatements:
         return ReachedTables({}) if change is None else self._reached(change)
 
     def _reached(self, change: TableAccess) -> Verdict:
-        schema = self._structures.whole()
+        schema = self._structures.server_schema()
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}
         if change not in self._verdicts:

@@ -94,7 +94,7 @@ class Renames:
     def _supply(self, table: TableName, origin: TableName) -> FromMirror | str:
         source, former = self._basis.work.source, self._basis.tables[origin]
         state = former.state
-        followed = former.wanted and (former.is_known or former.defined)
+        followed = former.is_wanted and (former.is_known or former.has_determined_rows)
         if not source.patterns.matches(origin) or not followed:
             return copied(FormerName(origin, captured=False))
         return copied(
@@ -104,7 +104,7 @@ class Renames:
                 goes_on=self._continues,
                 temporary=self._temporary,
                 lacks=self._lacks(table, origin),
-                written=former.defined or self._is_written(state),
+                written=former.has_determined_rows or self._is_written(state),
                 alike=self._alike(table, origin, None if state is None else state.mirror_version),
                 policies=source.policies_of(origin),
                 new_policies=source.policies_of(table),
@@ -116,11 +116,11 @@ class Renames:
         all captured changes are applied; None if it lacks none."""
         tables = self._basis.tables
         for name in (origin, table):
-            if tables[name].busy or tables[name].loading or self._is_written_again(name):
+            if tables[name].is_busy or tables[name].is_loading or self._is_written_again(name):
                 return f"{name} is being read from MySQL, or its mirror is written again"
             if name in self._stale:
                 return f"the mirror of {name} shows more than its settings allow"
-        if (missed := tables.missed(origin)) is not None:
+        if (missed := tables.end_of_missed_log(origin)) is not None:
             return f"the patterns of earlier runs left {origin} out, up to {missed}"
         state = tables[origin].state
         dropped = state is not None and state.condition is TableCondition.DROPPED

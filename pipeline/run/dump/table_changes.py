@@ -163,13 +163,13 @@ class TableChanges:
         copied: list[SchemaVersion] = []
         for name, consequence in by_table.items():
             table, supply = self._tables[name], supplies.get(name)
-            if consequence.rule_name == NEW_COLUMN_RULE and table.completed:
+            if consequence.rule_name == NEW_COLUMN_RULE and table.is_completed_later:
                 # The values of the new column are read from the source after the
                 # capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
             if table.structure_order is not None and logged.begin == table.begins:
                 # A person gave the table's structure after this statement.
-                table.stopped_by = consequence
+                table.stop_consequence = consequence
                 continue
             if not table.takes(logged.begin):
                 continue
@@ -190,7 +190,7 @@ class TableChanges:
         # copy has the state after the whole statement.
         for version in copied:
             self._mark(ChangeType.RESNAPSHOT, version, logged)
-        for table in self._tables.taken_up.values():
+        for table in self._tables.waiting.values():
             if table.structure_order is not None and table.begins == logged.begin:
                 self._take_given(table, logged.end, logged)
         return actions
@@ -201,7 +201,7 @@ class TableChanges:
         """Return an error if the table may now have rows of another table whose
         settings hide more. Reading it would show these hidden values, so only a person
         may bring it back."""
-        refused = self._structures.not_shown(table)
+        refused = self._structures.shape_error(table)
         if refused is not None or not self._shaping.has_rules:
             return refused
         why, version = None, self._structures.version(table)
@@ -232,7 +232,7 @@ class TableChanges:
         """Carry out the consequence of a statement for one table. `unknown`: the
         structure before the statement was not known."""
         name, kind = table.name, _EVENTS.get(consequence.action)
-        version, is_read = self._structures.version(name), table.load is not None
+        version, is_read = self._structures.version(name), table.open_load is not None
         quarantined = consequence.action is Action.QUARANTINE
         if quarantined and consequence.rule_name not in _REFUSED and is_read:
             # Some chunks may have been read with the structure after the statement,
@@ -270,7 +270,7 @@ class TableChanges:
         version = self._structures.version(table)
         assert version is not None, "only tables with a known structure are copied"
         try:
-            self._tables.copy(version, origin, reason)
+            self._tables.record_copy(version, origin, reason)
         except TableError as error:
             self.stop(table, logged.begin, error)
             return []
@@ -279,18 +279,18 @@ class TableChanges:
     def _mark(self, kind: ChangeType, version: SchemaVersion, logged: LoggedStatement) -> None:
         """Add the mark of a statement that changed all rows of a table."""
         at, gtid = logged.begin, logged.gtid
-        self._tables.mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
-        self._new_marks = (*self._new_marks, self._tables.last)
+        self._tables.add_mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
+        self._new_marks = (*self._new_marks, self._tables.last_sequence)
 
     # -- places that tables wait for ---------------------------------------------------
 
     def reach(self, at: Coordinates | None) -> None:
         """Let the tables that wait for `at`, or for an earlier place, join the capture.
         None is the end of the log."""
-        waiting = self._tables.taken_up.values()
+        waiting = self._tables.waiting.values()
         for table in waiting:
             if table.resumed_version is not None and _is_reached(table.begins, at):
-                self._structures.resume(table.resumed_version)
+                self._structures.continue_with(table.resumed_version)
                 table.resumed_version = None
         for table in waiting:
             # At the place itself a statement may begin: `changed` then takes the
@@ -300,17 +300,17 @@ class TableChanges:
                 assert begins is not None, "it comes back at a place"
                 self._take_given(table, begins)
         for table in waiting:
-            reading = table.reading
+            reading = table.pending_reading
             if reading is not None and _is_reached(reading.low, at):
-                table.reading = None
+                table.pending_reading = None
                 self._join(table, reading)
         for table in waiting:
             # A load ends once all changes before its high watermark have numbers. Those
             # after the previous call of `reach` do not have them yet.
-            load = table.load
+            load = table.open_load
             passed = at is None or (self._at is not None and load and load.high <= self._at)
             if load is not None and load.complete and passed:
-                table.load = None
+                table.open_load = None
                 self._end_load(load)
         self._at = at
 
@@ -322,8 +322,8 @@ class TableChanges:
         order = table.structure_order
         assert order is not None and order.schema is not None, "it has a structure"
         given, renames = order.schema, order.renames
-        before, renaming, doubt = self._structures.last_known(table.name), False, None
-        stopped_by, table.structure_order = table.stopped_by, None
+        before, renaming, doubt = self._structures.last_known_schema(table.name), False, None
+        stopped_by, table.structure_order = table.stop_consequence, None
         if stopped_by is not None and stopped_by.rule_name != NOT_FOLLOWED_RULE:
             # The statement was understood, so the column names after it are known.
             renames, doubt = (
@@ -336,9 +336,9 @@ class TableChanges:
         if before is not None:
             doubt = doubt or reason_unclear(before, given, renames, may_rename=renaming)
             origins = match_columns(before, given, renames)
-        table.doubt = doubt
-        version = self._structures.record_given(given, at, origins)
-        not_shown = self._structures.not_shown(table.name)
+        table.doubt_reason = doubt
+        version = self._structures.record_persons_schema(given, at, origins)
+        not_shown = self._structures.shape_error(table.name)
         if not_shown is not None:
             assert table.begins is not None, "it comes back at a place"
             self.stop(table.name, table.begins, not_shown)
@@ -351,7 +351,7 @@ class TableChanges:
         rows in chunks between a low and a high watermark: the table's changes are taken
         from the low watermark on, and the load is complete at the high watermark."""
         error, schema, version = reading.error, reading.schema, self._structures.version(table.name)
-        not_shown = self._structures.not_shown(table.name)
+        not_shown = self._structures.shape_error(table.name)
         reads_rows = reading.columns is None and schema is not None
         if reads_rows and not_shown is not None and not_shown.need is Need.CONSENT:
             # The person ordered the read before it was known what the mirror would
@@ -360,13 +360,13 @@ class TableChanges:
         if error is not None:
             self.stop(table.name, reading.low, unreadable_error(error, reading.columns))
         elif reading.columns is not None:
-            if version is not None and version.schema is not None and table.wanted:
+            if version is not None and version.schema is not None and table.is_wanted:
                 self._tables.record_event(TableEventKind.CHANGED, version, reading.reason)
-            self._record(reading, reading.version, self._tables.last)
+            self._record(reading, reading.version, self._tables.last_sequence)
         elif schema is not None:
-            version = self._structures.record_read(schema, reading.low)
+            version = self._structures.record_server_schema(schema, reading.low)
             is_whole = reading.complete and reading.low == reading.high
-            table.load = None if is_whole else reading
+            table.open_load = None if is_whole else reading
             self._counts_from(reading, version, whole=is_whole)
         elif version is not None:
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
@@ -382,15 +382,15 @@ class TableChanges:
         """Record that the table's changes are taken from here on. `whole`: all of its
         rows were read as of here; otherwise they are being read in chunks."""
         if whole:
-            self._tables.load_ends(reading.table)
+            self._tables.note_load_end(reading.table)
         else:
-            self._tables.load_begins(version)
+            self._tables.note_load_begin(version)
         assert self._work is not None, "rows are read from the source by runs alone"
         now = self._work.clock()
-        self._tables.mark(ChangeType.RESNAPSHOT, version, reading.low, "", now, now)
-        number, sequence = version.version, self._tables.last
+        self._tables.add_mark(ChangeType.RESNAPSHOT, version, reading.low, "", now, now)
+        number, sequence = version.version, self._tables.last_sequence
         if reading.load is not None:
-            self._tables.followed.append(
+            self._tables.followed_loads.append(
                 LoadFollowed(reading.load.id, reading.table, sequence, number)
             )
         if whole:
@@ -404,16 +404,16 @@ class TableChanges:
         meanwhile."""
         version, load = self._structures.version(reading.table), reading.load
         assert load is not None, "only loads are read in several places"
-        if version is None or not self._tables[reading.table].loading:
+        if version is None or not self._tables[reading.table].is_loading:
             return
         began = load.followed_from or next(
-            begin for begin in self._tables.followed if begin.load == load.id
+            begin for begin in self._tables.followed_loads if begin.load == load.id
         )
         # A new version does not matter as long as its rows have the same structure.
         if version.version != began.version and not _same_rows(reading.schema, version.schema):
             self._stop(reading.table, reading.high, reread_error(ALTERED))
             return
-        self._tables.load_ends(reading.table)
+        self._tables.note_load_end(reading.table)
         self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
         self._record(reading, began.version, began.sequence)
 
@@ -421,8 +421,8 @@ class TableChanges:
         """Record the files with the read rows. They apply after the change number
         `sequence`."""
         if reading.load is not None:
-            self._tables.joined.append(LoadJoined(reading.load.id, reading.table))
-            self._tables.loaded.append(reading.load.progress)
+            self._tables.joined_loads.append(LoadJoined(reading.load.id, reading.table))
+            self._tables.finished_loads.append(reading.load.progress)
         part = SnapshotPart(reading.table, version, sequence, reading.files, reading.columns)
         self._tables.snapshots.append(part)
 
@@ -430,10 +430,10 @@ class TableChanges:
         """Record that a table's mirror is rewritten from its changelog, unless the
         table was stopped or dropped meanwhile."""
         version = self._structures.version(table)
-        if version is not None and version.schema is not None and self._tables.wanted(table):
+        if version is not None and version.schema is not None and self._tables.is_wanted(table):
             itself = None if origin.base is None else table
             self._tables.record_event(TableEventKind.REBUILT, version, origin.told, itself)
-            self._tables[table].busy = True
+            self._tables[table].is_busy = True
 
     # -- tables that stop --------------------------------------------------------------
 
@@ -466,7 +466,7 @@ class TableChanges:
         The policy `foreign_keys` decides whether the next run reads a table again, or a
         person has to."""
         for table, loss in lost.items():
-            if not self._tables.wanted(table):
+            if not self._tables.is_wanted(table):
                 continue
             if self._tables.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
                 self._stop(table, loss.at, reread_error(loss.reason))

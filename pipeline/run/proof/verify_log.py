@@ -68,7 +68,7 @@ def read_log(
     its table. Return the tables whose changes could not be read, with the reasons.
     Raise the errors that would end a run over the same range."""
     run_start = start_to_continue(work, cursor)
-    bounds = RunBounds.fixed(run_start.facts, Budget())
+    bounds = RunBounds.of(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
     reading = LogReading(basis, taker)
@@ -81,7 +81,7 @@ def read_log(
 class LogOfTables:
     """A `log_reader.LogTaker` that passes images to readers and captures nothing."""
 
-    changes = 0
+    change_count = 0
     """Always 0: no Spark is started, because nothing will be merged."""
 
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
@@ -89,31 +89,31 @@ class LogOfTables:
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treatments_in_words
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
-        self._watch = CascadeWatch(basis.structures, self.wanted)
+        self._watch = CascadeWatch(basis.structures, self.is_wanted)
         self.watches, self.follow = self._watch.watches, self._decoding.follow
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
         self.unfollowed: dict[TableName, UncomparedTable] = {}
-        self.rows = 0
+        self.row_count = 0
 
-    def wanted(self, table: TableName) -> bool:
+    def is_wanted(self, table: TableName) -> bool:
         return table in self._readers and table not in self.unfollowed
 
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing: no table waits for a place."""
 
-    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         effects = consequences(followed, self._policies_of, logged, self._treated)
         for table, consequence in effects.items():
-            if consequence.action is not Action.NOTHING and self.wanted(table):
+            if consequence.action is not Action.NOTHING and self.is_wanted(table):
                 self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
         if self._watch.refresh():
             self._decoding.buffer.maps.update_wanted()
 
-    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._leave(table, f"{error.reason}, at {at}")
 
-    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        if self.wanted(table):
+    def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
+        if self.is_wanted(table):
             self._leave(table, f"{reason}, at {at}")
 
     def put(self, group: TransactionGroup) -> None:
@@ -121,15 +121,15 @@ class LogOfTables:
         for block in group.blocks:
             maps = self._decoding.buffer.maps.maps
             for table, loss in self._watch.lost(group, block, maps).items():
-                if self.wanted(table):
+                if self.is_wanted(table):
                     why = f"rows changed at {loss.at} without being logged: {loss.reason}"
                     self._leave(table, why)
             for name, _, part in by_table(block, maps):
-                if self.wanted(name) and self._take(name, part, group):
+                if self.is_wanted(name) and self._take(name, part, group):
                     taken.add(name)
         transactions = _Transactions(group, lambda: union(self._start, self._gtids.set()))
         for table in taken:
-            if self.wanted(table):
+            if self.is_wanted(table):
                 self._readers[table].end(transactions)
         self._gtids.add(group.transactions, group.gtid_sources)
 
@@ -143,7 +143,7 @@ class LogOfTables:
                     if images.columns.schema != reader.hasher.schema:
                         self._leave(name, f"its structure at {at} differs from the source's now")
                         return False
-                    self.rows += images.columns.num_rows
+                    self.row_count += images.columns.num_rows
                     reader.take(images, transactions[images.event.to_numpy()])
         except TableError as error:
             self._leave(name, error.reason, error.hint)

@@ -27,8 +27,8 @@ from lockstep.pipeline.schema.history import (
     SchemaVersion,
     VersionOrigin,
 )
+from lockstep.pipeline.schema.history_check import Disagreement, RecordedBatch, follow_again
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.refold import Disagreement, RecordedBatch, follow_again
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.position import Coordinates
@@ -144,7 +144,7 @@ def _recorded(
     origins = {
         version.origin
         for version in versions
-        if version.since == start and version.statement is None
+        if version.since == start and version.statement_number is None
     }
     newest = batch.id
     if VersionOrigin.CARRIED in origins:
@@ -156,7 +156,7 @@ def _recorded(
     databases = ledger.databases_at(batch.source, batch=newest, place=start)
     # The baseline of the whole server has databases; that of a re-read table has none.
     whole = any(database.batch == batch.id and database.since == start for database in databases)
-    return RecordedBatch(batch.id, *content, tuple(databases), whole=whole)
+    return RecordedBatch(batch.id, *content, tuple(databases), has_all_tables=whole)
 
 
 def _precedes(earlier: Batch, batch: Batch) -> bool:
@@ -179,7 +179,7 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
     structures = structures_at(work, run_start)
     baseline, between = quiet_baseline(work, run_start)
     for statement in between:
-        structures.follow(with_view_noted(statement, structures.whole, work.server))
+        structures.follow(with_view_noted(statement, structures.server_schema, work.server))
     return baseline, structures
 
 

@@ -49,7 +49,7 @@ from lockstep.pipeline.run.unpruned_batches import (
     unpruned_batches,
 )
 from lockstep.pipeline.schema.effects import Effect
-from lockstep.pipeline.schema.tracker import FirstStructures
+from lockstep.pipeline.schema.tracker import InitialStructures
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.supply.plan import FromMirror
@@ -197,7 +197,7 @@ class SpanFacts:
     marks: SpecialBatches
     later_anchors: Mapping[int, Batch]
     _read: dict[int, AnchorReading] = field(default_factory=dict)
-    _known: tuple[Batch, FirstStructures] | None = None
+    _known: tuple[Batch, InitialStructures] | None = None
 
     @classmethod
     def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
@@ -231,7 +231,7 @@ class SpanFacts:
             return "the server's log is not the one that was captured"
         return None
 
-    def structures(self, batch: Batch) -> FirstStructures:
+    def structures(self, batch: Batch) -> InitialStructures:
         """Return the structures at a batch's start. Those read last are returned again
         if no batch since then recorded new ones."""
         if self._known is not None:
@@ -287,11 +287,11 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         work.segments,
         source=source,
         batch=batch.id,
-        base=batch.base,
-        captured=lambda table: then.source.patterns.matches(table) and table in captured,
+        last_sequence_before=batch.base,
+        is_captured=lambda table: then.source.patterns.matches(table) and table in captured,
         states=_states_then(work, captured, facts.firsts, batch.id),
         policies_of=partial(_policies_then, work, events, recorded),
-        scratch=True,
+        in_scratch_folder=True,
     )
     basis = Basis(
         then,
@@ -311,7 +311,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
-    mismatch = _changes_differ(batch, tables.changes, recorded, segments) or _events_differ(
+    mismatch = _changes_differ(batch, tables.change_count, recorded, segments) or _events_differ(
         events,
         tables.events,
         learnt=any(version.table in captured for version in basis.structures.history.versions),

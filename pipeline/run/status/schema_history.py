@@ -285,7 +285,7 @@ class ShownVersion:
 
 
 def _statement(ledger: Structures, source: str, version: SchemaVersion) -> SchemaStatement | None:
-    number = version.statement
+    number = version.statement_number
     return None if number is None else ledger.statements(source, [number])[number]
 
 

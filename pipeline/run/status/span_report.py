@@ -209,7 +209,7 @@ def structure_changes(
     for event in events:
         number = None
         if event.kind in _BY_STATEMENT:
-            number = ledger.schema_version(source, event.table, event.version).statement
+            number = ledger.schema_version(source, event.table, event.version).statement_number
         if number is None:
             yield StructureChange(event, None, None, ())
             continue

@@ -40,8 +40,8 @@ from lockstep.pipeline.schema.effects import (
 from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.evolving.defaults import with_plain_default
 from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.history_check import logged_statement
 from lockstep.pipeline.schema.model import ServerSchema, TableSchema
-from lockstep.pipeline.schema.refold import logged_statement
 from lockstep.pipeline.schema.statements.changes import CreateTable, Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.table_effects import (

@@ -213,8 +213,8 @@ def table_records(
     for version in ledger.schema_versions(source, *lacking):
         history[version.table].append(version)
         shown = states[version.table].mirror_version or 0
-        if version.statement is not None and version.version > shown:
-            made_by.add(version.statement)
+        if version.statement_number is not None and version.version > shown:
+            made_by.add(version.statement_number)
     statements = ledger.statements(source, made_by)
     newest = ledger.newest_writes(source, applications.values())
     upkeep_versions = ledger.upkeep_versions(source)
@@ -589,7 +589,9 @@ def _moments_of(
 ) -> dict[int, StatementMoment]:
     """Return, by version, when the statement ran that made it; without the first
     version."""
-    numbers = {v.version: v.statement for v in versions[1:] if v.statement is not None}
+    numbers = {
+        v.version: v.statement_number for v in versions[1:] if v.statement_number is not None
+    }
     others = set(numbers.values()) - known.keys()
     statements = {**known, **work.ledger.statements(work.source.name, others)}
     moments = {}
@@ -755,9 +757,11 @@ def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: RowsLost)
     """Return the statement that made the version, as a change. Return None if no
     statement made it, or if its commit time is unknown."""
     ends = version.knowledge is Knowledge.DROPPED
-    if version.statement is None or ends is not (emptied.event.kind is TableEventKind.DROPPED):
+    if version.statement_number is None or ends is not (
+        emptied.event.kind is TableEventKind.DROPPED
+    ):
         return None
-    number = version.statement
+    number = version.statement_number
     statement = work.ledger.statements(work.source.name, [number])[number]
     if statement.committed_at is None:
         return None

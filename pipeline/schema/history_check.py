@@ -29,21 +29,21 @@ from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
-_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKNOWN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedBatch:
     """The statements and versions of a batch (the part of the log that one run
     captured). `databases`: the databases that existed at its start; None if it
-    continued the batch before. `whole`: the batch began with exactly the tables that
-    the server had."""
+    continued the batch before. `has_all_tables`: the batch began with exactly the
+    tables that the server had."""
 
-    batch: int
+    batch_id: int
     statements: tuple[SchemaStatement, ...]
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...] | None = None
-    whole: bool = False
+    has_all_tables: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,59 +68,61 @@ def follow_again(
     ones."""
     versions, reported = defaultdict[TableName, list[SchemaVersion]](list), set[TableName]()
     structures = StructuresInMemory(versions_of=versions.__getitem__)
-    for recorded in batches:
-        if recorded.databases is not None:
-            structures.database_versions = recorded.databases
-        if recorded.whole:
+    for batch in batches:
+        if batch.databases is not None:
+            structures.database_versions = batch.databases
+        if batch.has_all_tables:
             structures.tables.clear()
-        for disagreement in _disagreements_of_batch(recorded, structures, lower_case_table_names):
+        for disagreement in _disagreements_of_batch(batch, structures, lower_case_table_names):
             if disagreement.table is None or disagreement.table not in reported:
                 yield disagreement
             if disagreement.table is not None:
                 reported.add(disagreement.table)
-        for version in recorded.versions:
+        for version in batch.versions:
             structures.tables[version.table] = version
             versions[version.table].append(version)
 
 
 def _disagreements_of_batch(
-    recorded: RecordedBatch, structures: StructuresInMemory, lower_case_table_names: int
+    batch: RecordedBatch, structures: StructuresInMemory, lower_case_table_names: int
 ) -> Iterator[Disagreement]:
     """Follow a batch's statements again. Versions before its first statement are taken
     as recorded; later ones that no statement made are taken at their positions."""
     by_statement: dict[int, dict[TableName, SchemaVersion]] = {}
-    others: list[SchemaVersion] = []
-    for version in recorded.versions:
-        if version.statement is None:
-            others.append(version)
+    without_statement: list[SchemaVersion] = []
+    for version in batch.versions:
+        if version.statement_number is None:
+            without_statement.append(version)
         else:
-            by_statement.setdefault(version.statement, {})[version.table] = version
-    first = recorded.statements[0].end if recorded.statements else None
-    for version in others:
+            by_statement.setdefault(version.statement_number, {})[version.table] = version
+    first = batch.statements[0].end if batch.statements else None
+    for version in without_statement:
         if first is None or version.since < first:
             structures.tables[version.table] = version
     if first is None:
         return
-    others = [version for version in others if version.since >= first and version.schema]
+    without_statement = [
+        version for version in without_statement if version.since >= first and version.schema
+    ]
     tracker = SchemaTracker(structures, lower_case_table_names=lower_case_table_names)
-    for statement in recorded.statements:
+    for statement in batch.statements:
         versions = by_statement.get(statement.id, {})
-        while others and others[0].since < statement.end:
-            _take_as_recorded(tracker, others.pop(0))
+        while without_statement and without_statement[0].since < statement.end:
+            _take_as_recorded(tracker, without_statement.pop(0))
         if statement.context.get(REDACTED_TEXT):
             # The values were removed from its text, so it cannot be followed.
             for version in versions.values():
-                tracker.resume(version)
+                tracker.continue_with(version)
             continue
         yield from _disagreements_of_statement(tracker, statement, versions)
     newest = (*structures.database_versions, *tracker.history.databases)
-    by_name = {database.name: database for database in newest}
-    structures.database_versions = tuple(by_name.values())
+    databases = {database.name: database for database in newest}
+    structures.database_versions = tuple(databases.values())
 
 
 def _take_as_recorded(tracker: SchemaTracker, version: SchemaVersion) -> None:
     if version.schema is not None:
-        tracker.record_read(version.schema, version.since)
+        tracker.record_server_schema(version.schema, version.since)
 
 
 def _disagreements_of_statement(
@@ -135,13 +137,13 @@ def _disagreements_of_statement(
     followed = {version.table: version for version in after.versions[len(before.versions) :]}
     for table in sorted({*followed, *recorded}):
         ours, theirs = followed.get(table), recorded.get(table)
-        gap = _is_unknown(ours) or (ours is None and table in unknown)
-        if gap and theirs is not None and theirs.knowledge is Knowledge.KNOWN:
+        is_gap = _is_unknown(ours) or (ours is None and table in unknown)
+        if is_gap and theirs is not None and theirs.knowledge is Knowledge.KNOWN:
             # The run read it from the server at this position, which cannot be
             # repeated.
             _take_as_recorded(tracker, theirs)
             continue
-        sentences = tuple(_differing(theirs, ours))
+        sentences = tuple(_version_differences(theirs, ours))
         if sentences:
             number = None if theirs is None else theirs.version
             yield Disagreement(statement.end, sentences, table, number)
@@ -154,32 +156,36 @@ def _is_unknown(version: SchemaVersion | None) -> bool:
 def _disagreement_of_outcome(
     statement: SchemaStatement, followed: Sequence[SchemaStatement]
 ) -> Iterator[Disagreement]:
-    again = followed[0].outcome if followed else "of no effect"
-    if again != statement.outcome:
-        outcomes = f'"{statement.outcome}" as recorded, "{again}" when followed again'
+    new_outcome = followed[0].outcome if followed else "of no effect"
+    if new_outcome != statement.outcome:
+        outcomes = f'"{statement.outcome}" as recorded, "{new_outcome}" when followed again'
         yield Disagreement(statement.end, (f"outcome of the statement: {outcomes}",))
 
 
-def _differing(recorded: SchemaVersion | None, followed: SchemaVersion | None) -> Iterator[str]:
+def _version_differences(
+    recorded: SchemaVersion | None, followed: SchemaVersion | None
+) -> Iterator[str]:
     if recorded is None:
         yield "the statement changes it, but no version is recorded"
     elif followed is None:
         yield "a version is recorded, but the statement does not change it"
     elif recorded.schema is None or followed.schema is None:
         if recorded.knowledge is not followed.knowledge:
-            again = followed.knowledge
-            yield f"it is recorded as {recorded.knowledge}; followed again, it is {again}"
+            knowledge = followed.knowledge
+            yield f"it is recorded as {recorded.knowledge}; followed again, it is {knowledge}"
     else:
         schema = with_unlogged_properties(followed.schema, recorded.schema)
         if schema_fingerprint(recorded.schema) != schema_fingerprint(schema):
-            parts = differences(recorded.schema, schema)
-            yield from parts or ("the fingerprints differ, but all compared properties are equal",)
+            sentences = differences(recorded.schema, schema)
+            yield from sentences or (
+                "the fingerprints differ, but all compared properties are equal",
+            )
         if recorded.columns_from != followed.columns_from:
-            origins = f"{_origin(recorded)} as recorded, {_origin(followed)} when followed again"
-            yield f"columns come from: {origins}"
+            former, new = _columns_from_text(recorded), _columns_from_text(followed)
+            yield f"columns come from: {former} as recorded, {new} when followed again"
 
 
-def _origin(version: SchemaVersion) -> str:
+def _columns_from_text(version: SchemaVersion) -> str:
     if version.columns_from is None:
         return "nowhere"
     return "(" + " ".join(name or "new" for name in version.columns_from) + ")"
@@ -188,7 +194,7 @@ def _origin(version: SchemaVersion) -> str:
 def logged_statement(statement: SchemaStatement) -> LoggedStatement:
     """Return a recorded statement as `SchemaTracker.follow` takes it. `executed_at` is
     its commit time, since no structure depends on it."""
-    moment = statement.committed_at or _NEVER
+    moment = statement.committed_at or _UNKNOWN_TIME
     return LoggedStatement(
         text=statement.text,
         context=read_stored_context(statement.context),
@@ -207,6 +213,6 @@ def read_stored_context(stored: Mapping[str, Any]) -> StatementContext:
     return StatementContext(**{**_fields_of(StatementContext, stored), "facts": facts})
 
 
-def _fields_of(kind: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
+def _fields_of(dataclass_type: type[Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(dataclass_type)}
     return {name: value for name, value in stored.items() if name in names}
