@@ -81,14 +81,19 @@ def first_transaction_since(
             f"beginning, {oldest}, made at {moment_text(begins)}"
         )
         return Coordinates(oldest, FIRST_OFFSET)
-    return place.at if read_until is None else place.first or place.at
+    return place.at if read_until is None else place.first_begin or place.at
 
 
 def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
     """Return the place of a moment among the transactions of the server's log. If the
     moment is after all of them, it is the end of the log."""
     place = find_moment(
-        work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=search_reporter(work)
+        work.server,
+        facts.binlogs,
+        facts.head,
+        moment,
+        facts.read_at,
+        report_progress=search_reporter(work),
     )
     _warn_of_clock(work, moment, place)
     return place
@@ -100,7 +105,7 @@ def first_transaction_in_file(
     """Return the beginning of the first transaction after a moment in a log file; None
     if the moment is after all transactions of the file."""
     place = find_moment_in_file(
-        work.server, file, moment, facts.head, facts.read_at, tell=search_reporter(work)
+        work.server, file, moment, facts.head, facts.read_at, report_progress=search_reporter(work)
     )
     if place is None:
         return None
@@ -237,8 +242,8 @@ def boundary_at(work: Workplace, at: Coordinates, *, verb: str = "starts") -> Pr
     """Return the boundary between transactions at a place. If the place is inside a
     transaction, return the boundary before it and tell the user. `verb`: completes that
     message ("the run starts at …")."""
-    boundary = find_boundary(work.server, at, tell=search_reporter(work))
-    if boundary.rewound:
+    boundary = find_boundary(work.server, at, report_progress=search_reporter(work))
+    if boundary.is_rewound:
         work.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
     return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
 
@@ -285,7 +290,9 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
         return end
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
-        last = find_last_end(work.server, log.file, facts.head, tell=search_reporter(work))
+        last = find_last_end(
+            work.server, log.file, facts.head, report_progress=search_reporter(work)
+        )
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
     return start.at
@@ -300,7 +307,7 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
         case InFile(file, moment):
             require_listed(Coordinates(file, FIRST_OFFSET), facts)
             return first_transaction_in_file(work, file, moment, facts) or find_last_end(
-                work.server, file, facts.head, tell=search_reporter(work)
+                work.server, file, facts.head, report_progress=search_reporter(work)
             )
         case AtMoment(moment):
             return _search_moment(work, moment, facts).at
@@ -311,7 +318,7 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
                 facts.head,
                 gtids,
                 binlogs=facts.binlogs,
-                tell=search_reporter(work),
+                report_progress=search_reporter(work),
             )
         case _:
             where = resolve_place(work, place, facts)
@@ -336,7 +343,7 @@ def end_of_transactions_to_leave_out(
             facts.head,
             in_log,
             binlogs=facts.binlogs,
-            tell=search_reporter(work),
+            report_progress=search_reporter(work),
         )
     except EndNotReached:
         return facts.head

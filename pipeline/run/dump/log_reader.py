@@ -172,15 +172,15 @@ class LogReading:
         self.buffer = TransactionBuffer(
             run_start.start.at,
             begins=self._dump.begins,
-            wants=lambda table: taker.is_wanted(table) or taker.watches(table),
+            is_captured=lambda table: taker.is_wanted(table) or taker.watches(table),
             spool=work.spool,
             source=work.source.name,
             prepared=basis.prepared,
-            created=run_start.anchor.file_created if run_start.anchor else 0,
+            file_created=run_start.anchor.file_created if run_start.anchor else 0,
             limits=self._limits(),
             leave_out=run_start.leave_out,
-            keeps=keeps_all_prepared,
-            elsewhere=self._may_be_merge_table,
+            keeps_all_prepared=keeps_all_prepared,
+            may_be_merge_table=self._may_be_merge_table,
         )
         taker.follow(self.buffer)
         self.row_statements = RowStatements(self._structures, work.source)
@@ -195,7 +195,7 @@ class LogReading:
         start = self._run_start.start
         return Position(
             at=self.buffer.at,
-            gtid_set=union(start.gtid_set, self._gtids.set()),
+            gtid_set=union(start.gtid_set, self._gtids.merged_set()),
             server_uuid=start.server_uuid,
             committed_at=self._newest.time or start.committed_at,
         )
@@ -239,9 +239,9 @@ class LogReading:
     def _with_places(self, error: Stopped) -> Stopped:
         """Return the error with the places before and after the transaction that it is
         about."""
-        before = self._taken or self.buffer.complete
-        if not error.transaction_end and before > self._run_start.start.at:
-            error.transaction_end = str(before)
+        before = self._taken or self.buffer.complete_end
+        if not error.before and before > self._run_start.start.at:
+            error.before = str(before)
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
@@ -544,7 +544,7 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
-    unseen = run_start.prepared_xids - reading.buffer.prepared.seen
+    unseen = run_start.prepared_xids - reading.buffer.prepared.prepared_xids
     if unseen:
         first = min(unseen, key=str)
         raise PreparedBeforeStart(

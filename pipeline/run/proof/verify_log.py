@@ -127,7 +127,7 @@ class LogOfTables:
             for name, _, part in by_table(block, maps):
                 if self.is_wanted(name) and self._take(name, part, group):
                     taken.add(name)
-        transactions = _Transactions(group, lambda: union(self._start, self._gtids.set()))
+        transactions = _Transactions(group, lambda: union(self._start, self._gtids.merged_set()))
         for table in taken:
             if self.is_wanted(table):
                 self._readers[table].end(transactions)
