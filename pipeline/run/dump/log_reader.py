@@ -240,8 +240,8 @@ class LogReading:
         """Return the error with the places before and after the transaction that it is
         about."""
         before = self._taken or self.buffer.complete_end
-        if not error.before and before > self._run_start.start.at:
-            error.before = str(before)
+        if not error.transaction_end and before > self._run_start.start.at:
+            error.transaction_end = str(before)
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
