@@ -132,7 +132,7 @@ class Reader(Follower):
         mirrors = verify(self.work())
         found = [f"{table.table}: {table.examples}" for table in mirrors.tables if not table.equal]
         history = verify_schema(self.work())
-        wrong = (*history.folded, *history.differing)
+        wrong = (*history.refold_disagreements, *history.server_disagreements)
         return found + [
             f"{one.table} at {one.position}: {'; '.join(one.differences)}" for one in wrong
         ]
