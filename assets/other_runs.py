@@ -140,8 +140,9 @@ class OtherRunsReporter:
         runs = ledger.runs_elsewhere(source, last.token, through)
         if runs.deleted_lease_count:
             self.sentences.append(
-                f"{source}: upkeep deleted {runs.deleted_lease_count} of {through - last.token} leases "
-                "from the ledger before they were reported; each table's last write is reported."
+                f"{source}: upkeep deleted {runs.deleted_lease_count} of "
+                f"{through - last.token} leases from the ledger before they were reported; each "
+                "table's last write is reported."
             )
         if runs.run_count or writes:
             report_table_states(
