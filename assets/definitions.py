@@ -448,7 +448,7 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
 def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
-    times = [time for time in work.ledger.batch_times(work.source.name) if time.acknowledged]
+    times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
     empty = bool(times) and not at_or_after(times, begin)
     return ReplayReport(span, (), ()) if empty else replay(work, lease, span)
 

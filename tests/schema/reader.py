@@ -61,7 +61,7 @@ class Reader(Follower):
     def run_whole(self) -> None:
         """A run, and another if a merge left tables for the next one to read."""
         self.run()
-        if any(table.by_itself for table in self._stopped()):
+        if any(table.starts_by_itself for table in self._stopped()):
             self.run()
 
     def changelogs(self) -> dict[str, pa.Table]:
