@@ -25,13 +25,13 @@ from lockstep.assets.checks import CHECKS, source_check_results
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dagster_metadata import (
-    CHECK,
-    KEYS,
+    FOLLOWS_CHECK,
+    KEYS_CHECK,
     Metadata,
-    check_result,
-    declared_metadata,
-    keys_result,
-    seconds,
+    declaration_metadata,
+    follows_check_result,
+    keys_check_result,
+    rounded_seconds,
 )
 from lockstep.assets.declaration import Declaration, LockstepTranslator
 from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
@@ -295,8 +295,8 @@ DROPPED_TAG = "lockstep/dropped"
 _LOG = "log"
 
 _TABLE_CHECKS = (
-    ("c", CHECK, "The mirror follows its table and has all of it."),
-    ("k", KEYS, "The mirror has each key once; runs count the keys of small mirrors."),
+    ("c", FOLLOWS_CHECK, "The mirror follows its table and has all of it."),
+    ("k", KEYS_CHECK, "The mirror has each key once; runs count the keys of small mirrors."),
 )
 
 
@@ -372,10 +372,10 @@ def _checked(
     states, standings = work.ledger.table_states(work.source.name), standings_of(work)
     for check in selected:
         table = tables[check.asset_key]
-        if check.name == CHECK:
-            yield check_result(names, standings.get(table) or unseen(table))
+        if check.name == FOLLOWS_CHECK:
+            yield follows_check_result(names, standings.get(table) or unseen(table))
         elif table in states:
-            yield keys_result(names, count_keys(work, states[table]))
+            yield keys_check_result(names, count_keys(work, states[table]))
 
 
 def _mirror_spec(
@@ -388,7 +388,7 @@ def _mirror_spec(
         deps=[declared.names.log_key],
         kinds={"delta"},
         description=f"The mirror of {in_markdown(str(entry.table))}{dropped}.",
-        metadata=declared_metadata(entry, lake, policies),
+        metadata=declaration_metadata(entry, lake, policies),
     )
     return declared.translate(entry.table, spec)
 
@@ -488,7 +488,7 @@ def replay_metadata(report: ReplayReport) -> Metadata:
         "tables": len(report.tables),
         "files replaced": sum(1 for segment in report.segments if segment.replaced),
         "rows put right": sum(mirror.wrong for mirror in report.mirrors),
-        "seconds": seconds(report.seconds),
+        "seconds": rounded_seconds(report.seconds),
     }
     recorded = {batch.as_recorded for batch in report.batches if batch.as_recorded}
     if recorded:
@@ -605,5 +605,5 @@ def _upkeep_metadata(report: UpkeepReport) -> Metadata:
         "deleted_checkpoints": report.checkpoints.count,
         "ledger_rows": report.changes.ledger_rows,
         "left": sum(len(table.obstacles) for table in report.tables),
-        "seconds": seconds(report.seconds),
+        "seconds": rounded_seconds(report.seconds),
     }
