@@ -137,15 +137,15 @@ def merge_metadata(report: MergeReport) -> Metadata:
 
 
 def acknowledge_metadata(
-    report: AcknowledgeReport, now: datetime, merged: MergeReport | None = None
+    report: AcknowledgeReport, now: datetime, merge_report: MergeReport | None = None
 ) -> Metadata:
-    """Return the metadata of an acknowledgement. `merged`: the merge of the same run,
-    for the summary."""
+    """Return the metadata of an acknowledgement. `merge_report`: that of the
+    same run, for the summary."""
     metadata = position_metadata(report.position, now)
     metadata["batches"] = ", ".join(map(str, report.acknowledged_batches)) or "none"
     metadata["seconds"] = rounded_seconds(report.seconds)
-    if merged is not None:
-        metadata["summary"] = dg.MetadataValue.md(run_summary(merged, report))
+    if merge_report is not None:
+        metadata["summary"] = dg.MetadataValue.md(run_summary(merge_report, report))
     if report.waiting_tables:
         metadata["held"] = waiting_sentence(report.waiting_tables)
     if report.quarantined:
@@ -207,11 +207,11 @@ def position_metadata(position: Position | None, now: datetime) -> Metadata:
     return metadata
 
 
-def run_summary(merged: MergeReport, report: AcknowledgeReport) -> str:
+def run_summary(merge_report: MergeReport, report: AcknowledgeReport) -> str:
     """Return the run's summary in Markdown: the changes of each table, and tables that
     stopped."""
     lines = []
-    if merged.merges:
+    if merge_report.merges:
         lines += [
             "| table | inserted | updated | deleted | read from the source | Delta version |",
             "|---|--:|--:|--:|--:|--:|",
@@ -220,10 +220,10 @@ def run_summary(merged: MergeReport, report: AcknowledgeReport) -> str:
             f"| {in_markdown(str(merge.table))} | {merge.counts.inserted:,} "
             f"| {merge.counts.updated:,} | {merge.counts.deleted:,} | {merge.rows_read:,} "
             f"| {merge.delta_version} |"
-            for merge in merged.merges[:_MAX_SUMMARY_TABLES]
+            for merge in merge_report.merges[:_MAX_SUMMARY_TABLES]
         ]
-        if len(merged.merges) > _MAX_SUMMARY_TABLES:
-            lines.append(f"\nand {len(merged.merges) - _MAX_SUMMARY_TABLES:,} more tables")
+        if len(merge_report.merges) > _MAX_SUMMARY_TABLES:
+            lines.append(f"\nand {len(merge_report.merges) - _MAX_SUMMARY_TABLES:,} more tables")
     else:
         lines.append("No table changed.")
     for quarantine in report.quarantined:
@@ -241,12 +241,12 @@ def rows_metadata(counts: RowCounts) -> Metadata:
     }
 
 
-def waiting_sentence(held: Mapping[int, Sequence[object]]) -> str:
-    """Return a sentence about batches that are not acknowledged yet: each waits for
-    tables."""
+def waiting_sentence(waiting_tables: Mapping[int, Sequence[object]]) -> str:
+    """Return a sentence about batches that are not acknowledged yet. `waiting_tables`:
+    the tables that each of them waits for."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
-        for batch, tables in held.items()
+        for batch, tables in waiting_tables.items()
     )
 
 

@@ -205,7 +205,8 @@ def rows_over_time(
     columns = [
         RowsColumn(
             label=f"{_group_label(group)}: {counts.inserted:,} inserted, "
-            f"{counts.updated:,} updated, {counts.deleted:,} deleted, {read:,} read from the source",
+            f"{counts.updated:,} updated, {counts.deleted:,} deleted, "
+            f"{read:,} read from the source",
             read=read * scale,
             inserted=counts.inserted * scale,
             updated=counts.updated * scale,
