@@ -97,7 +97,7 @@ def source_check_results(
 def _gather_facts(settings: Settings, work: Workplace, consumers: Consumers) -> SourceFacts:
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
-    complete_tables = frozenset(table for table, state in states.items() if state.complete)
+    complete_tables = frozenset(table for table, state in states.items() if state.is_complete)
     _, lag, room = log_seen(work, now)
     return SourceFacts(
         source=source,
@@ -130,7 +130,7 @@ def _newest_accounts(
     contents = ledger.contents(*span)
     return accounts(
         reversed(acknowledged),
-        [row for content in contents for row in content.rows()],
+        [row for content in contents for row in content.captured_rows()],
         [event for content in contents for event in content.events],
         ledger.writes_within(*span),
         complete_tables,

@@ -463,7 +463,7 @@ def _replay_partition(
 ) -> ReplayReport:
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
-    times = [time for time in work.ledger.batch_times(work.source.name) if time.acknowledged]
+    times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
     is_empty = bool(times) and not at_or_after(times, begin)
     return ReplayReport(span, (), ()) if is_empty else replay(work, lease, span)
 

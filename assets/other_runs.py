@@ -138,19 +138,22 @@ class OtherRunsReporter:
             if monotonic() - timer_start > TICK_SECONDS:
                 break
         runs = ledger.runs_elsewhere(source, last.token, through)
-        if runs.forgotten:
+        if runs.deleted_lease_count:
             self.sentences.append(
-                f"{source}: upkeep deleted {runs.forgotten} of {through - last.token} leases "
-                "from the ledger before they were reported; each table's last write is reported."
+                f"{source}: upkeep deleted {runs.deleted_lease_count} of "
+                f"{through - last.token} leases from the ledger before they were reported; each "
+                "table's last write is reported."
             )
-        if runs.runs or writes:
+        if runs.run_count or writes:
             report_table_states(
                 self, self.settings, self.names, work, {merge.table for merge in merges}
             )
             report_repeated_keys(self, self.names, work, merges)
         if done_count == max_tables or done_count < len(writes):
-            return replace(last, through=through, table=writes[done_count - 1].last.intent.table)
-        if runs.runs:
+            return replace(
+                last, through=through, table=writes[done_count - 1].newest_write.intent.table
+            )
+        if runs.run_count:
             self._report_steps(runs)
         return ReportCursor(identity, through)
 
@@ -161,14 +164,17 @@ class OtherRunsReporter:
         reported it."""
         work = self.work
         states = work.ledger.table_states(work.source.name)
-        comments = comments_of(work, [write.last.intent.table for write in writes])
-        ends = batch_ends(work, [write.last.intent.last_batch for write in writes])
+        comments = comments_of(work, [write.newest_write.intent.table for write in writes])
+        ends = batch_ends(work, [write.newest_write.intent.last_batch for write in writes])
         for write in writes:
-            table, end = write.last.intent.table, ends.get(write.last.intent.last_batch)
+            table, end = (
+                write.newest_write.intent.table,
+                ends.get(write.newest_write.intent.last_batch),
+            )
             if table not in states:
                 yield None
                 continue
-            version, position = write.last.delta_version, str(end) if end else None
+            version, position = write.newest_write.delta_version, str(end) if end else None
             shown_versions = self.versions_in_dagster(
                 self.names.table_key(table), states[table].mirror
             )
@@ -180,13 +186,13 @@ class OtherRunsReporter:
                 work.source.name,
                 table,
                 write.first_batch,
-                write.last.intent.last_batch,
+                write.newest_write.intent.last_batch,
             )
             contents = [content for content in all_contents if write.covers(content.batch)]
             merge = _table_merge(work, write, states[table], contents)
             column_comments, lake = comments.get(table, {}), self.settings.lake_path()
             event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
-            settled_at = write.last.settled_at
+            settled_at = write.newest_write.settled_at
             if any(
                 number > version and reported_at > settled_at
                 for number, _, reported_at in shown_versions
@@ -269,7 +275,7 @@ def _table_merge(
     state: TableState,
     contents: Sequence[TableContent],
 ) -> TableMerge:
-    last = write.last
+    last = write.newest_write
     columns: tuple[tuple[str, pa.DataType], ...] = ()
     size: MirrorSize | None = None
     with suppress(LockstepError):  # somebody may have deleted that version since
@@ -301,11 +307,11 @@ def _step_metadata(
     contents: Sequence[BatchContent],
     structure_changes: int,
 ) -> tuple[Metadata, Metadata]:
-    rows = [row for content in contents for row in content.rows()]
+    rows = [row for content in contents for row in content.captured_rows()]
     counts = sum((row.counts for row in rows), RowCounts())
     merged: Metadata = {
-        "runs": runs.runs,
-        **({"runs that died": runs.died} if runs.died else {}),
+        "runs": runs.run_count,
+        **({"runs that died": runs.died_count} if runs.died_count else {}),
         "rows": counts.total,
         **rows_metadata(counts),
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace
@@ -31,7 +31,7 @@ class Basis:
     bounds: RunBounds
     tables: CapturedTables
     structures: SchemaTracker
-    prepared: Mapping[Xid, Prepared]
+    prepared: Mapping[Xid, PreparedTransaction]
 
 
 def basis_of(
@@ -92,11 +92,11 @@ def tables_of(
     patterns do not count as having left a table out."""
     source = work.source.name
     states = work.ledger.table_states(source)
-    loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
+    loads = {load.table: load.followed_from is not None for load in work.ledger.open_loads(source)}
     for table in taken_up:
         loads.pop(table, None)
         if table in states:
-            states[table] = states[table].started()
+            states[table] = states[table].as_started()
     at_source = [*filter(work.source.patterns.matches, work.server.engines())]
     for table, why in foreign_mirrors(work, at_source).items():
         loads[table] = False

@@ -70,7 +70,7 @@ class PartialTables:
         now = {
             table: extent
             for table, extent in self._now.items()
-            if extent.empty is None or end < extent.empty
+            if extent.empty_at is None or end < extent.empty_at
         }
         return tuple(
             now.get(table, Extent(table, None))
