@@ -345,7 +345,7 @@ def mirror_assets(
         session = session_of(context, names.source)
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
         if selected:
-            report = merge_and_log(context, settings, names, session, only=selected)
+            report = merge_and_log(context, settings, names, session, only_tables=selected)
             count = len(report.merges)
             context.log.info(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
