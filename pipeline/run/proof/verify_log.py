@@ -120,7 +120,7 @@ class LogOfTables:
         taken: set[TableName] = set()
         for block in group.blocks:
             maps = self._decoding.buffer.maps.maps
-            for table, loss in self._watch.lost(group, block, maps).items():
+            for table, loss in self._watch.find_unlogged(group, block, maps).items():
                 if self.is_wanted(table):
                     why = f"rows changed at {loss.at} without being logged: {loss.reason}"
                     self._leave(table, why)
