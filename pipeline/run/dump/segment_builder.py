@@ -202,14 +202,14 @@ class Segmenter:
         work: Workplace | None = None,
         *,
         system_table_rows: SystemTableRows | None = None,
-        copies: DecideCopies | None = None,
+        decide_copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._system_table_rows = system_table_rows
         self._structures = structures
         self._table_changes = table_changes = TableChanges(
-            tables, structures, shaping, work, copies=copies, extents=extents
+            tables, structures, shaping, work, decide_copies=decide_copies, extents=extents
         )
         self._watch = CascadeWatch(structures, tables.is_wanted)
         self._decoder = ImageDecoder(structures, shaping, policies_of=tables.policies_of)

@@ -23,7 +23,7 @@ from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
 from lockstep.pipeline.run.dump.cascade_watch import UnloggedCascade
-from lockstep.pipeline.run.dump.renames import DecideCopies, with_copies
+from lockstep.pipeline.run.dump.renames import DecideCopies, with_copy_decisions
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.stop_errors import (
     engine_hint,
@@ -117,15 +117,15 @@ class TableChanges:
         shaping: Shaping,
         work: Workplace | None = None,
         *,
-        copies: DecideCopies | None = None,
+        decide_copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._shaping = shaping
         self._work = work
-        self._copies = copies
-        self._extents = PartialTables() if extents is None else extents
+        self._decide_copies = decide_copies
+        self._partial_tables = PartialTables() if extents is None else extents
         self._new_mark_sequences: tuple[int, ...] = ()
         self._last_reached: Coordinates | None = None
         """The place of the last call of `reach`: all changes before it have numbers."""
@@ -151,9 +151,9 @@ class TableChanges:
     ) -> Mapping[TableName, Consequence]:
         """Carry out a statement that changed structures, and return its consequence for
         each captured table."""
-        self._extents.followed(followed.effects)
-        supplies = {} if self._copies is None else self._copies(followed.effects)
-        by_table = with_copies(
+        self._partial_tables.apply_effects(followed.effects)
+        supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
+        by_table = with_copy_decisions(
             consequences(
                 followed, self._tables.policies_of, logged, self._shaping.treatments_in_words
             ),
