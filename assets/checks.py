@@ -22,7 +22,7 @@ from lockstep.assets.pages import (
     seconds,
 )
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.check.log import spoken
+from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.json_values import attributes
@@ -280,8 +280,8 @@ def _old_proofs(checked: CheckedSource) -> CheckResult:
     if not old:
         return CheckResult(True, _WARN, figures)
     sentence = (
-        f"{len(old)} tables were last found equal more than {spoken(checked.keep)} ago, {old[0]} "
-        f"first: `lockstep verify {old[0]}`"
+        f"{len(old)} tables were last found equal more than {duration_text(checked.keep)} ago, "
+        f"{old[0]} first: `lockstep verify {old[0]}`"
     )
     return CheckResult(False, _WARN, figures, sentence)
 
@@ -303,9 +303,9 @@ def _slow_consumers(checked: CheckedSource) -> CheckResult:
     if not slow:
         return CheckResult(True, _WARN, figures)
     sentence = (
-        f"{', '.join(slow)}: nothing acknowledged for more than {spoken(checked.keep)}, which is "
-        "how long versions are kept: start the program that reads, or delete the consumer with "
-        "lockstep.drop_consumer"
+        f"{', '.join(slow)}: nothing acknowledged for more than {duration_text(checked.keep)}, "
+        "which is how long versions are kept: start the program that reads, or delete the consumer "
+        "with lockstep.drop_consumer"
     )
     return CheckResult(False, _WARN, figures, sentence)
 

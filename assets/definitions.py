@@ -183,7 +183,7 @@ def build(
             jobs.append(upkeep_job(settings, name, open_upkeep))
             if settings.file.upkeep.schedule is not None:
                 schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
-    loaded = fingerprint({name: catalogue.get(name, ()) for name in declarations})
+    loaded_fingerprint = fingerprint({name: catalogue.get(name, ()) for name in declarations})
     triggers = [source for source in settings.sources if source.section.trigger is not None]
     return dg.Definitions(
         assets=assets,
@@ -192,7 +192,7 @@ def build(
         schedules=schedules,
         sensors=[
             dead_run_sensor(settings, open_site),
-            new_table_sensor(settings, loaded),
+            new_table_sensor(settings, loaded_fingerprint),
             attention_sensor(settings, open_site, notify),
             other_runs_sensor(settings, declarations, open_site),
             *(traffic_sensor(source, open_site) for source in triggers),

@@ -29,7 +29,7 @@ import dagster as dg
 
 from lockstep.assets.coverage import report_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
-from lockstep.assets.dead_runs import own_runs, tag_and_report_dead, tag_released
+from lockstep.assets.dead_runs import runs_of_own_job, tag_release, tag_run_and_report_dead
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
 from lockstep.assets.pages import (
@@ -41,7 +41,11 @@ from lockstep.assets.pages import (
     merged_metadata,
     requests_metadata,
 )
-from lockstep.assets.run_events import RunEvents, died_elsewhere, tell_of_dead
+from lockstep.assets.run_events import (
+    RunEvents,
+    dead_run_outside_dagster,
+    send_ends_of_dead_runs,
+)
 from lockstep.assets.run_page import keep_page_of_run
 from lockstep.assets.table_news import (
     Log,
@@ -77,13 +81,13 @@ from lockstep.resources.holders import holder_name
 SESSIONS = "lockstep_sessions"
 """The name of the resource that provides the run's sessions."""
 
-_LATE, _FAILED = 2, 3
+_WARN_INTERVALS, _FAIL_INTERVALS = 2, 3
 """Numbers of scheduled intervals without an acknowledgement, after which Dagster's
 freshness policy warns or fails."""
 
 OpenSite = Callable[[], AbstractContextManager[Site]]
 
-Step = Callable[
+PerformStep = Callable[
     [dg.AssetExecutionContext, Settings, SourceNames, RunSession], dg.MaterializeResult[Any]
 ]
 
@@ -93,12 +97,12 @@ class RunSessions:
     """The sessions of one Dagster run. A session holds the lease and the open adapters
     of one source for all steps of the run."""
 
-    make: Callable[[str], RunSession]
+    make_session: Callable[[str], RunSession]
     _open: dict[str, RunSession] = field(default_factory=dict)
 
     def of(self, source: str) -> RunSession:
         if source not in self._open:
-            self._open[source] = self.make(source)
+            self._open[source] = self.make_session(source)
         return self._open[source]
 
     def close(self) -> None:
@@ -131,16 +135,20 @@ def run_assets(
     pause = longest_pause_from_now(source.schedule)
     freshness: dg.FreshnessPolicy | None = None
     if pause is not None:
-        windows = {"fail_window": _FAILED * pause, "warn_window": _LATE * pause}
+        windows = {"fail_window": _FAIL_INTERVALS * pause, "warn_window": _WARN_INTERVALS * pause}
         freshness = dg.FreshnessPolicy.time_window(**windows)
 
-    def step(
-        perform: Step, key: dg.AssetKey, upstream: dg.AssetKey, description: str, **more: Any
+    def step_asset(
+        perform: PerformStep,
+        key: dg.AssetKey,
+        upstream: dg.AssetKey,
+        description: str,
+        **attributes: Any,
     ) -> dg.AssetsDefinition:
         def work(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
             return perform(context, settings, names, session_of(context, names.source))
 
-        spec = declared.make_spec(key, deps=[upstream], description=description, **more)
+        spec = declared.make_spec(key, deps=[upstream], description=description, **attributes)
         op = names.op_name(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
             evaluate_annotations(work)
@@ -148,14 +156,14 @@ def run_assets(
 
     return [
         log,
-        step(
+        step_asset(
             _capture,
             names.captured_key,
             names.log_key,
             "Reads the binlog to its present end into Parquet segments, and records them in the "
             "ledger in one transaction. Starts no JVM.",
         ),
-        step(
+        step_asset(
             _merge,
             names.merged_key,
             names.captured_key,
@@ -163,7 +171,7 @@ def run_assets(
             "table that changed gets a materialization of its own.",
             kinds={"spark"},
         ),
-        step(
+        step_asset(
             _acknowledge,
             names.acknowledged_key,
             names.merged_key,
@@ -254,11 +262,11 @@ def merge_and_log(
             merges.log()
 
 
-_FIRST: Final = 10
-"""Number of a run's first tables that are logged one by one."""
+_LOGGED_AT_ONCE: Final = 10
+"""Number of a run's first writes that are logged one by one."""
 
-_SECONDS: Final = 5.0
-"""Time between two logs of the other tables: Dagster takes milliseconds for each."""
+_PAUSE_SECONDS: Final = 5.0
+"""Time between two logs of later writes: Dagster takes milliseconds for each."""
 
 
 @dataclass(slots=True)
@@ -270,17 +278,18 @@ class MergeLog:
     settings: Settings
     names: SourceNames
     session: RunSession
-    _waiting: list[TableMerge] = field(default_factory=list)
-    _logged: int = 0
-    _last: float = 0.0
+    _unlogged: list[TableMerge] = field(default_factory=list)
+    _logged_count: int = 0
+    _last_log_time: float = 0.0
 
     def add(self, merge: TableMerge) -> None:
-        self._waiting.append(merge)
-        if self._logged < _FIRST or monotonic() - self._last >= _SECONDS:
+        self._unlogged.append(merge)
+        pause = monotonic() - self._last_log_time
+        if self._logged_count < _LOGGED_AT_ONCE or pause >= _PAUSE_SECONDS:
             self.log()
 
     def log(self) -> None:
-        merges, self._waiting = self._waiting, []
+        merges, self._unlogged = self._unlogged, []
         if not merges:
             return
         lake, work = self.settings.lake_path(), self.session.workplace()
@@ -293,8 +302,8 @@ class MergeLog:
             end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})
             event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
             self.context.log_event(event)
-        self._logged += len(merges)
-        self._last = monotonic()
+        self._logged_count += len(merges)
+        self._last_log_time = monotonic()
 
 
 # -- the sessions of a run's steps ---------------------------------------------------------------
@@ -307,12 +316,12 @@ class LoggedProgress:
     """
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._log, self._monotonic, self._last = log, monotonic, float("-inf")
+        self._log, self._monotonic, self._last_log_time = log, monotonic, float("-inf")
 
     def tell(self, step: StepProgress) -> None:
         now = self._monotonic()
-        if step.step != "merge" and now - self._last >= 10:
-            self._last = now
+        if step.step != "merge" and now - self._last_log_time >= 10:
+            self._last_log_time = now
             self._log.info(f"{step.step}: {step.words}")
 
     def note(self, sentence: str) -> None:
@@ -322,7 +331,7 @@ class LoggedProgress:
 def sessions_resource(
     settings: Settings,
     open_site: OpenSite,
-    record: Callable[[str], RunRecord],
+    make_record: Callable[[str], RunRecord],
 ) -> dg.ResourceDefinition:
     """Return the resource that opens the adapters of a Dagster run and a session for
     each of its sources. They are closed when the run ends, also if it fails."""
@@ -336,21 +345,24 @@ def sessions_resource(
         progress = LoggedProgress(context.log)
 
         def on_lease(lease: Lease, previous: LeaseView | None) -> None:
-            dead = tag_and_report_dead(instance, lease, previous, datetime.now(UTC))
-            for run_id in dead:
+            dead_ids = tag_run_and_report_dead(instance, lease, previous, datetime.now(UTC))
+            for run_id in dead_ids:
                 progress.note(f"Run {run_id} had died; it is reported as failed.")
-            ended = [*own_runs(instance, lease.source, dead), *died_elsewhere(previous)]
+            ended_ids = [
+                *runs_of_own_job(instance, lease.source, dead_ids),
+                *dead_run_outside_dagster(previous),
+            ]
             if lease.source in run_events:
-                run_events[lease.source].dead(ended)
+                run_events[lease.source].send_ends(ended_ids)
             else:
-                dead_runs.setdefault(lease.source, []).extend(ended)
+                dead_run_ids.setdefault(lease.source, []).extend(ended_ids)
 
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
 
         def on_release(lease: Lease) -> None:
             if not is_own_job(run.job_name):  # a run of our own jobs ends with its lease
-                tag_released(instance, lease)
+                tag_release(instance, lease)
 
         def on_captured(run_record: RunRecord) -> Callable[[], None]:
             source = run_record.source
@@ -363,10 +375,10 @@ def sessions_resource(
                     run_record.error = error
                     raise
             run_events[source] = events
-            return events.captured
+            return events.send_start
 
-        def make(source: str) -> RunSession:
-            run_record = record(source)
+        def make_session(source: str) -> RunSession:
+            run_record = make_record(source)
             return RunSession(
                 adapters=adapters,
                 source=source,
@@ -376,7 +388,7 @@ def sessions_resource(
                 pause=time.sleep,
                 on_lease=on_lease,
                 record=run_record,
-                until=_until(run.tags),
+                until=_end_of_run(run.tags),
                 in_dagster=True,
                 translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
                 on_wait=on_wait,
@@ -385,27 +397,27 @@ def sessions_resource(
             )
 
         run_events: dict[str, RunEvents] = {}
-        dead_runs: dict[str, list[str]] = {}
+        dead_run_ids: dict[str, list[str]] = {}
         with open_site() as adapters:
-            opened = RunSessions(make)
+            sessions_of_run = RunSessions(make_session)
             try:
-                yield opened
+                yield sessions_of_run
             finally:
-                opened.close()
+                sessions_of_run.close()
                 # If Dagster has this run as finished while it still works, it was
                 # reported as dead.
                 dagster_run = instance.get_run_by_id(run.run_id)
                 found_dead = dagster_run is not None and dagster_run.is_finished
                 for source, events in run_events.items():
                     work = partial(adapters.workplace, source, progress)
-                    events.end(work, found_dead=found_dead)
-                for source, run_ids in dead_runs.items():
-                    tell_of_dead(settings, source, run_ids, progress.note)
+                    events.send_end(work, found_dead=found_dead)
+                for source, run_ids in dead_run_ids.items():
+                    send_ends_of_dead_runs(settings, source, run_ids, progress.note)
 
     return sessions
 
 
-def _until(tags: Mapping[str, str]) -> Place | None:
+def _end_of_run(tags: Mapping[str, str]) -> Place | None:
     """Return the end of the run from its tag, which a person may set on Dagster's page;
     None without the tag."""
     text = tags.get(UNTIL_TAG)

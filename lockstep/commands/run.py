@@ -111,7 +111,7 @@ def run_source(
 
     def on_lease(_: Lease, previous: LeaseView | None) -> None:
         if events is not None:
-            events.taken_over(previous)
+            events.send_end_of_previous(previous)
 
     session = RunSession(
         adapters=site,
@@ -125,14 +125,14 @@ def run_source(
         until=until,
         reread=part,
         translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
-        on_captured=lambda: None if events is None else events.captured(),
+        on_captured=lambda: None if events is None else events.send_start(),
     )
     try:
         run(session)
         _update_pages(settings, record, site, run_id, progress)
     finally:
         if events is not None:
-            events.end(partial(site.workplace, source, progress), found_dead=True)
+            events.send_end(partial(site.workplace, source, progress), found_dead=True)
     return record
 
 

@@ -238,7 +238,7 @@ def _capture_new_log(
         # Without an event before the start, there is no anchor (checksum of that
         # event), and so nothing to record.
         continues_log = run_start.decision.predecessor is not None or run_start.anchor is None
-        if read is None and not plans and continues_log and bounds.reached(run_start.start.at):
+        if read is None and not plans and continues_log and bounds.is_reached(run_start.start.at):
             require_complete(work, run_start, bounds, run_start.start.gtid_set)
             return _record_idle(work, lease, run_start, bounds, repairs, seconds)
         report = _capture_batch(

@@ -152,7 +152,7 @@ class PastScan:
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
-        buffer.prepared.lenient = True
+        buffer.prepared.leaves_out_unread = True
 
     def is_wanted(self, table: TableName) -> bool:
         return table in self.pasts
@@ -187,13 +187,13 @@ class PastScan:
     def put(self, group: TransactionGroup) -> None:
         for block in group.blocks:
             self._put_block(group, block)
-        unread_prepares = self._buffer.prepared.unread
-        for xid, at in unread_prepares:
+        unread_commits = self._buffer.prepared.unread_commits
+        for xid, at in unread_commits:
             reason = (
                 f"the XA transaction {xid} is committed there, and its prepare is not in the log"
             )
             self._unlogged_changes |= dict.fromkeys(self.pasts, (at, reason))
-        unread_prepares.clear()
+        unread_commits.clear()
         for table, (place, reason) in self._unlogged_changes.items():
             self._begin_later(table, Past.after(_end_of(group, place), reason))
         self._unlogged_changes = {}
@@ -226,7 +226,7 @@ class PastScan:
         """Let the table's past begin where `past` does, unless it already begins later.
         If XA transactions are prepared there, the log is read from its beginning: their
         rows are logged before this place, and their commits come after it."""
-        prepared = self._buffer.prepared.waiting
+        prepared = self._buffer.prepared.has_open
         if not past.begins < self.pasts[table].begins:
             self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
 
@@ -388,7 +388,7 @@ def _capture_pasts(
     capture = BatchCapture(basis, batch)
     # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit
     # of that transaction, so its rows are not needed.
-    capture.reading.buffer.prepared.lenient = True
+    capture.reading.buffer.prepared.leaves_out_unread = True
     read_proven(lease, capture)
     loads_to_begin = {table: loads[table] for table in tables_to_load}
     quarantined = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))

@@ -25,7 +25,7 @@ class TableHealth(StrEnum):
     DROPPED = "dropped"
     READING = "following, reading rows"
     GAP = "gap"
-    PARTIAL = "extents"
+    PARTIAL = "partial"
     IN_PLAINTEXT = "in plaintext"
     """Its settings hide more than before, and the lake still has earlier values that
     they hide now."""

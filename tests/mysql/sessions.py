@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.model.batch import Prepared, Xid
@@ -77,7 +77,7 @@ class Shop:
 
     def events(self, start: Coordinates) -> list[bytes]:
         dump = server(self.stand).dump(start)
-        found = list(events(dump))
+        found = list(dump_events(dump))
         dump.close()
         return found
 

@@ -81,7 +81,7 @@ class BufferMachine(RuleBasedStateMachine):
         self.buffer = TransactionBuffer(
             start,
             begins=begins,
-            wants=lambda table: table.name != UNWANTED,
+            is_captured=lambda table: table.name != UNWANTED,
             spool=self.spool,
             prepared=self.recorded,
             limits=limits,

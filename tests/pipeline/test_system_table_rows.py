@@ -36,7 +36,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
         system_table_rows=source,
     )
     buffer = a_buffer(
-        wants=lambda table: segmenter.is_wanted(table) and table.name.startswith(wanted),
+        is_captured=lambda table: segmenter.is_wanted(table) and table.name.startswith(wanted),
         ring_bytes=ring_bytes,
         group_bytes=1 << 9,
     )

@@ -70,7 +70,7 @@ def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
     log."""
     until = work.source.until
     if until is None:
-        return RunBounds.fixed(run_start.facts, work.source.budget)
+        return RunBounds.of(run_start.facts, work.source.budget)
     end = find_run_end(work, until, run_start.facts, run_start.start)
     if run_start.known_until is not None and end < run_start.known_until:
         work.progress.note(
@@ -78,7 +78,7 @@ def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
             f"{run_start.known_until}"
         )
         end = run_start.known_until
-    return RunBounds.fixed(run_start.facts, work.source.budget, end)
+    return RunBounds.of(run_start.facts, work.source.budget, end)
 
 
 def tables_of(

@@ -376,12 +376,12 @@ def statements_between(
     buffer = TransactionBuffer(
         start,
         begins=dump.begins,
-        wants=lambda _: False,
+        is_captured=lambda _: False,
         spool=work.spool,
         limits=Limits(end),
         leave_out=run_start.leave_out,
     )
-    buffer.prepared.statements_only = True
+    buffer.prepared.is_for_statements_only = True
     try:
         for received in dump:
             buffer.put(received)

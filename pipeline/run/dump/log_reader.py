@@ -172,15 +172,15 @@ class LogReading:
         self.buffer = TransactionBuffer(
             run_start.start.at,
             begins=self._dump.begins,
-            wants=lambda table: taker.is_wanted(table) or taker.watches(table),
+            is_captured=lambda table: taker.is_wanted(table) or taker.watches(table),
             spool=work.spool,
             source=work.source.name,
             prepared=basis.prepared_transactions,
-            created=run_start.anchor.file_created if run_start.anchor else 0,
+            file_created=run_start.anchor.file_created if run_start.anchor else 0,
             limits=self._limits(),
             leave_out=run_start.leave_out,
-            keeps=keeps_all_prepared,
-            elsewhere=self._may_be_merge_table,
+            keeps_all_prepared=keeps_all_prepared,
+            may_be_merge_table=self._may_be_merge_table,
         )
         taker.follow(self.buffer)
         self.row_statements = RowStatements(self._structures, work.source)
@@ -195,7 +195,7 @@ class LogReading:
         start = self._run_start.start
         return Position(
             at=self.buffer.at,
-            gtid_set=union(start.gtid_set, self._gtid_collector.set()),
+            gtid_set=union(start.gtid_set, self._gtid_collector.merged_set()),
             server_uuid=start.server_uuid,
             committed_at=self._newest_commit.time or start.committed_at,
         )
@@ -218,7 +218,7 @@ class LogReading:
     def reached_limit(self) -> str | None:
         """The setting that limits the run (transactions, bytes or seconds), if that
         limit is reached before the end of the bounds; otherwise None."""
-        if self._bounds.reached(self.buffer.at) or self._is_before_known_until(self.buffer.at):
+        if self._bounds.is_reached(self.buffer.at) or self._is_before_known_until(self.buffer.at):
             return None
         return self._bounds.reached_limit(
             transactions=self.transaction_count,
@@ -239,13 +239,13 @@ class LogReading:
     def _add_places(self, error: Stopped) -> Stopped:
         """Return the error with the places before and after the transaction that it is
         about."""
-        before = self._group_begin or self.buffer.complete
+        before = self._group_begin or self.buffer.complete_end
         if not error.before and before > self._run_start.start.at:
             error.before = str(before)
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
-        if self._bounds.reached(self._run_start.start.at):
+        if self._bounds.is_reached(self._run_start.start.at):
             self._taker.reach(None)
             return
         buffer = self.buffer
@@ -411,7 +411,8 @@ class LogReading:
         if anonymous_count and self._run_start.leave_out:
             raise TransactionsWithoutGtid(
                 f"the log between {self._run_start.start} and {self.buffer.at} holds "
-                f"{anonymous_count} transactions without a GTID, so it is not known whether they were read before",
+                f"{anonymous_count} transactions without a GTID, so it is not known whether they "
+                "were read before",
                 hint="choose the place to continue at: "
                 f"{start_at('PLACE', self._work.source.name)}",
             )
@@ -548,7 +549,7 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
-    unread_xids = run_start.prepared_xids - reading.buffer.prepared.seen
+    unread_xids = run_start.prepared_xids - reading.buffer.prepared.prepared_xids
     if unread_xids:
         first = min(unread_xids, key=str)
         raise PreparedBeforeStart(

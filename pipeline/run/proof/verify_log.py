@@ -68,7 +68,7 @@ def read_log(
     its table. Return the tables whose changes could not be read, with the reasons.
     Raise the errors that would end a run over the same range."""
     run_start = start_to_continue(work, cursor)
-    bounds = RunBounds.fixed(run_start.facts, Budget())
+    bounds = RunBounds.of(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
     taker = LogOfTables(basis, readers)
     reading = LogReading(basis, taker)
@@ -127,7 +127,7 @@ class LogOfTables:
             for name, _, part in by_table(block, maps):
                 if self.is_wanted(name) and self._take(name, part, group):
                     taken.add(name)
-        transactions = _Transactions(group, lambda: union(self._start, self._gtids.set()))
+        transactions = _Transactions(group, lambda: union(self._start, self._gtids.merged_set()))
         for table in taken:
             if self.is_wanted(table):
                 self._readers[table].end(transactions)

@@ -136,7 +136,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         refusal=stops[0] if stops else None,
         rereads=dict(sorted(tally.rereads.items())),
         merges=_foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
-        end_is_behind=bounds.end < run_start.facts.head and bounds.reached(run_start.start.at),
+        end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
         passed=tuple(reading.row_statements.passed_sentences()),
     )
 
