@@ -21,12 +21,10 @@ from typing import Any, Final
 import dagster as dg
 
 from lockstep.assets.catalogue import CatalogueEntry, fingerprint, read_catalogue, record_keys
-from lockstep.assets.checks import CHECKS, source_results
+from lockstep.assets.checks import CHECKS, source_check_results
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
-from lockstep.assets.declaration import Declaration, LockstepTranslator
-from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     CHECK,
     KEYS,
     Metadata,
@@ -35,6 +33,8 @@ from lockstep.assets.pages import (
     keys_result,
     seconds,
 )
+from lockstep.assets.declaration import Declaration, LockstepTranslator
+from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
 from lockstep.assets.runs import (
     SESSIONS,
     LoggedProgress,
@@ -266,7 +266,7 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
         with dagster_failures():
             session = session_of(context, names.source)
             work, consumers = session.workplace(), session.adapters.consumers()
-            results = [*source_results(settings, work, consumers, names.acknowledged_key)]
+            results = [*source_check_results(settings, work, consumers, names.acknowledged_key)]
         yield from (result for result in results if result.check_name in selected)
 
     return dg.multi_asset_check(
@@ -448,7 +448,7 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
 def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
-    times = [time for time in work.ledger.batch_times(work.source.name) if time.acknowledged]
+    times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
     empty = bool(times) and not at_or_after(times, begin)
     return ReplayReport(span, (), ()) if empty else replay(work, lease, span)
 

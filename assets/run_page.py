@@ -254,7 +254,7 @@ def _sum(
 ) -> tuple[RowCounts, int]:
     captured = [rows for batch in group for rows in by_batch.get(batch.id, ())]
     counts = sum((rows.counts for rows in captured), RowCounts())
-    return counts, sum(rows.read for rows in captured)
+    return counts, sum(rows.rows_read for rows in captured)
 
 
 def _label(group: Sequence[Batch]) -> str:

@@ -29,10 +29,7 @@ import dagster as dg
 
 from lockstep.assets.coverage import report_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
-from lockstep.assets.dead_runs import runs_of_own_job, tag_release, tag_run_and_report_dead
-from lockstep.assets.declaration import Declaration
-from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     acknowledged_metadata,
     captured_metadata,
     distance_metadata,
@@ -41,6 +38,9 @@ from lockstep.assets.pages import (
     merged_metadata,
     requests_metadata,
 )
+from lockstep.assets.dead_runs import runs_of_own_job, tag_release, tag_run_and_report_dead
+from lockstep.assets.declaration import Declaration
+from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
 from lockstep.assets.run_events import (
     RunEvents,
     dead_run_outside_dagster,

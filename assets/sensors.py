@@ -23,7 +23,7 @@ from lockstep.assets.dead_runs import report_dead_runs, runs_of_own_job, runs_un
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.notices import assess_source, notify_addresses, trouble_sentence
-from lockstep.assets.other_runs import OtherRuns, Reported
+from lockstep.assets.other_runs import OtherRunsReporter, ReportCursor
 from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.runs import OpenSite
 from lockstep.pipeline.check import longest_pause_from_now
@@ -125,7 +125,7 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
                 send_ends_of_dead_runs(settings, source, own_ids, context.log.warning)
                 reported += dead_ids
         if reported:
-            return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
+            return dg.SkipReason(f"ReportCursor as failed: {', '.join(reported)}.")
         return dg.SkipReason("Every run under way is alive.")
 
     description = "Reports runs as failed whose process is gone."
@@ -202,7 +202,7 @@ def other_runs_sensor(
                         adapters.workplace(name, SilentProgress()),
                         adapters.consumers(),
                     )
-                    runs = OtherRuns(
+                    runs = OtherRunsReporter(
                         log=context.log,
                         instance=context.instance,
                         settings=settings,
@@ -210,7 +210,7 @@ def other_runs_sensor(
                         work=work,
                         consumers=consumers,
                     )
-                    after = runs.report(Reported.of(cursor.get(name, {})), remaining)
+                    after = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
                 except LockstepError as error:
                     sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue

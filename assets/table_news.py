@@ -14,14 +14,14 @@ from typing import Any, Protocol
 import dagster as dg
 
 from lockstep.assets.catalogue import catalogue_entries, read_catalogue, update_catalogue
-from lockstep.assets.names import SourceNames
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     check_result,
     evaluation_of,
     keys_result,
     materialization,
     structure_observation,
 )
+from lockstep.assets.names import SourceNames
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent
 from lockstep.pipeline.run.context import Workplace

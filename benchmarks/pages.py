@@ -101,9 +101,9 @@ def _tell(tables: int) -> float:
     """Run a step that logs a materialization for each table, and as many evaluations as a run
     logs if a source is new."""
     from lockstep.assets.dagster_interop import evaluate_annotations
+    from lockstep.assets.dagster_metadata import check_result, evaluation_of, materialization
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import SourceNames
-    from lockstep.assets.pages import check_result, evaluation_of, materialization
 
     names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)

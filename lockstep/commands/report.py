@@ -117,6 +117,6 @@ def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
         **attributes(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
         **attributes(batch, "transactions", "log_bytes as bytes", "requests"),
         "rows": sum(row.counts.total for row in rows),
-        "read": sum(row.read for row in rows),
+        "read": sum(row.rows_read for row in rows),
         **attributes(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
     }

@@ -96,7 +96,7 @@ def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> Captu
     captured, and batches still have to be merged, return an empty report, so that they
     are. Otherwise raise the error: a run that dies after this capture then needs no
     record of it."""
-    before = Coordinates.parse(error.before) if error.before else None
+    before = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
     if before is not None and (at is None or at.file != before.file or at < before):
@@ -119,7 +119,9 @@ def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> Captu
 
 def _capture_to_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
-    tables_to_read = {quarantine.table for quarantine in report.quarantined if quarantine.by_itself}
+    tables_to_read = {
+        quarantine.table for quarantine in report.quarantined if quarantine.starts_by_itself
+    }
     if not tables_to_read or work.source.until is not None:
         return report
     return report.followed_by(_capture_once(work, lease), tables_to_read)
@@ -206,7 +208,9 @@ def _capture_once(
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
     """Return both reports as one, with the start of the second batch, which is an
     ordinary one."""
-    tables_read = {quarantine.table for quarantine in before.quarantined if quarantine.by_itself}
+    tables_read = {
+        quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself
+    }
     return replace(
         before.followed_by(report, tables_read),
         rule=report.rule,
@@ -376,7 +380,7 @@ def _with_misread_error(
 ) -> SourceReading:
     """Return the reading. If its table is captured only from this reading on, and was
     decoded with a wrong structure, add the error."""
-    is_new = reread.columns is None and (reread.load is None or reread.load.followed is None)
+    is_new = reread.columns is None and (reread.load is None or reread.load.followed_from is None)
     error = errors.get(reread.table) if is_new else None
     return reread if error is None else replace(reread, error=error)
 

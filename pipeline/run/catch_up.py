@@ -169,7 +169,7 @@ def _capture_missing_changes(
     record = replace(
         record,
         history=history_of(record.history, plans.spans),
-        quarantined=_quarantines(plans, basis.tables, cursor),
+        stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, timer_start=timer_start)
@@ -219,7 +219,7 @@ def _quarantines(
         if quarantined.need is Need.CONSENT:
             continue
         if suppliers[table] is Supplier.CHANGELOG:
-            if made_no_progress or quarantined.by_itself:
+            if made_no_progress or quarantined.starts_by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
                 quarantines[table] = _read_after_resume(quarantined, hint)
         elif made_no_progress:
@@ -248,7 +248,7 @@ def _quarantines(
 def _with_rows_needed(quarantined: StoppedTable) -> StoppedTable:
     """Return the quarantine of a table that stopped before its other supply was used.
     All of its rows are read from the source."""
-    if quarantined.by_itself:
+    if quarantined.starts_by_itself:
         return replace(quarantined, hint=reread_error("").hint, need=Need.ROWS)
     return _read_after_resume(
         quarantined, f"{quarantined.hint}; resumed, it is read from the source"

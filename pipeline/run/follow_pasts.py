@@ -282,11 +282,11 @@ def _loads_with_past(work: Workplace) -> tuple[list[Load], list[Load]]:
     states, cursor = work.ledger.table_states(work.source.name), None
     with_past, too_late = list[Load](), list[Load]()
     for load in work.ledger.open_loads(work.source.name):
-        if not load.with_past or load.followed is not None:
+        if not load.with_past or load.followed_from is not None:
             continue
         cursor = cursor or work.ledger.cursors(work.source.name).captured
         at = None if cursor is None else cursor.position.at
-        if load.table in states or (load.reading is not None and load.reading.low != at):
+        if load.table in states or (load.begin is not None and load.begin.low != at):
             too_late.append(load)
         elif work.source.patterns.matches(load.table):
             with_past.append(load)
@@ -399,8 +399,10 @@ def _capture_pasts(
     record = replace(
         record,
         history=_carried_versions(record.history, pasts),
-        quarantined=quarantined,
-        needless=tuple(loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables),
+        stopped_tables=quarantined,
+        needless_loads=tuple(
+            loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables
+        ),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
@@ -438,7 +440,7 @@ def _begin_loads(
     basis, work = capture.basis, capture.basis.work
     at, stopped_tables = cursor.position.at, basis.tables.quarantines
     for table, quarantined in stopped_tables.items():
-        waits_for_person = quarantined.need is Need.ROWS and not quarantined.by_itself
+        waits_for_person = quarantined.need is Need.ROWS and not quarantined.starts_by_itself
         if not waits_for_person and quarantined.need is not Need.CONSENT:
             error = reread_error(quarantined.reason)
             stopped_tables[table] = StoppedTable.of(
@@ -455,13 +457,13 @@ def _begin_loads(
             shape = work.shaping.shape_fingerprint(version.schema)
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
-            begun_load = load if load.reading is not None else replace(load, reading=reading)
+            begun_load = load if load.begin is not None else replace(load, begin=reading)
             capture.segmenter.begin_load(
                 SourceReading(table, load.reason, version.schema, at, at, load=begun_load)
             )
         except TableError as error:
             stopped_tables[table] = basis.tables.stop(table, at, error)
             continue
-        if load.reading is None:
+        if load.begin is None:
             work.ledger.begin_load(lease, load.id, reading)
     return stopped_tables.values()

@@ -317,7 +317,9 @@ class _Merger:
         that is being made."""
         newest = self.records[task.state.table].newest
         if intent is not None:
-            newest = replace(newest, intended=max(newest.intended, intent.txn_version))
+            newest = replace(
+                newest, last_txn_version=max(newest.last_txn_version, intent.txn_version)
+            )
         return require_expected_commits(
             self.work,
             task.state,

@@ -73,7 +73,7 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import NothingMatches, PastRefused, SpanRefused, TableError
-from lockstep.pipeline.values.intent import Intent, MirrorVersion, Missing
+from lockstep.pipeline.values.intent import Intent, MirrorVersion, MissingReason
 from lockstep.pipeline.values.places import AtMoment, InFile, OfRun, Place, moment_text
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, Readers
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -329,7 +329,7 @@ def _from_changelog(
     forgotten = ledger.deletion_notes(source, table)
     policies = work.source.policies_of(table)
     settling = [event for part in parts for event in part.events if event.kind in SETTLES]
-    if ledger.table_states(source)[table].adopted is not None:
+    if ledger.table_states(source)[table].adopted_version is not None:
         raise TableError("its mirror has rows that are older than this ledger", hint="")
     if settling:
         why = "" if forgotten.newest is None else forgotten.newest.reason
@@ -395,7 +395,9 @@ def _origin(
     return RebuildOrigin(table, cut, changes, plan, versions, line, key)
 
 
-_STOPPED: Final = frozenset({Missing.STOPPED, Missing.READING, Missing.BEHIND, Missing.LATER})
+_STOPPED: Final = frozenset(
+    {MissingReason.STOPPED, MissingReason.READING, MissingReason.BEHIND, MissingReason.LATER}
+)
 
 
 def _require_captured(
@@ -410,8 +412,8 @@ def _require_captured(
         )
     batches = sorted({cut.before, cut.batch.id} - {0})
     sets = [ledger.version_set(source, batch) for batch in batches]
-    for missing in (missing for version_set in sets for missing in version_set.missing):
-        if missing.table == table and missing.why in _STOPPED:
+    for missing in (missing for version_set in sets for missing in version_set.missing_tables):
+        if missing.table == table and missing.reason in _STOPPED:
             why = explained(ledger, source, missing).reason
             raise PastRefused(
                 f"{table} cannot be made as of {cut}: {why}", hint=_earliest(work, table)

@@ -24,13 +24,13 @@ from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
 from lockstep.pipeline.mirror.lineage import ColumnsRead as ColumnsGiven
 from lockstep.pipeline.mirror.merging import SETTLES, ChangelogOrigin, ReloadOrigin, reload_origin
-from lockstep.pipeline.model.batch import Batch, Cursor, Prepared, TableContent, Xid
-from lockstep.pipeline.model.life import quarantine_event, step
-from lockstep.pipeline.model.load import Load, why_void
+from lockstep.pipeline.model.batch import Batch, Cursor, PreparedTransaction, TableContent, Xid
+from lockstep.pipeline.model.life import next_state, quarantine_event
+from lockstep.pipeline.model.load import Load, reason_void
 from lockstep.pipeline.model.table_state import (
     OrderKind,
-    Stopped,
     StoppedTable,
+    StopPlace,
     Supplier,
     TableCondition,
     TableOrder,
@@ -107,8 +107,8 @@ class KnownTables:
         states, place = dict(self.states), at.position.at
         for table, error in errors.items():
             quarantine = StoppedTable.of(table, error, str(place))
-            event = quarantine_event(quarantine, Stopped(at.batch, place))
-            states[table] = step(table, states[table], event)
+            event = quarantine_event(quarantine, StopPlace(at.batch, place))
+            states[table] = next_state(table, states[table], event)
         return replace(self, states=states)
 
 
@@ -146,7 +146,7 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
     ]
     cursor = work.ledger.cursors(source).captured
     if work.source.until is None and cursor is not None:
-        at_cursor = Stopped(cursor.batch, cursor.position.at)
+        at_cursor = StopPlace(cursor.batch, cursor.position.at)
         orders += [
             TableOrder(0, table, OrderKind.RELOAD, "lockstep", move_reason(name), now, at_cursor)
             for table, name in pending_moves(work, states).to_reload.items()
@@ -284,7 +284,7 @@ class StoppedReach:
         table."""
         work, state, source = self.work, self.state, self.work.source.name
         app_id = application_id(source, state, "mirror")
-        settled = work.ledger.newest_writes(source, [app_id])[app_id].settled
+        settled = work.ledger.newest_writes(source, [app_id])[app_id].settled_write
         if settled is None or self.cursor is None or state.mirror_version is None:
             return False
         return not any(
@@ -352,12 +352,12 @@ def origin_of(
     forgotten = work.ledger.deletion_notes(source, table)
     origin = reload_origin(
         _contents(work, table) if contents is None else contents,
-        adopted=state.adopted is not None,
+        adopted=state.adopted_version is not None,
         gaps=[gap.batch for gap in work.ledger.gaps(source)],
         overlaps=[
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
-        tried=state.behind,
+        tried=state.missing_since,
         forgotten=forgotten.through,
         why="" if forgotten.newest is None else forgotten.newest.reason,
     )
@@ -454,7 +454,7 @@ class TablePlans:
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
     first: LogSpan | None = None
-    prepared: Mapping[Xid, Prepared] = field(default_factory=dict)
+    prepared: Mapping[Xid, PreparedTransaction] = field(default_factory=dict)
     void: tuple[tuple[Load, str], ...] = ()
 
     def __bool__(self) -> bool:
@@ -560,7 +560,7 @@ def plan_returns(
         return best if work.source.until is None else best.if_no_rows_are_read
 
     plans = {table: planned(table) for table in haves}
-    first, prepared = None, dict[Xid, Prepared]()
+    first, prepared = None, dict[Xid, PreparedTransaction]()
     spans = [own.span for own in plans.values() if own.span is not None]
     if spans and cursor is not None:
         with_prepared = _with_prepared(work, min(spans, key=lambda s: s.start.at), cursor)
@@ -587,10 +587,10 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
                 assert first is not None and cursor is not None and facts is not None, "a span"
                 end = cursor.position.at
                 return Price(log_bytes=log_between(first.start.at, end, facts.binlogs))
-            case RowsRead(Load() as load) if load.complete:
+            case RowsRead(Load() as load) if load.is_complete:
                 return Price()
             case RowsRead(Load() as load) if load.progress.estimated_rows is not None:
-                return Price(max(load.progress.estimated_rows - load.rows, 0), None)
+                return Price(max(load.progress.estimated_rows - load.row_count, 0), None)
             case RowsRead():
                 return estimates[table]
             case SomeRowsRead(condition):
@@ -623,7 +623,7 @@ def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableNa
 
 def _with_prepared(
     work: Workplace, span: LogSpan, cursor: Cursor
-) -> tuple[LogSpan, dict[Xid, Prepared]] | None:
+) -> tuple[LogSpan, dict[Xid, PreparedTransaction]] | None:
     """Extend the span backwards to the XA PREPARE of each XA transaction that ended
     after its place, because their spooled rows were deleted when they ended. Return the
     span, and the XA transactions that are prepared where it begins. Return None if the
@@ -647,9 +647,9 @@ def _with_prepared(
     }
 
 
-def _ended_transactions(work: Workplace, begin: int, end: int) -> list[Prepared]:
+def _ended_transactions(work: Workplace, begin: int, end: int) -> list[PreparedTransaction]:
     contents = work.ledger.contents(work.source.name, begin, end)
-    return [transaction for content in contents for transaction in content.ended]
+    return [transaction for content in contents for transaction in content.ended_transactions]
 
 
 def plan_readings(
@@ -668,7 +668,7 @@ def plan_readings(
     lost = lost_tables(run_start, states, returns)
     given_up = {load.table: load for load, _ in void}
     tables = {*lost, *kept, *given_up, *_new_tables(work, states, kept.keys() | given_up.keys())}
-    tables |= {t for t, state in states.items() if state.loading}
+    tables |= {t for t, state in states.items() if state.is_loading}
     plans, wants = dict(returns.plans), dict(returns.wants)
     for table in sorted(filter(work.source.patterns.matches, tables)):
         state, load = states.get(table), kept.get(table) or given_up.get(table)
@@ -697,7 +697,7 @@ def _have_of(
     """Return what the lake has and lacks of a table that is read from the server."""
     if state is None:
         return Have(table, Standing.NEW, load=load)
-    standing = Standing.LOADING if state.loading else Standing.FOLLOWING
+    standing = Standing.LOADING if state.is_loading else Standing.FOLLOWING
     reason = "what was read of it no longer counts"
     return Have(table, standing, needs, reason, load)
 
@@ -709,11 +709,13 @@ def _open_loads(
     reason."""
     kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in work.ledger.open_loads(work.source.name):
-        gap = load.followed is not None and _gap_since(work, run_start, load.followed.batch)
+        gap = load.followed_from is not None and _gap_since(
+            work, run_start, load.followed_from.batch
+        )
         uuid = run_start.facts.server_uuid
-        reason = why_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
+        reason = reason_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
         reason = reason or _changed_shape(work, load)
-        if reason is None and load.complete:
+        if reason is None and load.is_complete:
             folder = snapshot_path(work.source.name, load.table)
             reason = next(iter(work.segments.damaged(folder, load.files)), None)
         if reason is None:
@@ -725,13 +727,13 @@ def _open_loads(
 
 def _changed_shape(work: Workplace, load: Load) -> str | None:
     """Return why the present settings make the load void; None if they do not."""
-    if load.reading is None:
+    if load.begin is None:
         return None
     try:
-        now = work.shaping.shape_fingerprint(load.reading.schema)
+        now = work.shaping.shape_fingerprint(load.begin.schema)
     except TableError as error:
         return error.reason
-    return None if now == load.reading.shape else "its settings show something else of it now"
+    return None if now == load.begin.shape else "its settings show something else of it now"
 
 
 def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:

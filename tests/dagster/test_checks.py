@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lockstep.assets.catalogue import read_catalogue
+from lockstep.assets.dagster_metadata import KEYS
 from lockstep.assets.names import SourceNames
-from lockstep.assets.pages import KEYS
 from lockstep.pipeline.proof.proven import Compared, Proof, Proven
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of

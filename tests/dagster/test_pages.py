@@ -16,8 +16,8 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
+from lockstep.assets.dagster_metadata import CHECK
 from lockstep.assets.names import SourceNames
-from lockstep.assets.pages import CHECK
 from lockstep.assets.table_news import tables_to_report
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName

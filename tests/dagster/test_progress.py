@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from lockstep.assets.pages import captured_metadata
+from lockstep.assets.dagster_metadata import captured_metadata
 from lockstep.assets.runs import LoggedProgress
 from lockstep.pipeline.run.context import load_progress
 from lockstep.pipeline.run.reports import CaptureReport

@@ -34,7 +34,7 @@ from lockstep.pipeline.binlog.stream.ring import (
     Block,
     pack_block,
 )
-from lockstep.pipeline.model.batch import Ended, Prepared, WaitingFile, Xid
+from lockstep.pipeline.model.batch import EndedTransaction, PreparedTransaction, WaitingFile, Xid
 from lockstep.pipeline.ports.segments import EventFile, Spool
 from lockstep.pipeline.values.errors import PreparedElsewhere, SegmentsLost
 from lockstep.pipeline.values.places import start_at
@@ -266,14 +266,14 @@ class PreparedTransactions:
     """
 
     def __init__(
-        self, source: str, spool: Spool, recorded: Mapping[Xid, Prepared] | None = None
+        self, source: str, spool: Spool, recorded: Mapping[Xid, PreparedTransaction] | None = None
     ) -> None:
         self._source = source
         self._spool = spool
         self._recorded = dict(recorded or {})
         self._waiting: dict[Xid, _PreparedRows] = {}
         self._bytes = 0
-        self.ended: list[Ended] = []
+        self.ended: list[EndedTransaction] = []
         self.is_before_start = False
         """The log before the start is being read, whose transactions earlier batches
         recorded."""
@@ -339,7 +339,7 @@ class PreparedTransactions:
                 "before that prepare; or continue after the commit with "
                 f"{start_at('PLACE', self._source)}, and let `lockstep verify --repair` find what "
                 "it changed",
-                at=str(at),
+                event_place=str(at),
             )
         if prepared.file is None:
             return iter(())
@@ -365,7 +365,7 @@ class PreparedTransactions:
         elif not self._ignores_rows:
             self._end_recorded(xid, committed=False)
 
-    def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
+    def seal(self, batch: int, maps: TableMaps) -> tuple[PreparedTransaction, ...]:
         """Make the rows of open transactions durable, and return what the ledger (the
         database of batches) has to record of them with the batch."""
         records = []
@@ -376,13 +376,13 @@ class PreparedTransactions:
                 for block in _blocks(waiting):
                     spill.add(block, maps)
                 file = self._spool.seal(spill.file)
-            records.append(Prepared(xid, batch, str(waiting.at), file))
+            records.append(PreparedTransaction(xid, batch, str(waiting.at), file))
         return tuple(records)
 
-    def _end_recorded(self, xid: Xid, *, committed: bool) -> Prepared | None:
+    def _end_recorded(self, xid: Xid, *, committed: bool) -> PreparedTransaction | None:
         prepared = self._recorded.pop(xid, None)
         if prepared is not None:
-            self.ended.append(Ended(prepared, committed))
+            self.ended.append(EndedTransaction(prepared, committed))
         return prepared
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace
@@ -31,7 +31,7 @@ class Basis:
     bounds: RunBounds
     tables: CapturedTables
     structures: SchemaTracker
-    prepared_transactions: Mapping[Xid, Prepared]
+    prepared_transactions: Mapping[Xid, PreparedTransaction]
 
 
 def basis_of(
@@ -99,11 +99,13 @@ def tables_of(
     batches read, so their patterns do not count as having left a table out."""
     source = work.source.name
     states = work.ledger.table_states(source)
-    open_loads = {load.table: load.followed is not None for load in work.ledger.open_loads(source)}
+    open_loads = {
+        load.table: load.followed_from is not None for load in work.ledger.open_loads(source)
+    }
     for table in resumed_tables:
         open_loads.pop(table, None)
         if table in states:
-            states[table] = states[table].started()
+            states[table] = states[table].as_started()
     at_source = [*filter(work.source.patterns.matches, work.server.engines())]
     for table, reason in foreign_mirrors(work, at_source).items():
         open_loads[table] = False

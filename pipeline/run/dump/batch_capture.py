@@ -69,12 +69,12 @@ class BatchCapture:
             events=tuple(tables.events),
             orders_done=carried_out_orders,
             tables=tables.changed_states,
-            quarantined=tuple(tables.quarantines.values()),
+            stopped_tables=tuple(tables.quarantines.values()),
             by_gtid=by_gtid,
             snapshots=tuple(tables.snapshots),
-            followed=tuple(tables.followed_loads),
-            joined=tuple(tables.joined_loads),
-            life=self.basis.run_start.facts.life,
+            followed_loads=tuple(tables.followed_loads),
+            joined_loads=tuple(tables.joined_loads),
+            server_process=self.basis.run_start.facts.server_process,
             passed_statements=sum(reading.row_statements.passed_counts.values()),
         )
         if self._partial_tables is None or self._system_table_rows is None:
@@ -86,8 +86,8 @@ class BatchCapture:
         prepared = reading.buffer.prepared
         return replace(
             record,
-            prepared=prepared.seal(self._batch.id, reading.buffer.maps),
-            ended=tuple(prepared.ended),
+            prepared_transactions=prepared.seal(self._batch.id, reading.buffer.maps),
+            ended_transactions=tuple(prepared.ended),
             system_segments=self._system_table_rows.finish(record.history),
             extents=self._partial_tables.changed_extents(end.at),
             set_anchors=reading.last_transactions.anchors(self.basis.work.server),
@@ -125,7 +125,7 @@ class BatchCapture:
             rows=sum(count.total for count in counts.values()),
             log_bytes=record.log_bytes,
             counts=counts,
-            quarantined=record.quarantined,
+            quarantined=record.stopped_tables,
             softened_counts=self.segmenter.nulled_counts + self.segmenter.unknown_code_counts,
             repairs=repairs,
             start_seconds=start_seconds,

@@ -240,8 +240,8 @@ class LogReading:
         """Return the error with the places before and after the transaction that it is
         about."""
         before = self._group_begin or self.buffer.complete_end
-        if not error.before and before > self._run_start.start.at:
-            error.before = str(before)
+        if not error.transaction_end and before > self._run_start.start.at:
+            error.transaction_end = str(before)
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
@@ -503,7 +503,7 @@ def undetermined_error(logged: LoggedStatement, undetermined: Undetermined) -> U
         f"a transaction has a statement instead of rows, at {logged.begin}, and it is not known "
         f"which tables it changes: {first_words(logged.text, _FIRST_WORDS)}: {undetermined.reason}",
         hint=hint,
-        at=str(logged.begin),
+        event_place=str(logged.begin),
     )
 
 

@@ -142,7 +142,7 @@ class Renames:
             return False
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
         app_id = application_id(source, state, "mirror")
-        if ledger.newest_writes(source, [app_id])[app_id].settled is not None:
+        if ledger.newest_writes(source, [app_id])[app_id].settled_write is not None:
             return True
         contents = self._waiting_contents(state.table)
         return any(event.kind in _DETERMINE_ROWS for part in contents for event in part.events)

@@ -420,7 +420,7 @@ class TableChanges:
         assert load is not None, "only loads are read in several places"
         if version is None or not self._tables[reading.table].is_loading:
             return
-        begin = load.followed or next(
+        begin = load.followed_from or next(
             begin for begin in self._tables.followed_loads if begin.load == load.id
         )
         # A new version does not matter as long as its rows have the same structure.

@@ -70,7 +70,7 @@ class PartialTables:
         lasting = {
             table: extent
             for table, extent in self._extents.items()
-            if extent.empty is None or end < extent.empty
+            if extent.empty_at is None or end < extent.empty_at
         }
         return tuple(
             lasting.get(table, Extent(table, None))

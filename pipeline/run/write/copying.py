@@ -145,7 +145,11 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
     write was begun before, return the version that its intent records."""
     ledger, source = work.ledger, work.source.name
     if intent.id:
-        pinned = None if intent.copies is None else ledger.pinned(source, write=intent.copies)
+        pinned = (
+            None
+            if intent.copied_write_id is None
+            else ledger.pinned(source, write=intent.copied_write_id)
+        )
         return pinned if pinned is not None and pinned.table == table else None
     state = ledger.table_states(source).get(table)
     if state is None:

@@ -179,7 +179,7 @@ class TableRecords:
     def forgets(self) -> bool:
         """Return whether the settings came to show less after the last write of the
         mirror."""
-        settled, through = self.newest.settled, self.clear_through
+        settled, through = self.newest.settled_write, self.clear_through
         return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
 
@@ -206,7 +206,7 @@ def table_records(
         own = None if span[0] == span[1] else tables
         for content in ledger.contents(source, *span, own):
             own_parts = content.by_table()
-            for table in content.changed.intersection(tables):
+            for table in content.changed_tables.intersection(tables):
                 parts[table].append(own_parts[table])
     history: dict[TableName, list[SchemaVersion]] = {table: [] for table in lacking}
     made_by = set[int]()
@@ -263,7 +263,7 @@ def task_of(
         numbers = tuple(part.batch for part in parts)
         copied = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
     if copied is not None and copied.pinned is not None:
-        intent = replace(intent, copies=copied.pinned.write)
+        intent = replace(intent, copied_write_id=copied.pinned.write_id)
     if plan.dropped:
         plan = _without_lost(work, records, intent.table, plan)
     if not plan.final:
@@ -332,9 +332,9 @@ def _last_known(records: TableRecords) -> int:
 
 def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
     """Return the job for a task. Raise `TableError` if the mirror cannot follow."""
-    plan, state, settled = task.plan, task.state, records.newest.settled
+    plan, state, settled = task.plan, task.state, records.newest.settled_write
     _require_snapshot(records, task)
-    begun = -1 if state.adopted is None else state.adopted
+    begun = -1 if state.adopted_version is None else state.adopted_version
     after = begun if settled is None else settled.delta_version
     versions, segments = _versions(work, records, plan, state, after), plan.segments
     if task.copied is not None:

@@ -34,7 +34,7 @@ def from_earlier_version(
     that the mirror lacks."""
     since = max(whole_since(parts, before), _kept_since(work, table))
     versions = work.ledger.mirror_versions(work.source.name, table, before - 1)
-    bases = [base for base in versions if base.last_batch >= since and base.write is not None]
+    bases = [base for base in versions if base.last_batch >= since and base.write_id is not None]
     base = earliest_readable(work, bases)
     if base is None:
         return f"no version of its mirror can be read that shows batch {since} or a later one"
@@ -59,7 +59,9 @@ def origin_of_write(
         if isinstance(origin, str):
             raise read_after_resume_error(intent.table, origin)
         return origin
-    pinned = intent.copies and work.ledger.pinned(work.source.name, write=intent.copies)
+    pinned = intent.copied_write_id and work.ledger.pinned(
+        work.source.name, write=intent.copied_write_id
+    )
     if not pinned:
         reason = "the version of its mirror that its write was begun with is not known"
         raise read_after_resume_error(intent.table, reason)

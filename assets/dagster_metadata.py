@@ -15,7 +15,7 @@ import dagster as dg
 
 from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.names import SourceNames
-from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
@@ -180,13 +180,13 @@ def log_observation(
     return dg.AssetObservation(key, description=description, metadata=_without_none(metadata))
 
 
-def requests_metadata(requests: Requests | None) -> Metadata:
+def requests_metadata(requests: RequestCounts | None) -> Metadata:
     """Return the numbers of requests to an object store. Requests of delta-rs are not
     counted."""
     if requests is None:
         return {}
     return _without_none(
-        {"requests by Lockstep": requests.own, "requests by Spark": requests.spark}
+        {"requests by Lockstep": requests.lockstep, "requests by Spark": requests.spark}
     )
 
 
