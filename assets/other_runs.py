@@ -116,9 +116,9 @@ class OtherRunsReporter:
         self.events.append(event)
 
     def report(self, last: ReportCursor, max_tables: int) -> ReportCursor:
-        """Add the events of at most `max_tables` tables that are not reported yet, or of
-        fewer if that takes longer than `TICK_SECONDS`. Return the point up to which the
-        source is then reported."""
+        """Add the events of at most `max_tables` tables that are not reported yet, or
+        of fewer if that takes longer than `TICK_SECONDS`. Return the point up to which
+        the source is then reported."""
         work, ledger, source = self.work, self.work.ledger, self.work.source.name
         newest, identity = ledger.lease(source), ledger.identity()
         if last.ledger != identity:

@@ -30,13 +30,13 @@ import dagster as dg
 from lockstep.assets.coverage import report_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dagster_metadata import (
-    acknowledged_metadata,
-    captured_metadata,
+    acknowledge_metadata,
+    capture_metadata,
     distance_metadata,
-    held_sentence,
     log_observation,
-    merged_metadata,
+    merge_metadata,
     requests_metadata,
+    waiting_sentence,
 )
 from lockstep.assets.dead_runs import runs_of_own_job, tag_release, tag_run_and_report_dead
 from lockstep.assets.declaration import Declaration
@@ -46,7 +46,7 @@ from lockstep.assets.run_events import (
     dead_run_outside_dagster,
     send_ends_of_dead_runs,
 )
-from lockstep.assets.run_page import keep_page_of_run
+from lockstep.assets.run_page import store_page_of_run
 from lockstep.assets.table_news import (
     Log,
     batch_ends,
@@ -194,7 +194,7 @@ def _capture(
         for event in structure_events(names, work, events):
             context.log_event(event)
     report_table_states(context, settings, names, work)
-    metadata = captured_metadata(report, began) | requests_metadata(session.count_new_requests())
+    metadata = capture_metadata(report, began) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
@@ -205,7 +205,7 @@ def _merge(
     changed = {merge.table for merge in report.merges}
     report_table_states(context, settings, names, session.workplace(), changed)
     report_repeated_keys(context, names, session.workplace(), report.merges)
-    metadata = merged_metadata(report) | requests_metadata(session.count_new_requests())
+    metadata = merge_metadata(report) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
@@ -216,7 +216,7 @@ def _acknowledge(
         report = acknowledge_step(session)
     work = session.workplace()
     if report.waiting_tables:
-        context.log.warning(f"not acknowledged: {held_sentence(report.waiting_tables)}")
+        context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_tables)}")
     now = work.clock()
     facts, lag, room = log_seen(work, now)
     if facts is not None:
@@ -225,11 +225,11 @@ def _acknowledge(
         report_table_states(context, settings, names, work)
     if not report.waiting_tables:
         report_coverage(context, settings, work, session.record.covered_until)
-    metadata = acknowledged_metadata(report, now, session.record.merge_report)
+    metadata = acknowledge_metadata(report, now, session.record.merge_report)
     if session.record.catalog_report is not None:
         metadata["catalog"] = "; ".join(session.record.catalog_report.lines()) or "nothing to do"
     if report.acknowledged_batches:
-        page = keep_page_of_run(settings, work, session.run_id)
+        page = store_page_of_run(settings, work, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
     metadata |= distance_metadata(lag, room) | requests_metadata(session.count_new_requests())
     with dagster_failures():

@@ -142,7 +142,7 @@ def _update_pages(
     """Write the list of tables that Dagster declares at its next load, and the run's
     page."""
     from lockstep.assets.catalogue import catalogue_entries, update_catalogue
-    from lockstep.assets.run_page import keep_page_of_run
+    from lockstep.assets.run_page import store_page_of_run
 
     if record.capture_report is None:
         return
@@ -151,7 +151,7 @@ def _update_pages(
         entries = catalogue_entries(work.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
-            keep_page_of_run(settings, work, run_id)
+            store_page_of_run(settings, work, run_id)
     except LockstepError as error:
         progress.note(f"The run's page was not written: {error.message}")
 

@@ -100,7 +100,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    taken_up = [order.table for order in plans.resumed]
+    taken_up = [order.table for order in plans.resumed_orders]
     basis = basis_of(work, run_start, bounds, batch, taken_up)
     tally = LogTally(basis, plans)
     stops: list[LockstepError] = []
