@@ -120,12 +120,12 @@ def session_of(
 
 
 def run_assets(
-    settings: Settings, declared: Declaration
+    settings: Settings, declaration: Declaration
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return the assets of a source's run: its log, and the three steps that depend on
     it."""
-    names, source = declared.names, settings.source(declared.names.source)
-    log_spec = declared.make_spec(
+    names, source = declaration.names, settings.source(declaration.names.source)
+    log_spec = declaration.make_spec(
         names.log_key,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
@@ -148,7 +148,7 @@ def run_assets(
         def perform_step(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
             return perform(context, settings, names, session_of(context, names.source))
 
-        spec = declared.make_spec(key, deps=[upstream], description=description, **attributes)
+        spec = declaration.make_spec(key, deps=[upstream], description=description, **attributes)
         op = names.op_name(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
             evaluate_annotations(perform_step)

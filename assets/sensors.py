@@ -185,7 +185,7 @@ def reload_location(address: str, location: str) -> str:
 
 
 def other_runs_sensor(
-    settings: Settings, declared: Mapping[str, Declaration], open_site: OpenSite
+    settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenSite
 ) -> dg.SensorDefinition:
     """Return the sensor that reports runs which Dagster did not start. Its cursor
     keeps, for each source, the point up to which it is reported."""
@@ -194,7 +194,7 @@ def other_runs_sensor(
         cursor = json.loads(context.cursor or "{}")
         events, sentences = list[Any](), list[str]()
         with open_site() as adapters:
-            for name, declaration in declared.items():
+            for name, declaration in declarations.items():
                 if (remaining := MAX_TABLES - len(events)) <= 0:
                     break
                 try:
