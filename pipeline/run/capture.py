@@ -351,7 +351,7 @@ def _capture_batch(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
-        orders_done=tuple(order.id for order in plans.resumed_orders),
+        carried_out_orders=tuple(order.id for order in plans.resumed_orders),
     )
     # As late as this, so that a first run which fails does not claim the lake for its
     # ledger.
@@ -365,14 +365,16 @@ def _capture_batch(
             "server's log: rows that both changed may differ; `lockstep verify` compares them"
         )
     for line in (
-        *reading.row_statements.lines(),
+        *reading.row_statements.passed_sentences(),
         *softened_lines(segmenter.nulled_counts, "zero or partial dates are NULL"),
         *softened_lines(
             segmenter.unknown_code_counts, "values hold codes that have no character: U+FFFD"
         ),
     ):
         work.progress.note(line)
-    return capture.report(record, began=timer_start, start_seconds=start_seconds, repaired=repairs)
+    return capture.report(
+        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
+    )
 
 
 def _with_misread_error(

@@ -143,13 +143,13 @@ def _capture_missing_changes(
             batch.start,
             batch.id,
             resumed_tables,
-            base=batch.base,
-            before=min(stop_batches, default=0),
+            last_sequence_before=batch.base,
+            catch_up_before=min(stop_batches, default=0),
         ),
         structures=tracker_of(
             work, known_at(work, first.batch, first.start.at), facts, recorded=find_recorded
         ),
-        prepared=plans.prepared_transactions,
+        prepared_transactions=plans.prepared_transactions,
     )
     # Values of these tables that the log lacks are read from the server by the next
     # capture.
@@ -170,7 +170,7 @@ def _capture_missing_changes(
         end=cursor.position,
         anchor=cursor.anchor,
         by_gtid=cursor.by_gtid,
-        orders_done=tuple(order.id for order in plans.catch_up_orders),
+        carried_out_orders=tuple(order.id for order in plans.catch_up_orders),
     )
     record = replace(
         record,
@@ -178,7 +178,7 @@ def _capture_missing_changes(
         stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, began=timer_start)
+    return capture.report(record, timer_start=timer_start)
 
 
 def _version_at(work: Workplace, order: TableOrder, plans: TablePlans) -> SchemaVersion | None:
