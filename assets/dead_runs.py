@@ -24,7 +24,7 @@ from lockstep.pipeline.values.decisions import Lease, LeaseView
 GRACE = timedelta(minutes=10)
 """Longest time that a run may take before its first step asks for the lock."""
 
-_UNDER_WAY = [
+_UNDER_WAY_STATUSES = [
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
@@ -34,27 +34,27 @@ _UNDER_WAY = [
 @dataclass(frozen=True, slots=True)
 class RunUnderWay:
     """A Dagster run that has not ended. `token`: the token of its lease, or None.
-    `since`: the time at which its process began, or last said that it waits for the
-    lock. `released`: the run released that lease."""
+    `last_sign_at`: the time at which its process began, or last said that it waits for
+    the lock. `has_released`: the run released that lease."""
 
     run_id: str
     token: int | None
-    since: datetime
-    released: bool = False
+    last_sign_at: datetime
+    has_released: bool = False
 
 
-def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
+def reason_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | None:
     """Return the reason why the run's process must be gone, or None if it may be alive."""
-    holds = lease is not None and lease.dagster_run == run.run_id
-    if lease is not None and lease.live and holds:
+    holds_lease = lease is not None and lease.dagster_run == run.run_id
+    if lease is not None and lease.live and holds_lease:
         return None
     # A run that released its lease may be between two steps. It can only be called dead
     # if it took another lease afterwards.
-    if run.released and not (holds and lease is not None and lease.token != run.token):
+    if run.has_released and not (holds_lease and lease is not None and lease.token != run.token):
         return None
-    if holds or run.token is not None:
+    if holds_lease or run.token is not None:
         return "The process of this run is gone: its lease on the source is not held any more."
-    if now - run.since > GRACE:
+    if now - run.last_sign_at > GRACE:
         return "The process of this run is gone: it never took its source's lock."
     return None
 
@@ -62,81 +62,86 @@ def why_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str | 
 def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
     """Return the Dagster runs of the source that have not ended."""
     records = instance.get_run_records(
-        dg.RunsFilter(statuses=_UNDER_WAY, tags={SOURCE_TAG: source})
+        dg.RunsFilter(statuses=_UNDER_WAY_STATUSES, tags={SOURCE_TAG: source})
     )
     return [
         RunUnderWay(
             run_id=record.dagster_run.run_id,
             token=_token(record.dagster_run.tags, source),
-            since=_sign_of_life(record),
-            released=RELEASED in record.dagster_run.tags.get(lease_tag(source), ""),
+            last_sign_at=_last_sign_of_life(record),
+            has_released=RELEASED in record.dagster_run.tags.get(lease_tag(source), ""),
         )
         for record in records
     ]
 
 
-def report_dead(
+def report_dead_runs(
     instance: dg.DagsterInstance,
     runs: list[RunUnderWay],
     lease: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """Report each dead run as failed; return their ids."""
+    """Report each dead run as failed; return the ids of these runs."""
     reported = []
     for run in runs:
-        why = why_dead(run, lease, now)
-        dagster_run = instance.get_run_by_id(run.run_id) if why else None
+        reason = reason_dead(run, lease, now)
+        dagster_run = instance.get_run_by_id(run.run_id) if reason else None
         if dagster_run is not None and not dagster_run.is_finished:
-            instance.report_run_failed(dagster_run, why)
+            instance.report_run_failed(dagster_run, reason)
             reported.append(run.run_id)
     return reported
 
 
-def tag_and_report_dead(
+def tag_run_and_report_dead(
     instance: dg.DagsterInstance,
     lease: Lease,
     previous: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """Tag the run that took the lease, and report dead runs of the source; return their
-    ids."""
+    """Tag the run that took the lease, and report dead runs of the source; return the
+    ids of the dead runs."""
     source = lease.source
     if lease.dagster_run is not None:
         instance.add_run_tags(
             lease.dagster_run, {SOURCE_TAG: source, lease_tag(source): str(lease.token)}
         )
-    others = [run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run]
-    # This run holds the lock now, so the previous lease is not held, whatever its view
+    other_runs = [
+        run for run in runs_under_way(instance, source) if run.run_id != lease.dagster_run
+    ]
+    # This run holds the lock now, so nobody holds the previous lease, whatever its view
     # says.
-    ended = previous and LeaseView(
+    released_lease = previous and LeaseView(
         previous.token, previous.holder, previous.dagster_run, previous.taken_at, live=False
     )
-    return report_dead(instance, others, ended, now)
+    return report_dead_runs(instance, other_runs, released_lease, now)
 
 
-def own_runs(instance: dg.DagsterInstance, source: str, runs: Collection[str]) -> list[str]:
-    """Return the runs of the source's own job. Only these have sent OpenLineage events."""
-    if not runs:
+def ids_of_own_runs(
+    instance: dg.DagsterInstance, source: str, run_ids: Collection[str]
+) -> list[str]:
+    """Return the ids of the runs of the source's own job. Only these runs have sent
+    OpenLineage events."""
+    if not run_ids:
         return []
-    records = instance.get_runs(dg.RunsFilter(run_ids=list(runs), job_name=job_name(source)))
+    records = instance.get_runs(dg.RunsFilter(run_ids=list(run_ids), job_name=job_name(source)))
     return [run.run_id for run in records]
 
 
-def tag_released(instance: dg.DagsterInstance, lease: Lease) -> None:
+def tag_release(instance: dg.DagsterInstance, lease: Lease) -> None:
     """Tag the run that released its lease and may continue with other steps."""
     if lease.dagster_run is not None:
         tags = {lease_tag(lease.source): f"{lease.token} {RELEASED}"}
         instance.add_run_tags(lease.dagster_run, tags)
 
 
-def _sign_of_life(record: dg.RunRecord) -> datetime:
-    began = record.update_timestamp.astimezone(UTC)
+def _last_sign_of_life(record: dg.RunRecord) -> datetime:
+    began_at = record.update_timestamp.astimezone(UTC)
     if record.start_time is not None:
-        began = datetime.fromtimestamp(record.start_time, UTC)
+        began_at = datetime.fromtimestamp(record.start_time, UTC)
     waits = record.dagster_run.tags.get(WAITS_TAG)
     with suppress(TypeError, ValueError):
-        return max(began, datetime.fromisoformat(waits or ""))
-    return began
+        return max(began_at, datetime.fromisoformat(waits or ""))
+    return began_at
 
 
 def _token(tags: Mapping[str, str], source: str) -> int | None:

@@ -22,91 +22,100 @@ from lockstep.resources.openlineage.sending import EventSender, require_client
 if TYPE_CHECKING:
     from lockstep.resources.openlineage.events import DatasetAddresses, Event
 
-_STOPPED: Final = "The run was stopped before it acknowledged; the next run continues."
-_DEAD: Final = "The run's process is gone; the next run continues where it was."
-_NOTHING: Final = RunNews(())
+_STOPPED_REASON: Final = "The run was stopped before it acknowledged; the next run continues."
+_DEAD_REASON: Final = "The run's process is gone; the next run continues where it was."
+_NO_NEWS: Final = RunNews(())
 
 
-class RunEvents:
+class RunEventSender:
     """The sender of one run's events. The run fills `record` while it works."""
 
     def __init__(
         self,
         settings: Settings,
         record: RunRecord,
-        run: str,
+        run_id: str,
         note: Callable[[str], None],
     ) -> None:
         """Raise `SetupIncomplete` if the OpenLineage client is not installed."""
         require_client()
         self._settings, self._record, self._note = settings, record, note
-        self._run = run
+        self._run_id = run_id
         lineage = settings.file.lineage
         self._namespace = "" if lineage is None else lineage.namespace
-        self._sending = EventSender(settings.lineage_transport, note)
-        self._started = False
+        self._sender = EventSender(settings.lineage_transport, note)
+        self._has_started = False
 
-    def captured(self) -> None:
+    def send_start(self) -> None:
         """Send START if something was captured."""
         report = self._record.capture_report
         if report is not None and report.batch is not None:
-            self._start()
+            self._send_start_once()
 
-    def dead(self, runs: Collection[str]) -> None:
+    def send_ends(self, run_ids: Collection[str]) -> None:
         """Send the end of each of these other runs, whose processes died."""
-        for run in runs:
-            self._send("ABORT", run=run, why=_DEAD)
+        for run_id in run_ids:
+            self._send("ABORT", run_id=run_id, reason=_DEAD_REASON)
 
-    def taken_over(self, previous: LeaseView | None) -> None:
+    def send_end_of_previous(self, previous: LeaseView | None) -> None:
         """Send the end of the previous run if it was killed or hung."""
-        self.dead(died_elsewhere(previous))
+        self.send_ends(dead_run_outside_dagster(previous))
 
     def close(self) -> None:
-        self._sending.close()
+        self._sender.close()
 
-    def end(self, work: Callable[[], Workplace], *, found_dead: bool) -> None:
-        """Send the last event. `work` opens the workplace from which tables are read.
-        `found_dead`: if this run lost its lease, the run or sensor that found it dead
-        sends its end."""
-        lost = found_dead and isinstance(self._record.error, LeaseLost)
-        result = None if lost else outcome(self._record)
-        if result is not None:
-            self._start()
-            news = _NOTHING
+    def send_end(self, open_work: Callable[[], Workplace], *, found_dead: bool) -> None:
+        """Send the last event. `open_work` opens the workplace from which tables are
+        read. `found_dead`: if this run lost its lease, the run or sensor that found it
+        dead sends its end."""
+        is_sent_elsewhere = found_dead and isinstance(self._record.error, LeaseLost)
+        type_and_reason = None if is_sent_elsewhere else last_event(self._record)
+        if type_and_reason is not None:
+            self._send_start_once()
+            news = _NO_NEWS
             try:
-                news = run_news(work(), self._record.capture_report, self._record.merge_report)
+                news = run_news(open_work(), self._record.capture_report, self._record.merge_report)
             except Exception as error:  # noqa: BLE001 - a failing report must not fail the run
                 self._note(f"The OpenLineage event has no tables: {type(error).__name__}: {error}")
-            state, why = result
-            self._send(state, news, why)
+            event_type, reason = type_and_reason
+            self._send(event_type, news, reason)
         self.close()
 
-    def _start(self) -> None:
-        if not self._started:
-            self._started = True
+    def _send_start_once(self) -> None:
+        if not self._has_started:
+            self._has_started = True
             self._send("START", at=self._record.began_at)
 
     def _send(
         self,
-        state: str,
-        news: RunNews = _NOTHING,
-        why: str | None = None,
+        event_type: str,
+        news: RunNews = _NO_NEWS,
+        reason: str | None = None,
         *,
-        run: str | None = None,
+        run_id: str | None = None,
         at: datetime | None = None,
     ) -> None:
-        captured = None if run is not None else self._record.capture_report
+        capture = None if run_id is not None else self._record.capture_report
         moment = at or datetime.now(UTC)
 
-        def event() -> Event:
+        def make_event() -> Event:
             from lockstep.resources.openlineage.events import run_event
 
-            # Made by the sending thread, which notes errors: reading a secret may fail.
-            return run_event(state, self._place(), run or self._run, moment, captured, news, why)
+            # The sending thread makes the event and notes errors: reading a secret may
+            # fail.
+            return run_event(
+                event_type,
+                self._dataset_addresses(),
+                run_id or self._run_id,
+                moment,
+                capture,
+                news,
+                reason,
+            )
 
-        self._sending.send(event)
+        self._sender.send(make_event)
 
-    def _place(self) -> DatasetAddresses:
+    def _dataset_addresses(self) -> DatasetAddresses:
         from lockstep.resources.openlineage.events import DatasetAddresses
 
         source, lake = self._settings.source(self._record.source), self._settings.lake_path()
@@ -120,38 +129,39 @@ class RunEvents:
         )
 
 
-def died_elsewhere(previous: LeaseView | None) -> list[str]:
-    """Return the previous run if it was killed or hung outside Dagster. Dead Dagster
-    runs are found by `dead_runs`."""
+def dead_run_outside_dagster(previous: LeaseView | None) -> list[str]:
+    """Return the id of the previous run if it was killed or hung outside Dagster. Dead
+    Dagster runs are found by `dead_runs`."""
     if previous is None or previous.ended or previous.in_dagster or previous.dagster_run is None:
         return []
     return [previous.dagster_run]
 
 
-def tell_of_dead(
-    settings: Settings, source: str, runs: Collection[str], note: Callable[[str], None]
+def send_ends_of_dead_runs(
+    settings: Settings, source: str, run_ids: Collection[str], note: Callable[[str], None]
 ) -> None:
     """Send the end of dead runs, from a sensor or from a run that has no events of its
     own."""
-    if settings.file.lineage is None or not runs:
+    if settings.file.lineage is None or not run_ids:
         return
     try:
-        events = RunEvents(settings, RunRecord(source), "", note)
+        events = RunEventSender(settings, RunRecord(source), "", note)
     except LockstepError as error:
         note(f"{error.message}; {error.hint}")
         return
-    events.dead(runs)
+    events.send_ends(run_ids)
     events.close()
 
 
-def outcome(record: RunRecord) -> tuple[str, str | None] | None:
+def last_event(record: RunRecord) -> tuple[str, str | None] | None:
     """Return the type of a run's last event, and the reason if the run failed. Return
     None, so that no event is sent, if the run had nothing to do or another run had the
     source."""
-    captured, merged, error = record.capture_report, record.merge_report, record.error
+    capture, merge_report, error = record.capture_report, record.merge_report, record.error
     if record.acknowledge_report is not None:
-        idle = (captured is None or captured.batch is None) and not (merged and merged.merges)
-        return None if idle else ("COMPLETE", None)
+        captured_nothing = capture is None or capture.batch is None
+        is_idle = captured_nothing and not (merge_report and merge_report.merges)
+        return None if is_idle else ("COMPLETE", None)
     if isinstance(error, SourceBusy):
         return None
     if isinstance(error, LeaseLost):
@@ -161,5 +171,5 @@ def outcome(record: RunRecord) -> tuple[str, str | None] | None:
     if isinstance(record.defect, Exception):
         return "FAIL", f"A defect of Lockstep: {type(record.defect).__name__}"
     if record.defect is not None:  # a signal such as Ctrl-C
-        return "ABORT", _STOPPED
-    return ("ABORT", _STOPPED) if record.began_at is not None else None
+        return "ABORT", _STOPPED_REASON
+    return ("ABORT", _STOPPED_REASON) if record.began_at is not None else None

@@ -29,20 +29,24 @@ import dagster as dg
 
 from lockstep.assets.coverage import report_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
-from lockstep.assets.dead_runs import own_runs, tag_and_report_dead, tag_released
+from lockstep.assets.dagster_metadata import (
+    acknowledge_metadata,
+    capture_metadata,
+    distance_metadata,
+    log_observation,
+    merge_metadata,
+    requests_metadata,
+    waiting_sentence,
+)
+from lockstep.assets.dead_runs import ids_of_own_runs, tag_release, tag_run_and_report_dead
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
-from lockstep.assets.pages import (
-    acknowledged_metadata,
-    captured_metadata,
-    distance_metadata,
-    held_sentence,
-    log_observation,
-    merged_metadata,
-    requests_metadata,
+from lockstep.assets.run_events import (
+    RunEventSender,
+    dead_run_outside_dagster,
+    send_ends_of_dead_runs,
 )
-from lockstep.assets.run_events import RunEvents, died_elsewhere, tell_of_dead
-from lockstep.assets.run_page import keep_page_of_run
+from lockstep.assets.run_page import store_page_of_run
 from lockstep.assets.table_news import (
     Log,
     batch_ends,
@@ -77,13 +81,13 @@ from lockstep.resources.holders import holder_name
 SESSIONS = "lockstep_sessions"
 """The name of the resource that provides the run's sessions."""
 
-_LATE, _FAILED = 2, 3
+_WARN_INTERVALS, _FAIL_INTERVALS = 2, 3
 """Numbers of scheduled intervals without an acknowledgement, after which Dagster's
 freshness policy warns or fails."""
 
 OpenSite = Callable[[], AbstractContextManager[Site]]
 
-Step = Callable[
+PerformStep = Callable[
     [dg.AssetExecutionContext, Settings, SourceNames, RunSession], dg.MaterializeResult[Any]
 ]
 
@@ -93,12 +97,12 @@ class RunSessions:
     """The sessions of one Dagster run. A session holds the lease and the open adapters
     of one source for all steps of the run."""
 
-    make: Callable[[str], RunSession]
+    make_session: Callable[[str], RunSession]
     _open: dict[str, RunSession] = field(default_factory=dict)
 
     def of(self, source: str) -> RunSession:
         if source not in self._open:
-            self._open[source] = self.make(source)
+            self._open[source] = self.make_session(source)
         return self._open[source]
 
     def close(self) -> None:
@@ -116,12 +120,12 @@ def session_of(
 
 
 def run_assets(
-    settings: Settings, declared: Declaration
+    settings: Settings, declaration: Declaration
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return the assets of a source's run: its log, and the three steps that depend on
     it."""
-    names, source = declared.names, settings.source(declared.names.source)
-    log = declared.make_spec(
+    names, source = declaration.names, settings.source(declaration.names.source)
+    log_spec = declaration.make_spec(
         names.log_key,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
@@ -131,31 +135,35 @@ def run_assets(
     pause = longest_pause_from_now(source.schedule)
     freshness: dg.FreshnessPolicy | None = None
     if pause is not None:
-        windows = {"fail_window": _FAILED * pause, "warn_window": _LATE * pause}
+        windows = {"fail_window": _FAIL_INTERVALS * pause, "warn_window": _WARN_INTERVALS * pause}
         freshness = dg.FreshnessPolicy.time_window(**windows)
 
-    def step(
-        perform: Step, key: dg.AssetKey, upstream: dg.AssetKey, description: str, **more: Any
+    def step_asset(
+        perform: PerformStep,
+        key: dg.AssetKey,
+        upstream: dg.AssetKey,
+        description: str,
+        **attributes: Any,
     ) -> dg.AssetsDefinition:
-        def work(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        def perform_step(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
             return perform(context, settings, names, session_of(context, names.source))
 
-        spec = declared.make_spec(key, deps=[upstream], description=description, **more)
+        spec = declaration.make_spec(key, deps=[upstream], description=description, **attributes)
         op = names.op_name(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
-            evaluate_annotations(work)
+            evaluate_annotations(perform_step)
         )
 
     return [
-        log,
-        step(
+        log_spec,
+        step_asset(
             _capture,
             names.captured_key,
             names.log_key,
             "Reads the binlog to its present end into Parquet segments, and records them in the "
             "ledger in one transaction. Starts no JVM.",
         ),
-        step(
+        step_asset(
             _merge,
             names.merged_key,
             names.captured_key,
@@ -163,7 +171,7 @@ def run_assets(
             "table that changed gets a materialization of its own.",
             kinds={"spark"},
         ),
-        step(
+        step_asset(
             _acknowledge,
             names.acknowledged_key,
             names.merged_key,
@@ -179,25 +187,25 @@ def _capture(
 ) -> dg.MaterializeResult[Any]:
     with dagster_failures():
         report = capture_step(session)
-    work, began = session.workplace(), session.record.began_at
-    assert began is not None, "the step records when it began"
+    work, began_at = session.workplace(), session.record.began_at
+    assert began_at is not None, "the step records when it began"
     if report.batch is not None:
         events = content_of(work.ledger, names.source, report.batch).events
         for event in structure_events(names, work, events):
             context.log_event(event)
     report_table_states(context, settings, names, work)
-    metadata = captured_metadata(report, began) | requests_metadata(session.count_new_requests())
+    metadata = capture_metadata(report, began_at) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
 def _merge(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    report = merge_and_log(context, settings, names, session, only=None)
+    report = merge_and_log(context, settings, names, session, only_tables=None)
     changed = {merge.table for merge in report.merges}
     report_table_states(context, settings, names, session.workplace(), changed)
     report_repeated_keys(context, names, session.workplace(), report.merges)
-    metadata = merged_metadata(report) | requests_metadata(session.count_new_requests())
+    metadata = merge_metadata(report) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
@@ -208,7 +216,7 @@ def _acknowledge(
         report = acknowledge_step(session)
     work = session.workplace()
     if report.waiting_tables:
-        context.log.warning(f"not acknowledged: {held_sentence(report.waiting_tables)}")
+        context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_tables)}")
     now = work.clock()
     facts, lag, room = log_seen(work, now)
     if facts is not None:
@@ -217,11 +225,11 @@ def _acknowledge(
         report_table_states(context, settings, names, work)
     if not report.waiting_tables:
         report_coverage(context, settings, work, session.record.covered_until)
-    metadata = acknowledged_metadata(report, now, session.record.merge_report)
+    metadata = acknowledge_metadata(report, now, session.record.merge_report)
     if session.record.catalog_report is not None:
         metadata["catalog"] = "; ".join(session.record.catalog_report.lines()) or "nothing to do"
     if report.acknowledged_batches:
-        page = keep_page_of_run(settings, work, session.run_id)
+        page = store_page_of_run(settings, work, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
     metadata |= distance_metadata(lag, room) | requests_metadata(session.count_new_requests())
     with dagster_failures():
@@ -239,48 +247,49 @@ def merge_and_log(
     names: SourceNames,
     session: RunSession,
     *,
-    only: frozenset[TableName] | None,
+    only_tables: frozenset[TableName] | None,
 ) -> MergeReport:
-    """Merge captured changes of all tables, or of `only`, and log each write after its
-    commit."""
-    merges = MergeLog(context, settings, names, session)
+    """Merge captured changes of all tables, or of `only_tables`, and log each write
+    after its commit."""
+    merge_log = MergeLog(context, settings, names, session)
     try:
         with dagster_failures():
-            return merge_step(session, merges.add, only)
+            return merge_step(session, merge_log.add, only_tables)
     finally:
         # The events need the ledger; if it does not answer, the other error is the one
         # to show.
         with suppress(LockstepError):
-            merges.log()
+            merge_log.flush()
 
 
-_FIRST: Final = 10
-"""Number of a run's first tables that are logged one by one."""
+_LOGGED_AT_ONCE: Final = 10
+"""Number of a run's first writes that are logged one by one."""
 
-_SECONDS: Final = 5.0
-"""Time between two logs of the other tables: Dagster takes milliseconds for each."""
+_PAUSE_SECONDS: Final = 5.0
+"""Time between two logs of later writes: Dagster takes milliseconds for each."""
 
 
 @dataclass(slots=True)
 class MergeLog:
-    """A collector of a run's merges, which logs them as materializations. The first
-    ones are logged at once, later ones in groups."""
+    """A collector of a run's merges, which logs them as materializations: the first
+    merges at once, later ones in groups."""
 
     context: dg.AssetExecutionContext
     settings: Settings
     names: SourceNames
     session: RunSession
-    _waiting: list[TableMerge] = field(default_factory=list)
-    _logged: int = 0
-    _last: float = 0.0
+    _unlogged: list[TableMerge] = field(default_factory=list)
+    _logged_count: int = 0
+    _last_log_time: float = 0.0
 
     def add(self, merge: TableMerge) -> None:
-        self._waiting.append(merge)
-        if self._logged < _FIRST or monotonic() - self._last >= _SECONDS:
-            self.log()
+        self._unlogged.append(merge)
+        pause = monotonic() - self._last_log_time
+        if self._logged_count < _LOGGED_AT_ONCE or pause >= _PAUSE_SECONDS:
+            self.flush()
 
-    def log(self) -> None:
-        merges, self._waiting = self._waiting, []
+    def flush(self) -> None:
+        merges, self._unlogged = self._unlogged, []
         if not merges:
             return
         lake, work = self.settings.lake_path(), self.session.workplace()
@@ -293,8 +302,8 @@ class MergeLog:
             end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})
             event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
             self.context.log_event(event)
-        self._logged += len(merges)
-        self._last = monotonic()
+        self._logged_count += len(merges)
+        self._last_log_time = monotonic()
 
 
 # -- the sessions of a run's steps ---------------------------------------------------------------
@@ -307,12 +316,12 @@ class LoggedProgress:
     """
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._log, self._monotonic, self._last = log, monotonic, float("-inf")
+        self._log, self._monotonic, self._last_log_time = log, monotonic, float("-inf")
 
     def tell(self, step: StepProgress) -> None:
         now = self._monotonic()
-        if step.step != "merge" and now - self._last >= 10:
-            self._last = now
+        if step.step != "merge" and now - self._last_log_time >= 10:
+            self._last_log_time = now
             self._log.info(f"{step.step}: {step.words}")
 
     def note(self, sentence: str) -> None:
@@ -322,7 +331,7 @@ class LoggedProgress:
 def sessions_resource(
     settings: Settings,
     open_site: OpenSite,
-    record: Callable[[str], RunRecord],
+    make_record: Callable[[str], RunRecord],
 ) -> dg.ResourceDefinition:
     """Return the resource that opens the adapters of a Dagster run and a session for
     each of its sources. They are closed when the run ends, also if it fails."""
@@ -336,37 +345,40 @@ def sessions_resource(
         progress = LoggedProgress(context.log)
 
         def on_lease(lease: Lease, previous: LeaseView | None) -> None:
-            dead = tag_and_report_dead(instance, lease, previous, datetime.now(UTC))
-            for run_id in dead:
+            dead_ids = tag_run_and_report_dead(instance, lease, previous, datetime.now(UTC))
+            for run_id in dead_ids:
                 progress.note(f"Run {run_id} had died; it is reported as failed.")
-            ended = [*own_runs(instance, lease.source, dead), *died_elsewhere(previous)]
+            ended_ids = [
+                *ids_of_own_runs(instance, lease.source, dead_ids),
+                *dead_run_outside_dagster(previous),
+            ]
             if lease.source in run_events:
-                run_events[lease.source].dead(ended)
+                run_events[lease.source].send_ends(ended_ids)
             else:
-                dead_runs.setdefault(lease.source, []).extend(ended)
+                dead_run_ids.setdefault(lease.source, []).extend(ended_ids)
 
         def on_wait() -> None:
             instance.add_run_tags(run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
 
         def on_release(lease: Lease) -> None:
             if not is_own_job(run.job_name):  # a run of our own jobs ends with its lease
-                tag_released(instance, lease)
+                tag_release(instance, lease)
 
-        def on_captured(run_record: RunRecord) -> Callable[[], None]:
+        def make_on_captured(run_record: RunRecord) -> Callable[[], None]:
             source = run_record.source
             if settings.file.lineage is None or run.job_name != job_name(source):
                 return lambda: None
             with dagster_failures():
                 try:
-                    events = RunEvents(settings, run_record, run.run_id, progress.note)
+                    events = RunEventSender(settings, run_record, run.run_id, progress.note)
                 except LockstepError as error:
                     run_record.error = error
                     raise
             run_events[source] = events
-            return events.captured
+            return events.send_start
 
-        def make(source: str) -> RunSession:
-            run_record = record(source)
+        def make_session(source: str) -> RunSession:
+            run_record = make_record(source)
             return RunSession(
                 adapters=adapters,
                 source=source,
@@ -376,36 +388,36 @@ def sessions_resource(
                 pause=time.sleep,
                 on_lease=on_lease,
                 record=run_record,
-                until=_until(run.tags),
+                until=_end_of_run(run.tags),
                 in_dagster=True,
                 translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
                 on_wait=on_wait,
                 on_release=on_release,
-                on_captured=on_captured(run_record),
+                on_captured=make_on_captured(run_record),
             )
 
-        run_events: dict[str, RunEvents] = {}
-        dead_runs: dict[str, list[str]] = {}
+        run_events: dict[str, RunEventSender] = {}
+        dead_run_ids: dict[str, list[str]] = {}
         with open_site() as adapters:
-            opened = RunSessions(make)
+            sessions_of_run = RunSessions(make_session)
             try:
-                yield opened
+                yield sessions_of_run
             finally:
-                opened.close()
+                sessions_of_run.close()
                 # If Dagster has this run as finished while it still works, it was
                 # reported as dead.
                 dagster_run = instance.get_run_by_id(run.run_id)
                 found_dead = dagster_run is not None and dagster_run.is_finished
                 for source, events in run_events.items():
                     work = partial(adapters.workplace, source, progress)
-                    events.end(work, found_dead=found_dead)
-                for source, run_ids in dead_runs.items():
-                    tell_of_dead(settings, source, run_ids, progress.note)
+                    events.send_end(work, found_dead=found_dead)
+                for source, run_ids in dead_run_ids.items():
+                    send_ends_of_dead_runs(settings, source, run_ids, progress.note)
 
     return sessions
 
 
-def _until(tags: Mapping[str, str]) -> Place | None:
+def _end_of_run(tags: Mapping[str, str]) -> Place | None:
     """Return the end of the run from its tag, which a person may set on Dagster's page;
     None without the tag."""
     text = tags.get(UNTIL_TAG)

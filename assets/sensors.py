@@ -19,12 +19,12 @@ import dagster as dg
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue
 from lockstep.assets.dagster_interop import evaluate_annotations
-from lockstep.assets.dead_runs import own_runs, report_dead, runs_under_way
+from lockstep.assets.dead_runs import ids_of_own_runs, report_dead_runs, runs_under_way
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.notices import assess_source, notify_addresses, trouble_sentence
-from lockstep.assets.other_runs import OtherRuns, Reported
-from lockstep.assets.run_events import tell_of_dead
+from lockstep.assets.other_runs import OtherRunsReporter, ReportCursor
+from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.runs import OpenSite
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
@@ -37,7 +37,7 @@ from lockstep.resources.config import Settings
 from lockstep.resources.config.settings import SourceSettings
 from lockstep.resources.config.sources import TriggerSection
 
-Look = Callable[[dg.SensorEvaluationContext], dg.RunRequest | dg.SensorResult | dg.SkipReason]
+Evaluate = Callable[[dg.SensorEvaluationContext], dg.RunRequest | dg.SensorResult | dg.SkipReason]
 
 Notify = Callable[[str, Verdict], None]
 """A function that receives a source's name and its trouble."""
@@ -46,16 +46,16 @@ Reload = Callable[[str, str], str]
 """A function that has the page at an address reload a code location. Returns the error,
 or ""."""
 
-MOST = 200
+MAX_TABLES = 200
 """Largest number of tables in one tick: Dagster takes tens of milliseconds for each
 event, and a tick may take a minute."""
 
-_PATIENCE = 30
+_RELOAD_SECONDS = 30
 """Longest time, in seconds, that the page may take to answer."""
 
 
 def _sensor(
-    name: str, seconds: int, description: str, look: Look, job: str | None = None
+    name: str, seconds: int, description: str, evaluate: Evaluate, job: str | None = None
 ) -> dg.SensorDefinition:
     """Return a sensor that is on by default. A `LockstepError` becomes the tick's
     message."""
@@ -64,7 +64,7 @@ def _sensor(
         context: dg.SensorEvaluationContext,
     ) -> dg.RunRequest | dg.SensorResult | dg.SkipReason:
         try:
-            return look(context)
+            return evaluate(context)
         except LockstepError as error:
             return dg.SkipReason(f"{error.message} hint: {error.hint}")
 
@@ -83,36 +83,36 @@ def attention_sensor(
     """Report each trouble once to `notify`, to the tick's log and to the addresses of
     `[notify]`. The sensor's cursor keeps the last reported trouble of each source."""
 
-    def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
-        before: dict[str, str] = json.loads(context.cursor or "{}")
-        now: dict[str, str] = {}
-        troubles: list[str] = []
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+        last_troubles: dict[str, str] = json.loads(context.cursor or "{}")
+        troubles: dict[str, str] = {}
+        sentences: list[str] = []
         with open_site() as adapters:
             for source in settings.sources:
                 _, verdict = assess_source(adapters, source, datetime.now(UTC))
                 notify_addresses(settings, source.name, verdict, context.log.warning)
-                if verdict.state is State.BUSY and source.name in before:
-                    now[source.name] = before[source.name]
+                if verdict.state is State.BUSY and source.name in last_troubles:
+                    troubles[source.name] = last_troubles[source.name]
                 if not verdict.needs_a_person:
                     continue
-                now[source.name] = verdict.trouble_key
-                troubles.append(trouble_sentence(source.name, verdict))
-                if before.get(source.name) != now[source.name]:
-                    context.log.warning(troubles[-1])
+                troubles[source.name] = verdict.trouble_key
+                sentences.append(trouble_sentence(source.name, verdict))
+                if last_troubles.get(source.name) != troubles[source.name]:
+                    context.log.warning(sentences[-1])
                     if notify is not None:
                         notify(source.name, verdict)
-        context.update_cursor(json.dumps(now))
-        return dg.SkipReason("\n".join(troubles) or "Nothing needs a person.")
+        context.update_cursor(json.dumps(troubles))
+        return dg.SkipReason("\n".join(sentences) or "Nothing needs a person.")
 
     description = "Reports troubles that no later run cures, with what to do."
-    return _sensor("lockstep_attention", 300, description, look)
+    return _sensor("lockstep_attention", 300, description, evaluate)
 
 
 def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinition:
     """Return the sensor that reports runs as failed whose process is gone."""
     sources = [source.name for source in settings.sources]
 
-    def look(context: dg.SensorEvaluationContext) -> dg.SkipReason:
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         under_way = {source: runs_under_way(context.instance, source) for source in sources}
         if not any(under_way.values()):
             return dg.SkipReason("No run is under way.")
@@ -120,30 +120,30 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
         with open_site() as adapters:
             for source, runs in under_way.items():
                 lease = adapters.ledger().lease(source) if runs else None
-                dead = report_dead(context.instance, runs, lease, datetime.now(UTC))
-                own = own_runs(context.instance, source, dead)
-                tell_of_dead(settings, source, own, context.log.warning)
-                reported += dead
+                dead_ids = report_dead_runs(context.instance, runs, lease, datetime.now(UTC))
+                own_ids = ids_of_own_runs(context.instance, source, dead_ids)
+                send_ends_of_dead_runs(settings, source, own_ids, context.log.warning)
+                reported += dead_ids
         if reported:
-            return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
+            return dg.SkipReason(f"ReportCursor as failed: {', '.join(reported)}.")
         return dg.SkipReason("Every run under way is alive.")
 
     description = "Reports runs as failed whose process is gone."
-    return _sensor("lockstep_dead_runs", 60, description, look)
+    return _sensor("lockstep_dead_runs", 60, description, evaluate)
 
 
 def new_table_sensor(
-    settings: Settings, loaded: str, reload: Reload | None = None
+    settings: Settings, loaded_fingerprint: str, reload: Reload | None = None
 ) -> dg.SensorDefinition:
     """Return the sensor that reloads the definitions when tables were created or
     dropped, or asks a person to do so if the page's address is not configured.
-    `loaded`: the fingerprint of the catalogue from which these definitions were made."""
-    ask = reload or reload_location
+    `loaded_fingerprint`: that of the catalogue from which these definitions were made."""
+    reload_page = reload or reload_location
 
-    def look(_: dg.SensorEvaluationContext) -> dg.SkipReason:
+    def evaluate(_: dg.SensorEvaluationContext) -> dg.SkipReason:
         names = [source.name for source in settings.sources]
-        now = {name: read_catalogue(settings.state_folder, name) for name in names}
-        if fingerprint(now) == loaded:
+        catalogue = {name: read_catalogue(settings.state_folder, name) for name in names}
+        if fingerprint(catalogue) == loaded_fingerprint:
             return dg.SkipReason("Every table is shown.")
         address, location = settings.webserver(), settings.file.dagster.location
         if address is None:
@@ -151,30 +151,30 @@ def new_table_sensor(
                 "Tables came or went: reload definitions on the page; with `webserver` under "
                 "[dagster] in lockstep.toml, that happens by itself."
             )
-        trouble = ask(address, location)
-        if trouble:
+        error = reload_page(address, location)
+        if error:
             return dg.SkipReason(
-                f"{address} did not reload the location {location}: {trouble} hint: correct "
+                f"{address} did not reload the location {location}: {error} hint: correct "
                 "`webserver` and `location` under [dagster] in lockstep.toml"
             )
         return dg.SkipReason(f"Tables came or went; {address} reloads the location {location}.")
 
     description = "Shows tables that came since the definitions were loaded."
-    return _sensor("lockstep_new_tables", 60, description, look)
+    return _sensor("lockstep_new_tables", 60, description, evaluate)
 
 
 def reload_location(address: str, location: str) -> str:
     """Have the page at that address reload the location; return the error, or ""."""
     from dagster_graphql import DagsterGraphQLClient, ReloadRepositoryLocationStatus
 
-    parts = urlsplit(address)
+    url = urlsplit(address)
     try:
         client = DagsterGraphQLClient(
-            parts.hostname or "",
-            port_number=parts.port,
-            use_https=parts.scheme == "https",
-            path_prefix=parts.path.rstrip("/"),
-            timeout=_PATIENCE,
+            url.hostname or "",
+            port_number=url.port,
+            use_https=url.scheme == "https",
+            path_prefix=url.path.rstrip("/"),
+            timeout=_RELOAD_SECONDS,
         )
         answer = client.reload_repository_location(location)
     except Exception as error:  # noqa: BLE001 - the tick shows any error
@@ -185,24 +185,24 @@ def reload_location(address: str, location: str) -> str:
 
 
 def other_runs_sensor(
-    settings: Settings, declared: Mapping[str, Declaration], open_site: OpenSite
+    settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenSite
 ) -> dg.SensorDefinition:
     """Return the sensor that reports runs which Dagster did not start. Its cursor
     keeps, for each source, the point up to which it is reported."""
 
-    def look(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         cursor = json.loads(context.cursor or "{}")
         events, sentences = list[Any](), list[str]()
         with open_site() as adapters:
-            for name, declaration in declared.items():
-                if (room := MOST - len(events)) <= 0:
+            for name, declaration in declarations.items():
+                if (remaining := MAX_TABLES - len(events)) <= 0:
                     break
                 try:
                     work, consumers = (
                         adapters.workplace(name, SilentProgress()),
                         adapters.consumers(),
                     )
-                    runs = OtherRuns(
+                    runs = OtherRunsReporter(
                         log=context.log,
                         instance=context.instance,
                         settings=settings,
@@ -210,7 +210,7 @@ def other_runs_sensor(
                         work=work,
                         consumers=consumers,
                     )
-                    after = runs.report(Reported.of(cursor.get(name, {})), room)
+                    after = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
                 except LockstepError as error:
                     sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue
@@ -226,7 +226,7 @@ def other_runs_sensor(
         )
 
     description = "Shows what runs did that Dagster did not start."
-    return _sensor("lockstep_other_runs", 60, description, look)
+    return _sensor("lockstep_other_runs", 60, description, evaluate)
 
 
 # -- starting runs -----------------------------------------------------------------------------
@@ -244,18 +244,22 @@ def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleD
     )
     @evaluate_annotations
     def tick() -> dg.RunRequest | dg.SkipReason:
-        busy = None
+        reason_not_to_start: str | None = None
         try:
             with open_site() as adapters:
-                busy = why_busy(source, adapters.ledger().lease(source))
+                reason_not_to_start = reason_busy(source, adapters.ledger().lease(source))
         except LockstepError:
             pass  # the run reports that the ledger cannot be reached
-        return dg.RunRequest(tags={SOURCE_TAG: source}) if busy is None else dg.SkipReason(busy)
+        return (
+            dg.RunRequest(tags={SOURCE_TAG: source})
+            if reason_not_to_start is None
+            else dg.SkipReason(reason_not_to_start)
+        )
 
     return tick
 
 
-def why_busy(source: str, lease: LeaseView | None) -> str | None:
+def reason_busy(source: str, lease: LeaseView | None) -> str | None:
     """Return a sentence that names the holder of the source's lock, or None if nobody
     holds it."""
     if lease is None or not lease.live:
@@ -273,34 +277,34 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
     name, trigger = source.name, source.section.trigger
     assert trigger is not None, "the source has a trigger"
 
-    def look(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
+    def evaluate(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         with open_site() as adapters:
             ledger = adapters.ledger()
-            busy = why_busy(name, ledger.lease(name))
-            if busy is not None:
-                return dg.SkipReason(busy)
+            reason_not_to_start = reason_busy(name, ledger.lease(name))
+            if reason_not_to_start is not None:
+                return dg.SkipReason(reason_not_to_start)
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
             work = adapters.workplace(name, SilentProgress())
             _, lag, room = log_seen(work, work.clock())
-        why = why_now(name, trigger, lag, room, longest_pause_from_now(source.schedule))
-        if why is None:
+        reason = reason_to_start(name, trigger, lag, room, longest_pause_from_now(source.schedule))
+        if reason is None:
             return dg.SkipReason(f"Too little was written to the log of {name}.")
-        return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": why})
+        return dg.RunRequest(tags={SOURCE_TAG: name, "lockstep/reason": reason})
 
     description = f"Starts a run of {name} when enough was written to its log."
-    return _sensor(f"{job_name(name)}_traffic", 30, description, look, job_name(name))
+    return _sensor(f"{job_name(name)}_traffic", 30, description, evaluate, job_name(name))
 
 
-def why_now(
+def reason_to_start(
     source: str,
     trigger: TriggerSection,
     lag: Lag,
     room: Headroom | None,
     pause: timedelta | None,
 ) -> str | None:
-    """Return why a run should begin now, or None if it should not. If the server may
-    soon purge unread log, a run begins for any amount of it."""
+    """Return the reason why a run should begin now, or None if it should not. If the
+    server may soon purge unread log, a run begins however little there is."""
     unread = lag.log_bytes
     if unread == 0:
         return None

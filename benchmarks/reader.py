@@ -43,7 +43,7 @@ def read_all(
 class _Reading:
     def __init__(self, start: Coordinates, end: Coordinates, patterns: TablePatterns) -> None:
         self.buffer = TransactionBuffer(
-            start, wants=patterns.matches, spool=MemorySpool(), limits=Limits(end=end)
+            start, is_captured=patterns.matches, spool=MemorySpool(), limits=Limits(end=end)
         )
         self._decoders: dict[int, TableDecoder] = {}
         self.rows = self.transactions = 0

@@ -17,7 +17,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import (
     Finding,
-    KeptMirror,
+    MirrorRetention,
     SourceEvidence,
     longest_pause_from_now,
     preflight,
@@ -129,36 +129,38 @@ def _preflight(
     server = adapters.server(source.name)
     ledger = adapters.ledger() if has_ledger else None
     states = {} if ledger is None else ledger.table_states(source.name)
-    partial = () if ledger is None else ledger.partial(source.name)
+    extents = () if ledger is None else ledger.partial(source.name)
     plan = source.plan()
     versions = () if ledger is None else versions_to_check(ledger, source.name, plan.patterns)
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
-        pause=longest_pause_from_now(source.schedule),
-        partial=partial,
+        longest_pause=longest_pause_from_now(source.schedule),
+        extents=extents,
         mirrors=list(_readable_mirrors(adapters, states.values())),
-        keep=settings.version_retention(),
-        reading=plan.snapshot,
-        passes=plan.allowed_statements,
+        keep_versions=settings.version_retention(),
+        snapshot_plan=plan.snapshot,
+        allowed_statements=plan.allowed_statements,
         policies_of=plan.policies_of,
-        settings=plan.tables,
-        known=set(states),
-        names=plan.mirrors,
+        table_settings=plan.tables,
+        ledger_tables=set(states),
+        mirror_names=plan.mirrors,
         shaping=plan.shaping(settings.privacy_key()),
-        shaped=[*versions],
+        shaped_versions=[*versions],
     )
     return preflight(server, evidence, states)
 
 
-def _readable_mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[KeptMirror]:
+def _readable_mirrors(
+    adapters: Adapters, states: Iterable[TableState]
+) -> Iterator[MirrorRetention]:
     """Yield the mirrors that can be read. Other checks report the unreadable ones."""
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
             retention = mirrors.retention(state.mirror)
             if retention is not None:
-                yield KeptMirror(state.table, mirrors.path(state.mirror), retention)
+                yield MirrorRetention(state.table, mirrors.path(state.mirror), retention)
 
 
 def next_start_finding(work: Workplace) -> Finding:
@@ -352,7 +354,7 @@ def _move_finding(work: Workplace, table: TableName, name: TableName) -> Finding
     from lockstep.pipeline.run.table_plans import estimates_of, origin_of
 
     state = work.ledger.table_states(work.source.name)[table]
-    origin = origin_of(work, state, files=False)
+    origin = origin_of(work, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
         price = price_words(estimates_of(work, [table])[table])

@@ -13,7 +13,7 @@ from lockstep import exits
 from lockstep.assets.notices import assess_source
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.check.log import spoken
+from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
@@ -297,14 +297,14 @@ def _headroom_words(room: Headroom) -> str:
         return f"logs are kept until somebody purges them{rate}"
     if not room.remaining:
         return f"the log at the cursor may be purged at any time{rate}"
-    return f"{spoken(room.remaining)} until the log at the cursor may be purged{rate}"
+    return f"{duration_text(room.remaining)} until the log at the cursor may be purged{rate}"
 
 
 def _lag_words(standing: Standing) -> str:
     lag = standing.lag
     clauses = []
     if lag.seconds is not None:
-        clauses.append("none" if not lag.seconds else spoken(timedelta(seconds=lag.seconds)))
+        clauses.append("none" if not lag.seconds else duration_text(timedelta(seconds=lag.seconds)))
     if lag.transactions is not None:
         clauses.append(pluralize(lag.transactions, "transaction"))
     if lag.log_bytes is not None:
@@ -334,7 +334,7 @@ def proof_lines(
         yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
     proven = proven_since(proofs, stopped).values()
     if proven:
-        oldest = spoken(max(now - min(proven), now - now))
+        oldest = duration_text(max(now - min(proven), now - now))
         tables = pluralize(len(proven), "table")
         yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"
     if stopped and proofs:

@@ -17,10 +17,10 @@ from lockstep.pipeline.check import account, connection, log, mirrors, tables
 from lockstep.pipeline.check.findings import (
     CheckRule,
     Finding,
-    KeptMirror,
+    MirrorRetention,
     RunEvidence,
     SourceEvidence,
-    judged,
+    findings_of,
 )
 from lockstep.pipeline.check.log import longest_pause_from_now
 from lockstep.pipeline.model.table_state import TableState
@@ -33,7 +33,7 @@ __all__ = [
     "CHECK_RULES",
     "RUN_RULES",
     "Finding",
-    "KeptMirror",
+    "MirrorRetention",
     "SourceEvidence",
     "check_findings",
     "longest_pause_from_now",
@@ -56,19 +56,19 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *mirrors.KEEPING_RULES,
 )
 
-_GRAVEST: Final = {"refusal": 0, "warning": 1, "ok": 2}
+_LEVEL_ORDER: Final = {"refusal": 0, "warning": 1, "ok": 2}
 """The order in which findings are listed, by level."""
 
 
 def run_findings(evidence: RunEvidence) -> tuple[Finding, ...]:
     """Return the findings of a run before it reads."""
-    return tuple(judged(RUN_RULES, evidence))
+    return tuple(findings_of(RUN_RULES, evidence))
 
 
-def check_findings(of_run: RunEvidence, evidence: SourceEvidence) -> tuple[Finding, ...]:
+def check_findings(run_evidence: RunEvidence, evidence: SourceEvidence) -> tuple[Finding, ...]:
     """Return the findings of all rules: refusals, then warnings, then what is fine."""
-    findings = [*judged(RUN_RULES, of_run), *judged(CHECK_RULES, evidence)]
-    return tuple(sorted(findings, key=lambda finding: _GRAVEST[finding.level]))
+    findings = [*findings_of(RUN_RULES, run_evidence), *findings_of(CHECK_RULES, evidence)]
+    return tuple(sorted(findings, key=lambda finding: _LEVEL_ORDER[finding.level]))
 
 
 def require_ready(server: SourceServer, ledger: Ledger, source: SourcePlan) -> None:
@@ -86,12 +86,12 @@ def preflight(
     """Return every finding about a source, gravest first. `evidence`: all facts except
     structures, which this function reads from the server. `states`: the states of the
     tables in the ledger."""
-    of_run = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
-    shaped = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]
-    schemas = server.current_schemas(shaped).tables if shaped else {}
+    run_evidence = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
+    names = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]
+    schemas = server.current_schemas(names).tables if names else {}
     evidence = replace(
         evidence,
         all_structures=server.structures(),
-        schemas=[schemas[name] for name in sorted(schemas)],
+        schemas_to_shape=[schemas[name] for name in sorted(schemas)],
     )
-    return check_findings(of_run, evidence)
+    return check_findings(run_evidence, evidence)

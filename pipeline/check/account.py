@@ -6,8 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, SourceEvidence, Verdict, about
-from lockstep.pipeline.check.log import set_global
+from lockstep.pipeline.check.findings import (
+    CheckRule,
+    Fault,
+    Fine,
+    RuleVerdict,
+    SourceEvidence,
+    with_topic,
+)
+from lockstep.pipeline.check.log import set_global_hint
 from lockstep.pipeline.values.errors import PrivilegeMissing
 from lockstep.pipeline.values.survey import (
     account_name,
@@ -18,16 +25,16 @@ from lockstep.pipeline.values.survey import (
 )
 from lockstep.pipeline.values.table import TableName
 
-_FEW_CONNECTIONS: Final = 3
+_MIN_CONNECTIONS: Final = 3
 """Number of connections that a run needs while it reads no chunk of a table."""
 
-_PER_CHUNK: Final = 3
+_CONNECTIONS_PER_CHUNK: Final = 3
 """Number of further connections for each chunk that is read at the same time."""
 
-_FEW_STATEMENTS: Final = 100
+_MIN_PREPARED_STATEMENTS: Final = 100
 """Smallest number of prepared statements that the server should allow."""
 
-_CODE: Final = ("TRIGGER", "SHOW VIEW")
+_CODE_PRIVILEGES: Final = ("TRIGGER", "SHOW VIEW")
 """Privileges that show which tables a logged statement changes through triggers and
 views."""
 
@@ -38,8 +45,8 @@ METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
 def has_globally(evidence: SourceEvidence, *privileges: str) -> bool:
     """Return whether the account has one of the privileges on *.*."""
     grants = read_grants(evidence.survey.grants)
-    everywhere = [grant for grant in grants if grant.database == "*" and not grant.revoked]
-    return any(grant.gives(name) for grant in everywhere for name in privileges)
+    global_grants = [grant for grant in grants if grant.database == "*" and not grant.revoked]
+    return any(grant.gives(name) for grant in global_grants for name in privileges)
 
 
 def account_of(evidence: SourceEvidence) -> str:
@@ -47,16 +54,16 @@ def account_of(evidence: SourceEvidence) -> str:
     return account_name(evidence.survey.account)
 
 
-def _grant_statement(evidence: SourceEvidence, what: str, where: str = "*.*") -> str:
-    return f"{grant_statement(what, where, evidence.survey.account)};"
+def _grant_statement(evidence: SourceEvidence, privileges: str, where: str = "*.*") -> str:
+    return f"{grant_statement(privileges, where, evidence.survey.account)};"
 
 
-def _replication(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_replication(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if "grants" in evidence.survey.unanswered:
         return
-    client = "BINLOG MONITOR" if evidence.mariadb else "REPLICATION CLIENT"
-    needed = (("REPLICATION SLAVE",), (client, "REPLICATION CLIENT", "SUPER"))
-    missing = [names[0] for names in needed if not has_globally(evidence, *names)]
+    client = "BINLOG MONITOR" if evidence.is_mariadb else "REPLICATION CLIENT"
+    alternatives = (("REPLICATION SLAVE",), (client, "REPLICATION CLIENT", "SUPER"))
+    missing = [names[0] for names in alternatives if not has_globally(evidence, *names)]
     if missing:
         names = ", ".join(missing)
         yield Fault(f"{account_of(evidence)} lacks {names}", cure=_grant_statement(evidence, names))
@@ -64,35 +71,35 @@ def _replication(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"{account_of(evidence)} may read the log")
 
 
-def _select(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_select(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     grants = evidence.grants
     if grants is None:
         return
-    described = {structure.name for structure in evidence.structures}
-    unread = [
+    described_names = {structure.name for structure in evidence.structures}
+    unreadable = [
         table.name
         for table in evidence.tables
         if not covers(grants, "SELECT", table.name)
-        or (table.kind == "BASE TABLE" and table.name not in described)
+        or (table.kind == "BASE TABLE" and table.name not in described_names)
     ]
-    for name in unread:
+    for name in unreadable:
         yield Fault(
             "the account may not read its rows, or not all of its columns: `verify` cannot compare "
             "it, and no run can re-read it",
             subject=str(name),
             cure=_grant_statement(evidence, "SELECT", place(name)),
         )
-    if evidence.tables and not unread:
+    if evidence.tables and not unreadable:
         yield Fine("SELECT on every captured table")
 
 
-def _lock(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_lock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     grants = evidence.grants
-    if evidence.mariadb or grants is None:
+    if evidence.is_mariadb or grants is None:
         return  # MariaDB reports the position of a consistent snapshot, so no lock is needed.
     keyless = [structure.name for structure in evidence.structures if not structure.primary_key]
-    unlocked = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
-    for name in unlocked:
+    unlockable = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
+    for name in unlockable:
         yield Fault(
             "has no key and may not be locked: re-reading it waits for a moment in which "
             "nothing is committed",
@@ -101,15 +108,15 @@ def _lock(evidence: SourceEvidence) -> Iterator[Verdict]:
         )
     if evidence.structures and not keyless:
         yield Fine("LOCK TABLES is not needed: every captured table has a key")
-    elif evidence.structures and not unlocked:
+    elif evidence.structures and not unlockable:
         yield Fine("tables without a key may be locked for the moment in which a read begins")
 
 
-def _prepared(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_xa_recover(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if "grants" in evidence.survey.unanswered:
         return
-    if evidence.mariadb or evidence.survey.version.startswith("5.7."):
-        return  # XA RECOVER needs no privilege on these servers.
+    if evidence.is_mariadb or evidence.survey.version.startswith("5.7."):
+        return  # XA RECOVER needed no privilege on these servers.
     if has_globally(evidence, "XA_RECOVER_ADMIN"):
         yield Fine("XA RECOVER is allowed")
     else:
@@ -120,8 +127,8 @@ def _prepared(evidence: SourceEvidence) -> Iterator[Verdict]:
         )
 
 
-def _password(evidence: SourceEvidence) -> Iterator[Verdict]:
-    days = int(evidence.setting("default_password_lifetime") or 0)
+def _judge_password(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    days = int(evidence.variable("default_password_lifetime") or 0)
     if days:
         yield Fault(
             f"passwords expire after {days} days, and runs would stop then",
@@ -130,28 +137,28 @@ def _password(evidence: SourceEvidence) -> Iterator[Verdict]:
         )
 
 
-def _connections(evidence: SourceEvidence) -> Iterator[Verdict]:
-    limit = int(evidence.setting("max_user_connections") or 0)
-    needs = _FEW_CONNECTIONS + _PER_CHUNK * evidence.reading.connections
-    if 0 < limit < needs:
+def _judge_connections(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    limit = int(evidence.variable("max_user_connections") or 0)
+    needed = _MIN_CONNECTIONS + _CONNECTIONS_PER_CHUNK * evidence.snapshot_plan.connections
+    if 0 < limit < needed:
         yield Fault(
             f"max_user_connections is {limit}: a run holds one connection for the log, others "
-            f"beside it, and up to {_PER_CHUNK} for each chunk that it reads at a time",
-            cure=set_global("max_user_connections", str(needs)),
+            f"beside it, and up to {_CONNECTIONS_PER_CHUNK} for each chunk that it reads at a time",
+            cure=set_global_hint("max_user_connections", str(needed)),
         )
 
 
-def _waiting(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_lock_visibility(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     grants = evidence.grants
     if grants is None:
         return
     if has_globally(evidence, "PROCESS") or (
-        not evidence.mariadb and covers(grants, "SELECT", METADATA_LOCKS)
+        not evidence.is_mariadb and covers(grants, "SELECT", METADATA_LOCKS)
     ):
         yield Fine("an ALTER that waits for a table is visible")
         return
     cure = _grant_statement(evidence, "PROCESS")
-    if not evidence.mariadb:
+    if not evidence.is_mariadb:
         cure = _grant_statement(evidence, "SELECT", str(METADATA_LOCKS))
     yield Fault(
         f"{account_of(evidence)} cannot see whether an ALTER waits for a table that is being read: "
@@ -160,26 +167,26 @@ def _waiting(evidence: SourceEvidence) -> Iterator[Verdict]:
     )
 
 
-def _statements(evidence: SourceEvidence) -> Iterator[Verdict]:
-    limit = evidence.setting("max_prepared_stmt_count")
-    if limit is not None and int(limit) < _FEW_STATEMENTS:
+def _judge_prepared_statements(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    limit = evidence.variable("max_prepared_stmt_count")
+    if limit is not None and int(limit) < _MIN_PREPARED_STATEMENTS:
         yield Fault(
             f"max_prepared_stmt_count is {limit}: rows are read by prepared statements, and the "
             "server allows no more than that for all accounts together"
         )
 
 
-def _code(evidence: SourceEvidence) -> Iterator[Verdict]:
-    if evidence.passes.texts:
+def _judge_triggers_and_views(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    if evidence.allowed_statements.texts:
         yield Fine(
             "statements in the log that change them are passed on your word (passed_statements): "
-            + ", ".join(evidence.passes.texts)
+            + ", ".join(evidence.allowed_statements.texts)
         )
     grants = evidence.grants
     if grants is None:
         return
-    everywhere = TableName("", "")
-    missing = [name for name in _CODE if not covers(grants, name, everywhere)]
+    any_table = TableName("", "")
+    missing = [name for name in _CODE_PRIVILEGES if not covers(grants, name, any_table)]
     if not missing:
         yield Fine("triggers and views of every database are visible")
         return
@@ -194,7 +201,7 @@ def _code(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"{sentence}. If sessions log statements: {cure}")
 
 
-CHECK_RULES: Final = about(
+CHECK_RULES: Final = with_topic(
     "the account",
     CheckRule(
         "replication privileges",
@@ -202,7 +209,7 @@ CHECK_RULES: Final = about(
         "refusal",
         "the log cannot be found or read",
         "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'user'@'host';",
-        _replication,
+        _judge_replication,
         PrivilegeMissing,
     ),
     CheckRule(
@@ -213,7 +220,7 @@ CHECK_RULES: Final = about(
         "describes its columns, and quarantines it where it needs the source; without any "
         "privilege a run does not even find it before its first row",
         "GRANT SELECT ON `database`.`table` TO 'user'@'host';",
-        _select,
+        _judge_select,
     ),
     CheckRule(
         "lock tables",
@@ -222,7 +229,7 @@ CHECK_RULES: Final = about(
         "a key distinguishes rows that are re-read from later changes; without one, a read must "
         "begin at an exact position, which takes a brief lock or a moment without commits",
         "GRANT LOCK TABLES ON `database`.* TO 'user'@'host';",
-        _lock,
+        _judge_lock,
     ),
     CheckRule(
         "xa",
@@ -230,7 +237,7 @@ CHECK_RULES: Final = about(
         "warning",
         "a start that a person chooses cannot see XA transactions prepared before it",
         "GRANT XA_RECOVER_ADMIN ON *.* TO 'user'@'host';",
-        _prepared,
+        _judge_xa_recover,
     ),
     CheckRule(
         "password lifetime",
@@ -238,16 +245,16 @@ CHECK_RULES: Final = about(
         "warning",
         "the account's password expires one day, and runs stop",
         "ALTER USER 'user'@'host' PASSWORD EXPIRE NEVER;",
-        _password,
+        _judge_password,
     ),
     CheckRule(
         "connections",
         "max_user_connections",
         "warning",
         "a run needs more than one connection at a time",
-        f"set global max_user_connections = {_FEW_CONNECTIONS}; or more, with three for each of "
+        f"set global max_user_connections = {_MIN_CONNECTIONS}; or more, with three for each of "
         "`connections` under [sources.snapshot]",
-        _connections,
+        _judge_connections,
     ),
     CheckRule(
         "waiting ALTER",
@@ -257,7 +264,7 @@ CHECK_RULES: Final = about(
         "for a table that is read in one piece, and every later query waits for the ALTER",
         "GRANT SELECT ON performance_schema.metadata_locks TO 'user'@'host'; (MariaDB: GRANT "
         "PROCESS ON *.*)",
-        _waiting,
+        _judge_lock_visibility,
     ),
     CheckRule(
         "triggers and views",
@@ -267,14 +274,14 @@ CHECK_RULES: Final = about(
         "service) is passed only where its table is known to have no trigger that changes a "
         "captured one; otherwise it stops a run. A warning only while a session logs statements",
         "GRANT TRIGGER, SHOW VIEW ON *.* TO 'user'@'host';",
-        _code,
+        _judge_triggers_and_views,
     ),
     CheckRule(
         "prepared statements",
-        f"max_prepared_stmt_count, wanted: {_FEW_STATEMENTS} or more",
+        f"max_prepared_stmt_count, wanted: {_MIN_PREPARED_STATEMENTS} or more",
         "warning",
         "no table can be read from the source while the server allows no further statement",
-        set_global("max_prepared_stmt_count", "16382"),
-        _statements,
+        set_global_hint("max_prepared_stmt_count", "16382"),
+        _judge_prepared_statements,
     ),
 )

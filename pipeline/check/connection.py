@@ -23,26 +23,33 @@ from datetime import timedelta
 from typing import Final
 
 from lockstep.pipeline.check.account import account_of
-from lockstep.pipeline.check.findings import CheckRule, Fault, Fine, SourceEvidence, Verdict, about
-from lockstep.pipeline.check.log import set_global, spoken
+from lockstep.pipeline.check.findings import (
+    CheckRule,
+    Fault,
+    Fine,
+    RuleVerdict,
+    SourceEvidence,
+    with_topic,
+)
+from lockstep.pipeline.check.log import duration_text, set_global_hint
 from lockstep.pipeline.values.survey import Answering
 
 _PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")
-_CLOCKS_AGREE: Final = timedelta(seconds=30)
+_MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=30)
 """Largest difference between two clocks for which no warning is given."""
 
-_PATIENCE: Final = 60
-"""Smallest net_write_timeout, in seconds, for which no warning is given."""
+_MIN_WRITE_TIMEOUT_SECONDS: Final = 60
+"""Smallest net_write_timeout for which no warning is given."""
 
-_PACKET: Final = 16 << 20
-"""Smallest max_allowed_packet, in bytes, for which no warning is given."""
+_MIN_PACKET_BYTES: Final = 16 << 20
+"""Smallest max_allowed_packet for which no warning is given."""
 
 _MARIADB_PREFIX: Final = "5.5.5-"
 """Prefix that MariaDB puts before its version in the greeting, because old replicas
 expect a version 5."""
 
 
-def _one_server(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_one_server(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     servers = sorted({answering.identity for answering in evidence.survey.answering})
     names = " and ".join(":".join(identity[:2]) for identity in servers)
     if len(servers) > 1:
@@ -51,15 +58,15 @@ def _one_server(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"two connections reach one server, {names}")
 
 
-def _proxy(evidence: SourceEvidence) -> Iterator[Verdict]:
-    signs = [sign for answering in evidence.survey.answering for sign in _signs(answering)]
+def _judge_proxy(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    signs = [sign for answering in evidence.survey.answering for sign in _proxy_signs(answering)]
     if signs:
         yield Fault(f"a proxy seems to answer: {signs[0]}")
     else:
         yield Fine("no sign of a proxy")
 
 
-def _signs(answering: Answering) -> Iterator[str]:
+def _proxy_signs(answering: Answering) -> Iterator[str]:
     comment = answering.version_comment
     if any(name in comment.lower() for name in _PROXIES):
         yield f"version_comment is {comment!r}"
@@ -70,7 +77,7 @@ def _signs(answering: Answering) -> Iterator[str]:
         yield f"it greets as connection {answering.greeted_id} and is {answering.connection_id}"
 
 
-def _tls(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_tls(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if evidence.survey.encrypted:
         yield Fine("encrypted")
     elif evidence.survey.loopback:
@@ -79,37 +86,37 @@ def _tls(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fault("rows and the hashed password travel in plain text")
 
 
-def _clock(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_clock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     ahead = evidence.survey.clock_ahead
-    if abs(ahead) > _CLOCKS_AGREE:
+    if abs(ahead) > _MAX_CLOCK_DIFFERENCE:
         side = "ahead of" if ahead > timedelta() else "behind"
-        yield Fault(f"the server's clock is {spoken(abs(ahead))} {side} this machine's")
+        yield Fault(f"the server's clock is {duration_text(abs(ahead))} {side} this machine's")
     else:
         yield Fine("the clocks agree")
 
 
-def _zone(evidence: SourceEvidence) -> Iterator[Verdict]:
-    zone = evidence.setting("time_zone")
+def _judge_zone(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    zone = evidence.variable("time_zone")
     if zone is not None:
-        name = evidence.setting("system_time_zone") if zone == "SYSTEM" else zone
+        name = evidence.variable("system_time_zone") if zone == "SYSTEM" else zone
         yield Fine(f"time zone {name}; TIMESTAMPs are read as UTC")
 
 
-def _patience(evidence: SourceEvidence) -> Iterator[Verdict]:
-    seconds = evidence.setting("net_write_timeout")
-    if seconds is not None and int(seconds) < _PATIENCE:
+def _judge_write_timeout(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    seconds = evidence.variable("net_write_timeout")
+    if seconds is not None and int(seconds) < _MIN_WRITE_TIMEOUT_SECONDS:
         yield Fault(f"net_write_timeout is {seconds}: a reader that pauses longer is cut off")
 
 
-def _packets(evidence: SourceEvidence) -> Iterator[Verdict]:
-    size = evidence.setting("max_allowed_packet")
-    if size is not None and int(size) < _PACKET:
+def _judge_packet_size(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    size = evidence.variable("max_allowed_packet")
+    if size is not None and int(size) < _MIN_PACKET_BYTES:
         yield Fault(
             f"max_allowed_packet is {size} bytes: `verify` cannot show a longer row that differs"
         )
 
 
-CHECK_RULES: Final = about(
+CHECK_RULES: Final = with_topic(
     "the connection",
     CheckRule(
         "one server",
@@ -117,7 +124,7 @@ CHECK_RULES: Final = about(
         "refusal",
         "each connection would read another server's log, with other offsets",
         "name one server as host, not a balancer or a DNS name with several addresses",
-        _one_server,
+        _judge_one_server,
     ),
     CheckRule(
         "proxy",
@@ -125,7 +132,7 @@ CHECK_RULES: Final = about(
         "warning",
         "proxies either refuse binlog dumps or move them to another server",
         "name the server itself as host and port",
-        _proxy,
+        _judge_proxy,
     ),
     CheckRule(
         "tls",
@@ -133,7 +140,7 @@ CHECK_RULES: Final = about(
         "warning",
         "anyone on the network path can read every row",
         'set tls = "verify" for the source in lockstep.toml',
-        _tls,
+        _judge_tls,
     ),
     CheckRule(
         "clock",
@@ -141,7 +148,7 @@ CHECK_RULES: Final = about(
         "warning",
         "lag in seconds and moments in `--until` are off by that much",
         "let both machines follow NTP",
-        _clock,
+        _judge_clock,
     ),
     CheckRule(
         "time zone",
@@ -149,30 +156,30 @@ CHECK_RULES: Final = about(
         "ok",
         "nothing: our sessions use UTC, and so does the log",
         "nothing to do",
-        _zone,
+        _judge_zone,
     ),
     CheckRule(
         "net_write_timeout",
-        f"global variable, wanted: {_PATIENCE} or more",
+        f"global variable, wanted: {_MIN_WRITE_TIMEOUT_SECONDS} or more",
         "warning",
         "`verify` may lose its connection while it compares (a dump sets its own timeout)",
-        set_global("net_write_timeout", "600"),
-        _patience,
+        set_global_hint("net_write_timeout", "600"),
+        _judge_write_timeout,
     ),
     CheckRule(
         "max_allowed_packet",
-        f"global variable, wanted: {_PACKET >> 20} MiB or more",
+        f"global variable, wanted: {_MIN_PACKET_BYTES >> 20} MiB or more",
         "warning",
         "`verify` cannot show a longer row that differs (binlog dumps do not have this limit)",
-        set_global("max_allowed_packet", "64 * 1024 * 1024"),
-        _packets,
+        set_global_hint("max_allowed_packet", "64 * 1024 * 1024"),
+        _judge_packet_size,
     ),
 )
 
 
 # -- sessions ----------------------------------------------------------------------------
 
-_SURPRISES: Final = {
+_NOTABLE_VALUES: Final = {
     "sql_log_bin": (
         ("OFF", "0"),
         "its changes are not in the log at all; `lockstep verify` finds them",
@@ -201,60 +208,60 @@ _SURPRISES: Final = {
 }
 """Session variable → its unwanted or notable values, and their effect."""
 
-_CURE: Final = (
+_SESSION_CURE: Final = (
     "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
     "SESSION_VARIABLES_ADMIN and SUPER from accounts that do not need them"
 )
-_UNSEEN: Final = "the account may not see the variables of other sessions"
-_HARMLESS: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
+_UNSEEN_SENTENCE: Final = "the account may not see the variables of other sessions"
+_HARMLESS_VARIABLES: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
 
 
 def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
     """Return the rule for sessions in which a variable has one of the values in
-    `_SURPRISES`."""
-    values, cost = _SURPRISES[variable]
+    `_NOTABLE_VALUES`."""
+    values, cost = _NOTABLE_VALUES[variable]
 
-    def judge(evidence: SourceEvidence) -> Iterator[Verdict]:
+    def judge(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         if variable not in evidence.survey.settings and variable != "sql_log_bin":
             return
-        odd = [
+        sessions = [
             session
             for session in evidence.survey.odd_sessions
             if session.variable == variable and session.value.upper() in values
         ]
-        for session in odd:
-            sessions = "one session" if session.sessions == 1 else f"{session.sessions} sessions"
-            sentence = f"{variable} = {session.value} in {sessions}: {cost}"
-            yield Fine(sentence) if variable in _HARMLESS else Fault(sentence)
-        if not odd:
-            unseen = "odd_sessions" in evidence.survey.unanswered
-            yield Fine(_UNSEEN if unseen else "no session differs now")
+        for session in sessions:
+            count = "one session" if session.sessions == 1 else f"{session.sessions} sessions"
+            sentence = f"{variable} = {session.value} in {count}: {cost}"
+            yield Fine(sentence) if variable in _HARMLESS_VARIABLES else Fault(sentence)
+        if not sessions:
+            is_unseen = "odd_sessions" in evidence.survey.unanswered
+            yield Fine(_UNSEEN_SENTENCE if is_unseen else "no session differs now")
 
     return CheckRule(
         f"session {variable}",
         f"sessions with {variable} = {' or '.join(values)}",
-        "ok" if variable in _HARMLESS else "warning",
+        "ok" if variable in _HARMLESS_VARIABLES else "warning",
         cost,
-        "nothing to do" if variable in _HARMLESS else _CURE,
+        "nothing to do" if variable in _HARMLESS_VARIABLES else _SESSION_CURE,
         judge,
     )
 
 
-def _gtid_next(evidence: SourceEvidence) -> Iterator[Verdict]:
-    if evidence.setting("gtid_mode") not in (None, "OFF"):
+def _judge_gtid_next(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    if evidence.variable("gtid_mode") not in (None, "OFF"):
         yield Fine("a session may choose its own GTIDs (gtid_next); they are read as they are")
 
 
-SESSION_RULES: Final = about(
+SESSION_RULES: Final = with_topic(
     "sessions",
-    *map(_session_rule, _SURPRISES),
+    *map(_session_rule, _NOTABLE_VALUES),
     CheckRule(
         "session gtid_next",
         "gtid_mode",
         "ok",
         "nothing: GTIDs of another server or with a tag are read as they are",
         "nothing to do",
-        _gtid_next,
+        _judge_gtid_next,
     ),
 )
 
@@ -262,50 +269,50 @@ SESSION_RULES: Final = about(
 # -- replication -------------------------------------------------------------------------
 
 
-_LARGEST_LAG: Final = 3600
-"""Largest lag of a replica, in seconds, for which no warning is given."""
+_MAX_LAG_SECONDS: Final = 3600
+"""Largest lag of a replica for which no warning is given."""
 
 
-def _server_id(evidence: SourceEvidence) -> Iterator[Verdict]:
-    ours, server = evidence.survey.dump_server_ids, evidence.setting("server_id") or ""
-    within = f"{ours[0]} to {ours[-1]}"
-    taken = server.isdigit() and int(server) in ours
-    if server == "0":
+def _judge_server_id(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    dump_ids, server_id = evidence.survey.dump_server_ids, evidence.variable("server_id") or ""
+    id_range = f"{dump_ids[0]} to {dump_ids[-1]}"
+    is_dump_id = server_id.isdigit() and int(server_id) in dump_ids
+    if server_id == "0":
         yield Fault("server_id is 0: the server accepts no dump", level="refusal")
-    if taken:
-        yield Fault(f"the server's id, {server}, is one that our dumps may have ({within})")
-    clashing = [replica for replica in evidence.survey.replicas if replica.server_id in ours]
+    if is_dump_id:
+        yield Fault(f"the server's id, {server_id}, is one that our dumps may have ({id_range})")
+    clashing = [replica for replica in evidence.survey.replicas if replica.server_id in dump_ids]
     for replica in clashing:
         where = f" at {replica.host}" if replica.host else ""
         yield Fault(
             f"a replica{where} has an id that our dumps may have, {replica.server_id}: the "
             "server may disconnect one of the two when the other connects"
         )
-    if not clashing and not taken and server != "0":
+    if not clashing and not is_dump_id and server_id != "0":
         dumps = f", {evidence.survey.dumps} dumps now" if evidence.survey.dumps else ""
-        yield Fine(f"server_id {server}; each of our dumps has an id from {within}{dumps}")
+        yield Fine(f"server_id {server_id}; each of our dumps has an id from {id_range}{dumps}")
 
 
 def _is_replica(evidence: SourceEvidence) -> bool:
     return bool(evidence.survey.channels)
 
 
-def _log_replica_updates(evidence: SourceEvidence) -> Iterator[Verdict]:
-    value = evidence.setting("log_replica_updates", "log_slave_updates")
-    galera = evidence.setting("wsrep_on") == "ON"
-    if value is None or not (_is_replica(evidence) or galera):
+def _judge_log_replica_updates(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    value = evidence.variable("log_replica_updates", "log_slave_updates")
+    is_galera = evidence.variable("wsrep_on") == "ON"
+    if value is None or not (_is_replica(evidence) or is_galera):
         return
     if value.upper() == "OFF":
-        what = "a Galera node" if galera else "a replica"
-        yield Fault(f"the server is {what} and does not log what it replicates")
+        role = "a Galera node" if is_galera else "a replica"
+        yield Fault(f"the server is {role} and does not log what it replicates")
     else:
         yield Fine("what the server replicates is in its log")
 
 
-def _commit_order(evidence: SourceEvidence) -> Iterator[Verdict]:
-    workers = int(evidence.setting("replica_parallel_workers", "slave_parallel_workers") or 0)
-    order = evidence.setting("replica_preserve_commit_order", "slave_preserve_commit_order")
-    if not _is_replica(evidence) or evidence.mariadb or order is None:
+def _judge_commit_order(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    workers = int(evidence.variable("replica_parallel_workers", "slave_parallel_workers") or 0)
+    order = evidence.variable("replica_preserve_commit_order", "slave_preserve_commit_order")
+    if not _is_replica(evidence) or evidence.is_mariadb or order is None:
         return
     if workers > 1 and order == "OFF":
         yield Fault(f"the server is a replica with {workers} workers that commit in any order")
@@ -313,36 +320,36 @@ def _commit_order(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine("the replica commits in its source's order")
 
 
-def _replica_writes(evidence: SourceEvidence) -> Iterator[Verdict]:
-    value = evidence.setting("super_read_only", "read_only")
+def _judge_replica_writes(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    value = evidence.variable("super_read_only", "read_only")
     if _is_replica(evidence) and value == "OFF":
         yield Fault("the server is a replica that others may write to")
 
 
-def _replica_state(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_replica_state(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for channel in evidence.survey.channels:
         if not (channel.receives and channel.applies):
-            stopped = "applies" if channel.receives else "receives"
-            yield Fault(f"the server is a replica of {channel.source} and {stopped} nothing now")
-        elif channel.lag is not None and channel.lag > _LARGEST_LAG:
+            verb = "applies" if channel.receives else "receives"
+            yield Fault(f"the server is a replica of {channel.source} and {verb} nothing now")
+        elif channel.lag is not None and channel.lag > _MAX_LAG_SECONDS:
             yield Fault(f"the server is {channel.lag} seconds behind {channel.source}")
         else:
             yield Fine(f"a replica of {channel.source} that keeps up")
 
 
-def _unseen_replica(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_unseen_replica(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if "channels" not in evidence.survey.unanswered:
         return
-    signs = evidence.setting("gtid_slave_pos") or evidence.setting("read_only") not in (None, "OFF")
-    if signs:
-        needed = "SLAVE MONITOR" if evidence.mariadb else "REPLICATION CLIENT"
+    is_read_only = evidence.variable("read_only") not in (None, "OFF")
+    if evidence.variable("gtid_slave_pos") or is_read_only:
+        needed = "SLAVE MONITOR" if evidence.is_mariadb else "REPLICATION CLIENT"
         yield Fault(
             "the server seems to be a replica, and the account may not see its status",
             cure=f"GRANT {needed} ON *.* TO {account_of(evidence)};",
         )
 
 
-def _filters(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_log_filters(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     filters = evidence.survey.filters
     databases = sorted({table.name.database for table in evidence.tables})
     filtered = [
@@ -356,12 +363,12 @@ def _filters(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine("the log's filters leave the captured databases in")
 
 
-def _galera(evidence: SourceEvidence) -> Iterator[Verdict]:
-    if evidence.setting("wsrep_on") == "ON":
+def _judge_galera(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    if evidence.variable("wsrep_on") == "ON":
         yield Fault("the server is a Galera node: each node's log has its own files")
 
 
-def _read_from(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_read_from(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     replica = evidence.survey.read_from
     if replica is None:
         return
@@ -371,7 +378,7 @@ def _read_from(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"tables can be read from {replica.name}")
 
 
-REPLICATION_RULES: Final = about(
+REPLICATION_RULES: Final = with_topic(
     "replication",
     CheckRule(
         "server id",
@@ -380,7 +387,7 @@ REPLICATION_RULES: Final = about(
         "a server ends a dump when another one with the same id begins (MySQL goes by a "
         "UUID, which differs for each dump; MariaDB goes by the id)",
         "give the server or replica an id outside the range of our dumps",
-        _server_id,
+        _judge_server_id,
     ),
     CheckRule(
         "log_replica_updates",
@@ -389,7 +396,7 @@ REPLICATION_RULES: Final = about(
         "changes that the server replicates are not in its log, and would never reach the lake",
         "set log_replica_updates = ON (before MySQL 8.0.26 and on MariaDB: log_slave_updates) in "
         "the server's configuration and restart it, or read from its source",
-        _log_replica_updates,
+        _judge_log_replica_updates,
     ),
     CheckRule(
         "replica_preserve_commit_order",
@@ -398,7 +405,7 @@ REPLICATION_RULES: Final = about(
         "its log is in another order than its source's, so it has states that the source never had",
         "stop replica sql_thread; set global replica_preserve_commit_order = ON; "
         "start replica sql_thread;",
-        _commit_order,
+        _judge_commit_order,
     ),
     CheckRule(
         "writable replica",
@@ -406,7 +413,7 @@ REPLICATION_RULES: Final = about(
         "warning",
         "changes that are made only on the replica make histories differ after a failover",
         "set global super_read_only = ON; (MariaDB: read_only)",
-        _replica_writes,
+        _judge_replica_writes,
     ),
     CheckRule(
         "replica state",
@@ -414,7 +421,7 @@ REPLICATION_RULES: Final = about(
         "warning",
         "the lake can be no newer than the replica it is read from",
         "see SHOW REPLICA STATUS, then start replica;",
-        _replica_state,
+        _judge_replica_state,
     ),
     CheckRule(
         "hidden replica",
@@ -422,7 +429,7 @@ REPLICATION_RULES: Final = about(
         "warning",
         "the rules for replicas could not be checked",
         "GRANT SLAVE MONITOR ON *.* TO 'user'@'host'; (MySQL: REPLICATION CLIENT)",
-        _unseen_replica,
+        _judge_unseen_replica,
     ),
     CheckRule(
         "log filters",
@@ -430,7 +437,7 @@ REPLICATION_RULES: Final = about(
         "refusal",
         "changes are silently left out of the log",
         "take binlog_do_db and binlog_ignore_db out of the server's configuration and restart it",
-        _filters,
+        _judge_log_filters,
     ),
     CheckRule(
         "galera",
@@ -439,7 +446,7 @@ REPLICATION_RULES: Final = about(
         "offsets of one node mean nothing on another",
         "name one node as host, not the cluster's address, and have wsrep_gtid_mode = ON in the "
         "configuration of every node",
-        _galera,
+        _judge_galera,
     ),
     CheckRule(
         "read_from",
@@ -447,6 +454,6 @@ REPLICATION_RULES: Final = about(
         "refusal",
         "runs that have to read a table are refused",
         "rebuild the replica, name another, or remove read_from from [sources.snapshot]",
-        _read_from,
+        _judge_read_from,
     ),
 )

@@ -26,18 +26,18 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
-    """The facts that every run has before it reads. `settings`: the server's global
-    variables. `tables`: its tables. `recorded`: tables in the ledger (Lockstep's
-    database); `stopped`: those of them that do not follow the source. `account`: the
+    """The facts that every run has before it reads. `variables`: the server's global
+    variables. `tables`: its tables. `ledger_tables`: tables in the ledger (Lockstep's
+    database); `stopped_tables`: those of them that do not follow the source. `account`: the
     value of CURRENT_USER(), or None if the server was not asked for it."""
 
     flavour: str
     version: str
-    settings: Mapping[str, str]
+    variables: Mapping[str, str]
     tables: Sequence[ListedTable]
     patterns: TablePatterns
-    recorded: Collection[TableName] = ()
-    stopped: Collection[TableName] = ()
+    ledger_tables: Collection[TableName] = ()
+    stopped_tables: Collection[TableName] = ()
     account: str | None = None
 
     @classmethod
@@ -62,14 +62,14 @@ class RunEvidence:
             server.account if isinstance(server, Survey) else None,
         )
 
-    def setting(self, name: str) -> str | None:
+    def variable(self, name: str) -> str | None:
         """Return the value of a global variable; None if the server does not have it."""
-        return self.settings.get(name)
+        return self.variables.get(name)
 
 
 @dataclass(frozen=True, slots=True)
-class KeptMirror:
-    """A mirror, its absolute path, and how long its properties keep old versions."""
+class MirrorRetention:
+    """How long a mirror's properties keep old versions. `path`: the mirror's, absolute."""
 
     table: TableName
     path: str
@@ -80,34 +80,37 @@ class KeptMirror:
 class SourceEvidence:
     """All facts that `lockstep check` has about a source.
 
-    `pause`: the longest time between two scheduled runs; None without a schedule.
-    `partial`: tables of which the lake may have only a part. `mirrors`: the existing
-    mirrors; `keep`: how long their versions are to stay readable. `reading`: the
-    settings for reading tables from the source. `passes`: tables whose statements are
-    passed over because a person vouches for them. `policies_of` returns the policies
-    with which the lake follows a table; `settings`: the blocks of settings for some
-    tables. `known`: tables in the ledger. `names`: the rules for naming mirrors.
-    `shaping`: the settings that hide or change columns and rows; `schemas`: the
-    structures of the captured tables to which such settings apply; `shaped`: the newest
-    versions of the tables of which the lake already hides or changes something.
+    - `longest_pause`: the longest time between two scheduled runs; None without a schedule.
+    - `extents`: tables of which the lake may have only a part.
+    - `mirrors`: the existing ones; `keep_versions`: how long their versions are to stay readable.
+    - `snapshot_plan`: the settings for reading tables from the source.
+    - `allowed_statements`: tables whose statements are passed over because a person vouches for
+      them.
+    - `policies_of` returns the policies with which the lake follows a table.
+    - `table_settings`: the blocks of settings for some tables.
+    - `ledger_tables`: tables in the ledger.
+    - `mirror_names`: the rules for naming mirrors.
+    - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`: the
+      structures of the captured tables to which such settings apply; `shaped_versions`: the newest
+      versions of the tables of which the lake already hides or changes something.
     """
 
     survey: Survey
     patterns: TablePatterns
-    pause: timedelta | None = None
-    partial: Sequence[Extent] = ()
-    mirrors: Sequence[KeptMirror] = ()
-    keep: timedelta = KEEP
-    reading: SnapshotPlan = field(default_factory=SnapshotPlan)
-    passes: NamePatterns = field(default_factory=NamePatterns)
+    longest_pause: timedelta | None = None
+    extents: Sequence[Extent] = ()
+    mirrors: Sequence[MirrorRetention] = ()
+    keep_versions: timedelta = KEEP
+    snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
+    allowed_statements: NamePatterns = field(default_factory=NamePatterns)
     policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
-    settings: Sequence[TableSettings] = ()
-    known: Collection[TableName] = ()
-    names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
+    table_settings: Sequence[TableSettings] = ()
+    ledger_tables: Collection[TableName] = ()
+    mirror_names: MirrorNames = field(default_factory=lambda: MirrorNames(""))
     all_structures: Sequence[TableStructure] = ()
     shaping: Shaping = field(default_factory=Shaping)
-    schemas: Sequence[TableSchema] = ()
-    shaped: Sequence[SchemaVersion] = ()
+    schemas_to_shape: Sequence[TableSchema] = ()
+    shaped_versions: Sequence[SchemaVersion] = ()
 
     @property
     def tables(self) -> list[SurveyedTable]:
@@ -124,17 +127,17 @@ class SourceEvidence:
     @property
     def grants(self) -> tuple[Grant, ...] | None:
         """The account's privileges; None if they could not be read."""
-        unasked = "grants" in self.survey.unanswered
-        return None if unasked else read_grants(self.survey.grants)
+        is_unanswered = "grants" in self.survey.unanswered
+        return None if is_unanswered else read_grants(self.survey.grants)
 
     @property
-    def mariadb(self) -> bool:
+    def is_mariadb(self) -> bool:
         return self.survey.flavour == "mariadb"
 
-    def setting(self, *names: str) -> str | None:
+    def variable(self, *names: str) -> str | None:
         """Return the value of the first of these global variables that the server has."""
-        settings = self.survey.settings
-        return next((settings[name] for name in names if name in settings), None)
+        variables = self.survey.settings
+        return next((variables[name] for name in names if name in variables), None)
 
 
 Level = Literal["ok", "warning", "refusal"]
@@ -176,7 +179,7 @@ class Fault:
     level: Level | None = None
 
 
-Verdict = Fine | Fault
+RuleVerdict = Fine | Fault
 Evidence = TypeVar("Evidence")
 Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
 
@@ -185,35 +188,35 @@ Evidence_contra = TypeVar("Evidence_contra", contravariant=True)
 class CheckRule(Generic[Evidence_contra]):
     """A pure function from evidence to verdicts, with its entry in the documentation.
 
-    `name`: the subject of its findings. `looks_at`: the facts that it judges. `level`:
-    the level of its faults. `cost`: the consequence of a fault. `cure`: what to type or
+    `name`: the subject of its findings. `judged_facts`: in words. `level`: the level of
+    its faults. `consequence`: of a fault. `cure`: what to type or
     do. `judge`: the function, which yields no verdict if the rule does not apply.
     `error`: the class that a run raises for a refusal.
     """
 
     name: str
-    looks_at: str
+    judged_facts: str
     level: Level
-    cost: str
+    consequence: str
     cure: str
-    judge: Callable[[Evidence_contra], Iterable[Verdict]]
+    judge: Callable[[Evidence_contra], Iterable[RuleVerdict]]
     error: type[LockstepError] | None = None
     topic: str = ""
 
 
-def about(topic: str, *rules: CheckRule[Evidence]) -> tuple[CheckRule[Evidence], ...]:
+def with_topic(topic: str, *rules: CheckRule[Evidence]) -> tuple[CheckRule[Evidence], ...]:
     """Return the rules with their topic."""
     return tuple(replace(rule, topic=topic) for rule in rules)
 
 
-def judged(rules: Iterable[CheckRule[Evidence]], evidence: Evidence) -> Iterator[Finding]:
+def findings_of(rules: Iterable[CheckRule[Evidence]], evidence: Evidence) -> Iterator[Finding]:
     """Yield the findings of all rules, in the rules' order."""
     for rule in rules:
         for verdict in rule.judge(evidence):
             yield _finding(rule, verdict)
 
 
-def _finding(rule: CheckRule[Evidence], verdict: Verdict) -> Finding:
+def _finding(rule: CheckRule[Evidence], verdict: RuleVerdict) -> Finding:
     if isinstance(verdict, Fine):
         subject, topic = verdict.subject or rule.name, verdict.subject or rule.topic
         return Finding("ok", subject, verdict.sentence, topic=topic)

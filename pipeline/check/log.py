@@ -19,38 +19,38 @@ from lockstep.pipeline.check.findings import (
     Fault,
     Fine,
     Level,
+    RuleVerdict,
     RunEvidence,
     SourceEvidence,
-    Verdict,
-    about,
+    with_topic,
 )
 from lockstep.pipeline.snapshot.log_room import LogRoom, kept_for, one_week
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
 
-_OLDEST: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
+_OLDEST_VERSIONS: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
 """The first versions whose logs are read: MySQL logs XA PREPARE since 5.7.7, and
 MariaDB logs metadata of columns (binlog_row_metadata) since 10.5."""
 
-_NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
-_NOT_FULL: Final = "columns are known from the statements that made them"
-_METADATA: Final = {"FULL": "the log also describes the columns, which is a second anchor"}
-_NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_PRODUCT_NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
+_MINIMAL_METADATA: Final = "columns are known from the statements that made them"
+_FULL_METADATA: Final = "the log also describes the columns, which is a second anchor"
+_VERSION_NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
-def set_global(name: str, value: str) -> str:
-    """Return a SET GLOBAL statement, and a note on making it permanent by the
+def set_global_hint(name: str, value: str) -> str:
+    """Return a SET GLOBAL statement with a note on making it permanent by the
     configuration file: only MySQL has SET PERSIST."""
     return f"set global {name} = {value}; (and put it into the server's configuration)"
 
 
-def _for_sessions(name: str, value: str) -> str:
+def _set_for_sessions_hint(name: str, value: str) -> str:
     return (
         f"set global {name} = {value}; (and put it into the server's configuration, and let "
         "applications reconnect: open sessions keep their value)"
     )
 
 
-def _wanted(
+def _variable_rule(
     name: str,
     values: tuple[str, ...],
     level: Level,
@@ -61,8 +61,8 @@ def _wanted(
     """Return the rule that a global variable must have one of these values. It does not
     apply to servers without the variable."""
 
-    def judge(evidence: RunEvidence | SourceEvidence) -> Iterator[Verdict]:
-        value = evidence.setting(name)
+    def judge(evidence: RunEvidence | SourceEvidence) -> Iterator[RuleVerdict]:
+        value = evidence.variable(name)
         if value is None:
             return
         if value.upper() in values:
@@ -74,8 +74,8 @@ def _wanted(
     return CheckRule(name, f"global variable, wanted: {wanted}", level, cost, cure, judge, error)
 
 
-_REQUIRED: Final = (
-    _wanted(
+_REQUIRED_RULES: Final = (
+    _variable_rule(
         "log_bin",
         ("ON",),
         "refusal",
@@ -83,28 +83,28 @@ _REQUIRED: Final = (
         "set log_bin in the server's configuration and restart it",
         ServerSettings,
     ),
-    _wanted(
+    _variable_rule(
         "binlog_format",
         ("ROW",),
         "refusal",
         "statements instead of rows would be logged",
-        _for_sessions("binlog_format", "'ROW'"),
+        _set_for_sessions_hint("binlog_format", "'ROW'"),
         ServerSettings,
     ),
-    _wanted(
+    _variable_rule(
         "binlog_row_value_options",
         ("",),
         "refusal",
         "JSON documents would be logged in part",
-        _for_sessions("binlog_row_value_options", "''"),
+        _set_for_sessions_hint("binlog_row_value_options", "''"),
         ServerSettings,
     ),
 )
 """Global settings without which a run refuses to read. A session may differ from them;
 then a run stops at the session's events."""
 
-_ADVISED: Final = (
-    _wanted(
+_ADVISED_RULES: Final = (
+    _variable_rule(
         "binlog_row_image",
         ("FULL", "FULL_NODUP"),
         "warning",
@@ -112,68 +112,68 @@ _ADVISED: Final = (
         "more, changelogs have NULL there, and a table is quarantined where the row is not in its "
         "mirror, the log identifies its rows by another key, or MariaDB leaves columns out of an "
         "update",
-        _for_sessions("binlog_row_image", "'FULL'"),
+        _set_for_sessions_hint("binlog_row_image", "'FULL'"),
     ),
-    _wanted(
+    _variable_rule(
         "binlog_checksum",
         ("CRC32",),
         "warning",
         "a damaged event would look like an intact one",
-        set_global("binlog_checksum", "'CRC32'"),
+        set_global_hint("binlog_checksum", "'CRC32'"),
     ),
-    _wanted(
+    _variable_rule(
         "sync_binlog",
         ("1",),
         "warning",
         "after a crash the log may lack what was committed and, if it was read, is in the lake",
-        set_global("sync_binlog", "1"),
+        set_global_hint("sync_binlog", "1"),
     ),
-    _wanted(
+    _variable_rule(
         "innodb_flush_log_at_trx_commit",
         ("1",),
         "warning",
         "after a crash tables may lack what the log, and so the lake, already shows",
-        set_global("innodb_flush_log_at_trx_commit", "1"),
+        set_global_hint("innodb_flush_log_at_trx_commit", "1"),
     ),
-    _wanted(
+    _variable_rule(
         "binlog_order_commits",
         ("ON",),
         "warning",
         "a consistent read may then match no place in the log, and `verify` compares a table that "
         "is written to row by row, which takes longer",
-        set_global("binlog_order_commits", "ON"),
+        set_global_hint("binlog_order_commits", "ON"),
     ),
-    _wanted(
+    _variable_rule(
         "binlog_error_action",
         ("ABORT_SERVER",),
         "warning",
         "when the log cannot be written (a full disk), the server goes on without it and "
         "changes are lost without a trace",
-        set_global("binlog_error_action", "'ABORT_SERVER'"),
+        set_global_hint("binlog_error_action", "'ABORT_SERVER'"),
     ),
-    _wanted(
+    _variable_rule(
         "binlog_storage_engine",
         ("",),
         "refusal",
         "the log is kept inside InnoDB, a form that this version was not tested with",
         "take binlog_storage_engine out of the server's configuration and restart it",
     ),
-    _wanted(
+    _variable_rule(
         "mysql56_temporal_format",
         ("ON",),
         "warning",
         "new TIME, DATETIME and TIMESTAMP columns have a form whose precision is not in "
         "the log, and their tables would be quarantined",
-        set_global("mysql56_temporal_format", "ON"),
+        set_global_hint("mysql56_temporal_format", "ON"),
     ),
-    _wanted(
+    _variable_rule(
         "gtid_strict_mode",
         ("ON",),
         "warning",
         "GTIDs may be logged out of order, so a failover could not be followed by them",
-        set_global("gtid_strict_mode", "ON"),
+        set_global_hint("gtid_strict_mode", "ON"),
     ),
-    _wanted(
+    _variable_rule(
         "gtid_mode",
         ("ON",),
         "warning",
@@ -181,7 +181,7 @@ _ADVISED: Final = (
         "switch GTIDs on (OFF_PERMISSIVE, ON_PERMISSIVE, ON, one step at a time), so that a "
         "failover can be followed one day",
     ),
-    _wanted(
+    _variable_rule(
         "enforce_gtid_consistency",
         ("ON",),
         "warning",
@@ -193,42 +193,43 @@ _ADVISED: Final = (
 skipped."""
 
 
-def _version(evidence: RunEvidence) -> Iterator[Verdict]:
-    product = _NAMES.get(evidence.flavour, evidence.flavour)
-    match = _NUMBER.match(evidence.version)
-    oldest = _OLDEST.get(evidence.flavour)
-    number = tuple(int(part or 0) for part in match.groups()) if match else ()
-    if oldest is None or not number:
+def _judge_version(evidence: RunEvidence) -> Iterator[RuleVerdict]:
+    product = _PRODUCT_NAMES.get(evidence.flavour, evidence.flavour)
+    match = _VERSION_NUMBER.match(evidence.version)
+    oldest = _OLDEST_VERSIONS.get(evidence.flavour)
+    version = tuple(int(part or 0) for part in match.groups()) if match else ()
+    if oldest is None or not version:
         yield Fault(f"the server is {product} {evidence.version}, which this version does not know")
-    elif number < oldest:
+    elif version < oldest:
         yield Fault(
             f"the server is {product} {evidence.version}, whose log this version does not read "
             f"({'.'.join(map(str, oldest))} is the first that it reads)"
         )
     else:
-        yield Fine(f"{product} {'.'.join(map(str, number))}")
+        yield Fine(f"{product} {'.'.join(map(str, version))}")
 
 
-def _metadata(evidence: SourceEvidence) -> Iterator[Verdict]:
-    value = evidence.setting("binlog_row_metadata")
+def _judge_metadata(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    value = evidence.variable("binlog_row_metadata")
     if value is not None:
-        yield Fine(f"binlog_row_metadata = {value}: {_METADATA.get(value.upper(), _NOT_FULL)}")
+        sentence = _FULL_METADATA if value.upper() == "FULL" else _MINIMAL_METADATA
+        yield Fine(f"binlog_row_metadata = {value}: {sentence}")
 
 
-def _encryption(evidence: SourceEvidence) -> Iterator[Verdict]:
-    if evidence.setting("binlog_encryption", "encrypt_binlog") == "ON":
+def _judge_encryption(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    if evidence.variable("binlog_encryption", "encrypt_binlog") == "ON":
         yield Fine("its files are encrypted, but a dump sends events in plain text: keep TLS on")
 
 
-def _compression(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_compression(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if "ON" in (
-        evidence.setting("binlog_transaction_compression"),
-        evidence.setting("log_bin_compress"),
+        evidence.variable("binlog_transaction_compression"),
+        evidence.variable("log_bin_compress"),
     ):
         yield Fine("it is compressed, which costs some time and has no other effect")
 
 
-RUN_RULES: Final = about(
+RUN_RULES: Final = with_topic(
     "the log",
     CheckRule(
         "version",
@@ -236,14 +237,14 @@ RUN_RULES: Final = about(
         "refusal",
         "older servers' logs are not read",
         "use MySQL 5.7 or newer, or MariaDB 10.5 or newer",
-        _version,
+        _judge_version,
         ServerSettings,
     ),
-    *_REQUIRED,
+    *_REQUIRED_RULES,
 )
-CHECK_RULES: Final = about(
+CHECK_RULES: Final = with_topic(
     "the log",
-    *_ADVISED,
+    *_ADVISED_RULES,
     CheckRule(
         "binlog_row_metadata",
         "global variable; any value will do",
@@ -251,7 +252,7 @@ CHECK_RULES: Final = about(
         "nothing: names, keys and members of columns come from the history of statements; FULL "
         "adds a second anchor, and lets a start in the past know its tables",
         "nothing to do",
-        _metadata,
+        _judge_metadata,
     ),
     CheckRule(
         "encryption",
@@ -259,7 +260,7 @@ CHECK_RULES: Final = about(
         "ok",
         "nothing: a dump is not encrypted by it",
         "nothing to do",
-        _encryption,
+        _judge_encryption,
     ),
     CheckRule(
         "compression",
@@ -267,7 +268,7 @@ CHECK_RULES: Final = about(
         "ok",
         "nothing: both forms are read",
         "nothing to do",
-        _compression,
+        _judge_compression,
     ),
 )
 
@@ -275,22 +276,22 @@ CHECK_RULES: Final = about(
 # -- how long it is kept -----------------------------------------------------------------
 
 
-_DAY: Final = 86_400
-_SHORT: Final = timedelta(days=2)
+_DAY_SECONDS: Final = 86_400
+_MIN_RETENTION: Final = timedelta(days=2)
 """Shortest retention that survives a weekend without runs."""
 
-_FACTOR: Final = 3
+_PAUSES_KEPT: Final = 3
 """The log should be kept for this many of the schedule's longest pauses, so that two
 failed runs in a row lose nothing."""
 
-_WINDOW: Final = timedelta(days=100)
-_DAILY_WINDOW: Final = timedelta(days=2)
+_SEARCH_WINDOW: Final = timedelta(days=100)
+_DAILY_SEARCH_WINDOW: Final = timedelta(days=2)
 """Time within which a schedule is searched for its longest pause; the shorter one is
 enough for a schedule that is the same every day."""
 
-_STEP: Final = timedelta(hours=6)
+_MIN_STEP: Final = timedelta(hours=6)
 
-_KEEP: Final = set_global(*one_week({}))
+_ONE_WEEK_HINT: Final = set_global_hint(*one_week({}))
 _RDS_PATH: Final = "/rdsdbbin"
 
 
@@ -305,70 +306,71 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
 
     ticks = croniter(cron, now)
     _minute, _hour, *days = ticks.expanded[:5]
-    until = now + (_DAILY_WINDOW if days == [["*"]] * 3 else _WINDOW)
-    longest, at = timedelta(), now
-    while at < until:
-        ticks.set_current(at, force=True)
+    until = now + (_DAILY_SEARCH_WINDOW if days == [["*"]] * 3 else _SEARCH_WINDOW)
+    longest, probe = timedelta(), now
+    while probe < until:
+        ticks.set_current(probe, force=True)
         before = ticks.get_prev(datetime)
         after = ticks.get_next(datetime)
         longest = max(longest, after - before)
-        at = max(at + max(longest, _STEP), after)
+        probe = max(probe + max(longest, _MIN_STEP), after)
     return longest
 
 
-def _retention(evidence: SourceEvidence) -> Iterator[Verdict]:
-    kept = kept_for(evidence.survey.settings)
-    cure = set_global(*one_week(evidence.survey.settings))
-    if kept is None:
+def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    retention = kept_for(evidence.survey.settings)
+    cure = set_global_hint(*one_week(evidence.survey.settings))
+    if retention is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
-    elif evidence.pause is not None and kept <= evidence.pause:
+    elif evidence.longest_pause is not None and retention <= evidence.longest_pause:
         yield Fault(
-            f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
-            f"{spoken(evidence.pause)}: the position would be lost",
+            f"logs are kept for {duration_text(retention)}, and the schedule's longest pause is "
+            f"{duration_text(evidence.longest_pause)}: the position would be lost",
             cure=cure,
             level="refusal",
         )
-    elif evidence.pause is not None and kept < _FACTOR * evidence.pause:
+    elif evidence.longest_pause is not None and retention < _PAUSES_KEPT * evidence.longest_pause:
         yield Fault(
-            f"logs are kept for {spoken(kept)}, and the schedule's longest pause is "
-            f"{spoken(evidence.pause)}: a failed run or two lose the position",
+            f"logs are kept for {duration_text(retention)}, and the schedule's longest pause is "
+            f"{duration_text(evidence.longest_pause)}: a failed run or two lose the position",
             cure=cure,
         )
-    elif kept < _SHORT:
+    elif retention < _MIN_RETENTION:
         yield Fault(
-            f"logs are kept for {spoken(kept)}: a longer pause loses the position", cure=cure
+            f"logs are kept for {duration_text(retention)}: a longer pause loses the position",
+            cure=cure,
         )
     else:
-        yield Fine(f"logs are kept for {spoken(kept)}")
+        yield Fine(f"logs are kept for {duration_text(retention)}")
 
 
-def _loading(evidence: SourceEvidence) -> Iterator[Verdict]:
-    room = LogRoom(kept_for(evidence.survey.settings), evidence.reading.seconds)
+def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    room = LogRoom(kept_for(evidence.survey.settings), evidence.snapshot_plan.seconds)
     if room.short is not None:
-        yield Fault(room.short, cure=set_global(*one_week(evidence.survey.settings)))
+        yield Fault(room.short, cure=set_global_hint(*one_week(evidence.survey.settings)))
 
 
-def _size_limit(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_size_limit(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for name in ("max_binlog_total_size", "binlog_space_limit"):
-        limit = int(evidence.setting(name) or 0)
+        limit = int(evidence.variable(name) or 0)
         if limit:
             yield Fault(
                 f"{name} is {limit} bytes: a burst of writes purges logs before they are read",
-                cure=set_global(name, "0"),
+                cure=set_global_hint(name, "0"),
             )
             return
 
 
-def _managed(evidence: SourceEvidence) -> Iterator[Verdict]:
-    folder = evidence.setting("basedir") or ""
-    if folder.startswith(_RDS_PATH) or evidence.setting("aurora_version") is not None:
+def _judge_managed_service(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    folder = evidence.variable("basedir") or ""
+    if folder.startswith(_RDS_PATH) or evidence.variable("aurora_version") is not None:
         yield Fault("this looks like Amazon RDS, which purges logs as soon as it can")
 
 
-def spoken(span: timedelta) -> str:
+def duration_text(span: timedelta) -> str:
     """Return a time span in days, hours, minutes or seconds."""
     seconds = span.total_seconds()
-    for size, unit in ((_DAY, "days"), (3600, "hours"), (60, "minutes")):
+    for size, unit in ((_DAY_SECONDS, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= size:
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
     return f"{seconds:.0f} seconds"
@@ -377,25 +379,25 @@ def spoken(span: timedelta) -> str:
 def longest_pause_from_now(cron: str | None) -> timedelta | None:
     """Return the `longest_pause` from the current hour on; None without a schedule."""
     hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    return None if cron is None else _pause(cron, hour)
+    return None if cron is None else _cached_longest_pause(cron, hour)
 
 
-_pause: Final = lru_cache(longest_pause)
+_cached_longest_pause: Final = lru_cache(longest_pause)
 """`longest_pause`, cached because each part of a source and Dagster's checks ask for
 it."""
 
 
-RETENTION_RULES: Final = about(
+RETENTION_RULES: Final = with_topic(
     "retention",
     CheckRule(
         "retention",
         "binlog_expire_logs_seconds, expire_logs_days, binlog_expire_logs_auto_purge, and the "
         "longest pause of the schedule",
         "warning",
-        f"logs that are purged before they are read lose the position (warning below {_FACTOR} "
-        f"pauses or {_SHORT.days} days, refusal below one pause)",
-        _KEEP,
-        _retention,
+        "logs that are purged before they are read lose the position (warning below "
+        f"{_PAUSES_KEPT} pauses or {_MIN_RETENTION.days} days, refusal below one pause)",
+        _ONE_WEEK_HINT,
+        _judge_retention,
     ),
     CheckRule(
         "reading tables",
@@ -404,16 +406,16 @@ RETENTION_RULES: Final = about(
         "the log waits while a run reads tables from the source. It stops reading them after half "
         "of the time that the log is kept, so that takes more runs, and a table that cannot be cut "
         "into chunks may never be read",
-        _KEEP,
-        _loading,
+        _ONE_WEEK_HINT,
+        _judge_load_time,
     ),
     CheckRule(
         "log size limit",
         "max_binlog_total_size, binlog_space_limit",
         "warning",
         "logs are purged by size, however long they should be kept",
-        set_global("max_binlog_total_size", "0"),
-        _size_limit,
+        set_global_hint("max_binlog_total_size", "0"),
+        _judge_size_limit,
     ),
     CheckRule(
         "managed service",
@@ -421,6 +423,6 @@ RETENTION_RULES: Final = about(
         "warning",
         "it purges logs by a setting of its own",
         "call mysql.rds_set_configuration('binlog retention hours', 168);",
-        _managed,
+        _judge_managed_service,
     ),
 )

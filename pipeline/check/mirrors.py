@@ -22,12 +22,12 @@ from lockstep.pipeline.check.findings import (
     CheckRule,
     Fault,
     Fine,
-    KeptMirror,
+    MirrorRetention,
+    RuleVerdict,
     SourceEvidence,
-    Verdict,
-    about,
+    with_topic,
 )
-from lockstep.pipeline.check.log import spoken
+from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.mirror.clustering import unclusterable
 from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
@@ -39,43 +39,43 @@ from lockstep.pipeline.values.policies import Retention
 from lockstep.pipeline.values.shown import listed
 from lockstep.pipeline.values.table import Column, TableStructure
 
-_MEMBERS: Final = ("enum", "set")
-_FLOATING: Final = ("float", "double")
-_DATES: Final = ("date", "datetime", "timestamp")
-_NO_ZEROS: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
+_MEMBER_TYPES: Final = ("enum", "set")
+_FLOATING_TYPES: Final = ("float", "double")
+_DATE_TYPES: Final = ("date", "datetime", "timestamp")
+_NO_ZERO_DATES: Final = {"NO_ZERO_DATE", "NO_ZERO_IN_DATE"}
 MANY_COLUMNS: Final = 500
 """Number of columns above which Spark takes longer to plan a MERGE of a few rows than
 to run it."""
 
 
-def _types(evidence: SourceEvidence) -> Iterator[Verdict]:
-    refused = 0
+def _judge_types(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    refused_count = 0
     for structure in evidence.structures:
         try:
             arrow_schema(structure)
         except TableError as error:
-            refused += 1
+            refused_count += 1
             yield Fault(f"would be quarantined: {error.reason}", str(structure.name), error.hint)
-    if evidence.structures and not refused:
+    if evidence.structures and not refused_count:
         yield Fine("every type is read")
 
 
-def _charsets(evidence: SourceEvidence) -> Iterator[Verdict]:
-    refused = 0
+def _judge_charsets(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    refused_count = 0
     for structure in evidence.structures:
         for column in structure.columns:
-            reason = _unread_charset(column)
+            reason = _reason_unread(column)
             if reason is not None:
-                refused += 1
+                refused_count += 1
                 yield Fault(f"would be quarantined: {reason}", str(structure.name))
                 break
-    if evidence.structures and not refused:
+    if evidence.structures and not refused_count:
         yield Fine("every character set is read")
 
 
-def _unread_charset(column: Column) -> str | None:
-    characters = column.type in TEXT_TYPES or column.type in _MEMBERS
-    if not characters or column.charset in (None, "binary"):
+def _reason_unread(column: Column) -> str | None:
+    is_text = column.type in TEXT_TYPES or column.type in _MEMBER_TYPES
+    if not is_text or column.charset in (None, "binary"):
         return None
     try:
         text_decoder(column.charset)
@@ -88,35 +88,36 @@ def _key_columns(structure: TableStructure) -> list[Column]:
     return [column for column in structure.columns if column.name in structure.primary_key]
 
 
-def _key_floats(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_key_floats(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
-        names = [column.name for column in _key_columns(structure) if column.type in _FLOATING]
+        key_columns = _key_columns(structure)
+        names = [column.name for column in key_columns if column.type in _FLOATING_TYPES]
         if names:
             yield Fault(f"key column {names[0]!r} is a floating-point number", str(structure.name))
 
 
-def _key_twins(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_ambiguous_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
         for column in _key_columns(structure):
-            text = column.type in TEXT_TYPES
-            if not (text or column.type in _MEMBERS) or not may_be_ambiguous(column):
+            is_text = column.type in TEXT_TYPES
+            if not (is_text or column.type in _MEMBER_TYPES) or not may_be_ambiguous(column):
                 continue
-            why = "has members that cannot be told apart"
-            if text:
-                why = f"is in {column.charset}, where different bytes may be the same text"
+            reason = "has members that cannot be told apart"
+            if is_text:
+                reason = f"is in {column.charset}, where different bytes may be the same text"
             yield Fault(
-                f"key column {column.name!r} {why}: such a value would quarantine the table",
+                f"key column {column.name!r} {reason}: such a value would quarantine the table",
                 str(structure.name),
             )
 
 
-def _key_dates(evidence: SourceEvidence) -> Iterator[Verdict]:
-    modes = set((evidence.setting("sql_mode") or "").split(","))
-    if modes >= _NO_ZEROS:
+def _judge_key_dates(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    modes = set((evidence.variable("sql_mode") or "").split(","))
+    if modes >= _NO_ZERO_DATES:
         yield Fine("zero dates are not accepted by default")
         return
     for structure in evidence.structures:
-        names = [column.name for column in _key_columns(structure) if column.type in _DATES]
+        names = [column.name for column in _key_columns(structure) if column.type in _DATE_TYPES]
         if names:
             yield Fault(
                 f"key column {names[0]!r} may hold a zero date, which would quarantine the table",
@@ -124,12 +125,12 @@ def _key_dates(evidence: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _folding(evidence: SourceEvidence) -> Iterator[Verdict]:
-    folded = defaultdict(list)
+def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    names_by_folder = defaultdict(list)
     for structure in evidence.structures:
-        if not evidence.names.is_configured(structure.name):
-            folded[mirror_path("", structure.name).lower()].append(str(structure.name))
-    for names in folded.values():
+        if not evidence.mirror_names.is_configured(structure.name):
+            names_by_folder[mirror_path("", structure.name).lower()].append(str(structure.name))
+    for names in names_by_folder.values():
         if len(names) > 1:
             yield Fault(
                 "differ in case only, and would share a folder on a store that ignores case",
@@ -137,28 +138,28 @@ def _folding(evidence: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _collisions(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_mirror_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     tables = sorted(table.name for table in evidence.tables)
-    for table, other in evidence.names.collisions(tables).items():
-        name = evidence.names.of(table)
+    for table, other in evidence.mirror_names.collisions(tables).items():
+        name = evidence.mirror_names.of(table)
         yield Fault(f"their mirrors would both be called {name}", f"{other}, {table}")
 
 
-def _merge_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_merge_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
-        own = [column.name for column in structure.columns if not is_mergeable([column.name])]
-        if own:
-            yield Fault(f"Delta's MERGE has a column {own[0]!r} of its own", str(structure.name))
+        names = [column.name for column in structure.columns if not is_mergeable([column.name])]
+        if names:
+            yield Fault(f"Delta's MERGE has a column {names[0]!r} of its own", str(structure.name))
 
 
-def _wide(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_column_count(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
         count = len(structure.columns)
         if count > MANY_COLUMNS:
             yield Fault(f"has {count:,} columns", str(structure.name))
 
 
-def _renamed_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_renamed_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     renamed = [
         f"{structure.name}.{column} is called {name}"
         for structure in evidence.structures
@@ -171,20 +172,20 @@ def _renamed_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"in the changelog {listed(renamed)}")
 
 
-def _mirror_columns(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_mirror_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
         policies = evidence.policies_of(structure.name)
-        for name, why, instead in taken_names(structure.names, policies):
+        for name, owner, alternative in taken_names(structure.names, policies):
             yield Fault(
-                f"would be quarantined: column {name!r} has the name of {why}",
+                f"would be quarantined: column {name!r} has the name of {owner}",
                 str(structure.name),
-                f"rename the column, or {instead}",
+                f"rename the column, or {alternative}",
             )
         if policies.stamps and not structure.primary_key:
             yield Fault(f"would be quarantined: {UNSTAMPED}", str(structure.name), UNSTAMPED_HINT)
 
 
-def _clustering(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_clustering(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for structure in evidence.structures:
         names = evidence.policies_of(structure.name).cluster_by
         if not names:
@@ -193,11 +194,11 @@ def _clustering(evidence: SourceEvidence) -> Iterator[Verdict]:
             columns = arrow_schema(structure)
         except TableError:
             continue  # the rule about types reports it
-        for name, why in unclusterable(names, columns):
-            yield Fault(f"cluster_by: {name!r} {why}", str(structure.name))
+        for name, reason in unclusterable(names, columns):
+            yield Fault(f"cluster_by: {name!r} {reason}", str(structure.name))
 
 
-COLUMN_RULES: Final = about(
+COLUMN_RULES: Final = with_topic(
     "the columns",
     CheckRule(
         "types",
@@ -205,7 +206,7 @@ COLUMN_RULES: Final = about(
         "warning",
         "the table would be quarantined at its first row",
         "exclude the table, or change the column to a type of the MySQL manual's list",
-        _types,
+        _judge_types,
     ),
     CheckRule(
         "character sets",
@@ -213,7 +214,7 @@ COLUMN_RULES: Final = about(
         "warning",
         "the table would be quarantined at its first row",
         "exclude the table, or convert the column to utf8mb4",
-        _charsets,
+        _judge_charsets,
     ),
     CheckRule(
         "floating-point keys",
@@ -221,7 +222,7 @@ COLUMN_RULES: Final = about(
         "warning",
         "rows are joined on the exact bits, and 0 and -0 are the same key in MySQL",
         "make the key a DECIMAL or an integer",
-        _key_floats,
+        _judge_key_floats,
     ),
     CheckRule(
         "keys of equal text",
@@ -232,7 +233,7 @@ COLUMN_RULES: Final = about(
         "keys that differ in MySQL would be the same text in the lake: the first key that "
         "cannot be recovered exactly from its text quarantines the table",
         "convert the key's column to utf8mb4; give the members names that differ",
-        _key_twins,
+        _judge_ambiguous_keys,
     ),
     CheckRule(
         "zero dates in keys",
@@ -240,7 +241,7 @@ COLUMN_RULES: Final = about(
         "warning",
         "a zero or partial date has no value in the lake, and in a key it quarantines the table",
         "add NO_ZERO_DATE and NO_ZERO_IN_DATE to the global sql_mode",
-        _key_dates,
+        _judge_key_dates,
     ),
     CheckRule(
         "names and case",
@@ -248,7 +249,7 @@ COLUMN_RULES: Final = about(
         "refusal",
         "they share a folder on a store that ignores case; runs go on",
         "rename one of them, or exclude it; a lake on a case-sensitive store goes on working",
-        _folding,
+        _judge_name_case,
     ),
     CheckRule(
         "names of mirrors",
@@ -257,7 +258,7 @@ COLUMN_RULES: Final = about(
         "two tables cannot share a mirror: the table that has the mirror keeps it, and the other "
         "is quarantined",
         "give one of them another `into`, or exclude it",
-        _collisions,
+        _judge_mirror_names,
     ),
     CheckRule(
         "columns of MERGE",
@@ -266,7 +267,7 @@ COLUMN_RULES: Final = about(
         "once the mirror has more than 10,000 rows, each run that changes a row rewrites all of "
         "them",
         "rename the column, or let the source run less often",
-        _merge_columns,
+        _judge_merge_columns,
     ),
     CheckRule(
         "many columns",
@@ -275,7 +276,7 @@ COLUMN_RULES: Final = about(
         "Spark plans each write for ten to twenty seconds of processor time, once the mirror has "
         "more than 10,000 rows",
         "exclude the table, or let the source run less often",
-        _wide,
+        _judge_column_count,
     ),
     CheckRule(
         "changelog columns",
@@ -284,7 +285,7 @@ COLUMN_RULES: Final = about(
         "ok",
         "nothing: in the changelog the former get a leading `_`, and such characters become `%XX`",
         "nothing to do",
-        _renamed_columns,
+        _judge_renamed_columns,
     ),
     CheckRule(
         "columns of mirrors",
@@ -293,7 +294,7 @@ COLUMN_RULES: Final = about(
         "refusal",
         "the table would be quarantined at its next change",
         "rename the column, or remove the setting; give the table a PRIMARY KEY",
-        _mirror_columns,
+        _judge_mirror_columns,
     ),
     CheckRule(
         "clustering",
@@ -301,19 +302,19 @@ COLUMN_RULES: Final = about(
         "refusal",
         "runs go on, and the mirror stays clustered as it is",
         "name columns of the table, or take them out of `cluster_by`",
-        _clustering,
+        _judge_clustering,
     ),
 )
 
 
-_WILD: Final = frozenset("*?[")
-_WHOLE: Final = (None, "FULL", "FULL_NODUP")
+_WILDCARDS: Final = frozenset("*?[")
+_FULL_IMAGES: Final = (None, "FULL", "FULL_NODUP")
 """Values of binlog_row_image with which an image has every column; a server without the
 setting (None) logs every column too."""
 
 
-def _shapes(evidence: SourceEvidence) -> Iterator[Verdict]:
-    for schema in evidence.schemas:
+def _judge_shapes(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for schema in evidence.schemas_to_shape:
         faults = list(evidence.shaping.faults(schema))
         if faults:
             for error in faults:
@@ -323,14 +324,16 @@ def _shapes(evidence: SourceEvidence) -> Iterator[Verdict]:
             yield Fine(words or "is shown as it is", str(schema.name))
 
 
-def _patterns(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_column_patterns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     """Report patterns for columns that match no column. A pattern with a wildcard is
     not reported: it may be for columns that do not exist yet."""
-    for block in evidence.settings:
-        tables = [schema for schema in evidence.schemas if block.match.matches(schema.name)]
-        names = [name for table in tables for name in table.names]
-        for setting, pattern in _column_patterns(block.shape) if tables else ():
-            if not _WILD & {*pattern} and not any(matches((pattern,), name) for name in names):
+    for block in evidence.table_settings:
+        schemas = [
+            schema for schema in evidence.schemas_to_shape if block.match.matches(schema.name)
+        ]
+        names = [name for schema in schemas for name in schema.names]
+        for setting, pattern in _column_patterns(block.shape) if schemas else ():
+            if not _WILDCARDS & {*pattern} and not any(matches((pattern,), name) for name in names):
                 yield Fault(
                     f"{setting} names {pattern!r}, and no column of its tables has that name",
                     f"[[sources.table]] match = {json.dumps(block.match.include)}",
@@ -345,17 +348,17 @@ def _column_patterns(rules: ShapeRules) -> Iterator[tuple[str, str]]:
             yield setting, pattern
 
 
-def _images(evidence: SourceEvidence) -> Iterator[Verdict]:
-    image = evidence.setting("binlog_row_image")
-    for schema in evidence.schemas if image not in _WHOLE else ():
+def _judge_row_images(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    image = evidence.variable("binlog_row_image")
+    for schema in evidence.schemas_to_shape if image not in _FULL_IMAGES else ():
         rules = evidence.shaping.rules_of(schema.name)
         if rules is not None and rules.rows is not None:
-            why = f"a condition decides which rows are taken, and binlog_row_image is {image}"
-            yield Fault(why, str(schema.name))
+            sentence = f"a condition decides which rows are taken, and binlog_row_image is {image}"
+            yield Fault(sentence, str(schema.name))
 
 
-def _privacy_keys(evidence: SourceEvidence) -> Iterator[Verdict]:
-    for version in evidence.shaped:
+def _judge_privacy_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for version in evidence.shaped_versions:
         if version.shown_as is None or version.shown_as.key_fingerprint is None:
             continue
         try:
@@ -366,7 +369,7 @@ def _privacy_keys(evidence: SourceEvidence) -> Iterator[Verdict]:
         yield Fine(f"the key's fingerprint is {evidence.shaping.key.fingerprint}")
 
 
-SHAPE_RULES: Final = about(
+SHAPE_RULES: Final = with_topic(
     "what is shown",
     CheckRule(
         "columns and rows",
@@ -374,7 +377,7 @@ SHAPE_RULES: Final = about(
         "refusal",
         "a run quarantines a table that cannot be shown as its settings say; the others go on",
         "change the settings of this table",
-        _shapes,
+        _judge_shapes,
     ),
     CheckRule(
         "names of columns",
@@ -383,7 +386,7 @@ SHAPE_RULES: Final = about(
         "refusal",
         "a name that no column has is a mistake: the column that was meant is shown as it is",
         "correct or remove it",
-        _patterns,
+        _judge_column_patterns,
     ),
     CheckRule(
         "row images for conditions",
@@ -392,7 +395,7 @@ SHAPE_RULES: Final = about(
         "the condition on rows needs whole images: an image without the condition's columns "
         "quarantines the table",
         "set global binlog_row_image = 'FULL'; and let applications reconnect",
-        _images,
+        _judge_row_images,
     ),
     CheckRule(
         "privacy key",
@@ -400,27 +403,28 @@ SHAPE_RULES: Final = about(
         "refusal",
         "hashes of two keys cannot be compared: runs read nothing",
         "give the key that the lake is hashed with",
-        _privacy_keys,
+        _judge_privacy_keys,
         ConfigurationError,
     ),
 )
 
 
-def _kept(evidence: SourceEvidence) -> Iterator[Verdict]:
-    short = [mirror for mirror in evidence.mirrors if not mirror.retention.holds(evidence.keep)]
-    for mirror in short:
-        files, log = spoken(mirror.retention.files), spoken(mirror.retention.log)
+def _judge_version_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    keep = evidence.keep_versions
+    too_short = [mirror for mirror in evidence.mirrors if not mirror.retention.holds(keep)]
+    for mirror in too_short:
+        files, log = duration_text(mirror.retention.files), duration_text(mirror.retention.log)
         yield Fault(
             f"its mirror keeps replaced files for {files} and its log for {log}; `keep` under "
-            f"[lake] promises its versions for {spoken(evidence.keep)}",
+            f"[lake] promises its versions for {duration_text(keep)}",
             str(mirror.table),
-            _statement(mirror, evidence.keep),
+            _retention_statement(mirror, keep),
         )
-    if evidence.mirrors and not short:
-        yield Fine(f"every mirror keeps its versions for {spoken(evidence.keep)}")
+    if evidence.mirrors and not too_short:
+        yield Fine(f"every mirror keeps its versions for {duration_text(keep)}")
 
 
-def _statement(mirror: KeptMirror, keep: timedelta) -> str:
+def _retention_statement(mirror: MirrorRetention, keep: timedelta) -> str:
     pairs = Retention.promising(keep).properties().items()
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in pairs)
     return (
@@ -429,7 +433,7 @@ def _statement(mirror: KeptMirror, keep: timedelta) -> str:
     )
 
 
-KEEPING_RULES: Final = about(
+KEEPING_RULES: Final = with_topic(
     "the mirrors",
     CheckRule(
         "versions kept",
@@ -439,6 +443,6 @@ KEEPING_RULES: Final = about(
         "promised versions cannot be read: VACUUM deletes their files, and Delta refuses them "
         "because of their age",
         "in Spark: ALTER TABLE … SET TBLPROPERTIES with the longer times, as the line says",
-        _kept,
+        _judge_version_retention,
     ),
 )

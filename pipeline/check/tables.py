@@ -17,10 +17,10 @@ from lockstep.pipeline.check.findings import (
     CheckRule,
     Fault,
     Fine,
+    RuleVerdict,
     RunEvidence,
     SourceEvidence,
-    Verdict,
-    about,
+    with_topic,
 )
 from lockstep.pipeline.source_plan import given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
@@ -29,31 +29,31 @@ from lockstep.pipeline.values.policies import ForeignKeys
 from lockstep.pipeline.values.survey import SurveyedForeignKey, grant_statement, place
 from lockstep.pipeline.values.table import TableName
 
-_ORDINARY: Final = "BASE TABLE"
-_REREAD: Final = (
+_BASE_TABLE: Final = "BASE TABLE"
+_REREAD_CURE: Final = (
     'foreign_keys = "resnapshot" under [[sources]] or [[sources.table]] has runs read these tables '
     "again"
 )
-_ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
+_ROW_CHANGING_ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
-def _engines(evidence: SourceEvidence) -> Iterator[Verdict]:
-    fine: Counter[str] = Counter()
+def _judge_engines(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    engines: Counter[str] = Counter()
     for table in evidence.tables:
-        if table.kind != _ORDINARY:
+        if table.kind != _BASE_TABLE:
             continue
         engine = engine_of(table.engine)
         if engine.level == "ok":
-            fine[table.engine] += 1
+            engines[table.engine] += 1
         elif engine.level == "warning":
             yield Fault(f"{engine.name}: {engine.why}", str(table.name), level="warning")
         else:
             yield Fault(f"{engine.name}: {engine.why}", str(table.name))
-    if fine:
-        yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(fine.items())))
+    if engines:
+        yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(engines.items())))
 
 
-def _versioned(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_system_versioning(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for table in evidence.tables:
         if table.kind == "SYSTEM VERSIONED":
             yield Fault(
@@ -62,13 +62,13 @@ def _versioned(evidence: SourceEvidence) -> Iterator[Verdict]:
             )
 
 
-def _sequences(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_sequences(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for table in evidence.tables:
         if table.kind == "SEQUENCE":
             yield Fault("a sequence: it is logged as a table without a key", str(table.name))
 
 
-def _partitions(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_partitions(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for table in evidence.tables:
         if table.partitioned:
             yield Fault(
@@ -80,38 +80,42 @@ def _partitions(evidence: SourceEvidence) -> Iterator[Verdict]:
 
 def _logs_cascades(evidence: SourceEvidence) -> bool:
     """Return whether the log has the rows that a foreign key's action changes."""
-    return evidence.setting("innodb_native_foreign_keys") == "OFF"
+    return evidence.variable("innodb_native_foreign_keys") == "OFF"
 
 
-def _cascades(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_foreign_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     captured = {table.name for table in evidence.tables}
     keys = [key for key in evidence.survey.foreign_keys if key.child in captured]
-    acting = [key for key in keys if _may_act(key)]
-    if acting and not _logs_cascades(evidence):
-        reread = {
+    acting_keys = [key for key in keys if _may_change_rows(key)]
+    if acting_keys and not _logs_cascades(evidence):
+        reread_tables = {
             key.child
-            for key in acting
+            for key in acting_keys
             if evidence.policies_of(key.child).foreign_keys is ForeignKeys.RESNAPSHOT
         }
-        if reread:
+        if reread_tables:
             yield Fine("changes by foreign keys are not logged: runs read those tables again")
-        for key in (key for key in acting if key.child not in reread or _unseen(key)):
-            yield Fault(_cascade(key), f"{key.child} ({key.name})", _cascade_cure(evidence, key))
-        yield from _unseen_parents(evidence, captured)
+        for key in acting_keys:
+            if key.child not in reread_tables or _has_hidden_actions(key):
+                subject = f"{key.child} ({key.name})"
+                yield Fault(_cascade_sentence(key), subject, _cascade_cure(evidence, key))
+        yield from _judge_hidden_parents(evidence, captured)
     elif keys:
         yield Fine("changes by foreign keys are logged, or foreign keys change nothing")
 
 
-def _unseen_parents(evidence: SourceEvidence, captured: Collection[TableName]) -> Iterator[Verdict]:
+def _judge_hidden_parents(
+    evidence: SourceEvidence, captured: Collection[TableName]
+) -> Iterator[RuleVerdict]:
     """Report ancestors of captured tables whose own foreign keys the account may not
     see."""
     visible = {table.name for table in evidence.survey.tables}
-    acting = [key for key in evidence.survey.foreign_keys if _may_act(key)]
+    acting_keys = [key for key in evidence.survey.foreign_keys if _may_change_rows(key)]
     ancestors: set[TableName] = set()
     generation = set(captured)
     while generation:
         ancestors |= generation
-        generation = {key.parent for key in acting if key.child in generation} - ancestors
+        generation = {key.parent for key in acting_keys if key.child in generation} - ancestors
     for parent in sorted(ancestors - visible):
         yield Fault(
             "captured tables refer to it, and the account may not see its own foreign keys: rows "
@@ -121,51 +125,52 @@ def _unseen_parents(evidence: SourceEvidence, captured: Collection[TableName]) -
         )
 
 
-def _may_act(key: SurveyedForeignKey) -> bool:
-    return _unseen(key) or any(action in _ACTIONS for action in (key.on_update, key.on_delete))
+def _may_change_rows(key: SurveyedForeignKey) -> bool:
+    actions = (key.on_update, key.on_delete)
+    return _has_hidden_actions(key) or any(action in _ROW_CHANGING_ACTIONS for action in actions)
 
 
-def _unseen(key: SurveyedForeignKey) -> bool:
+def _has_hidden_actions(key: SurveyedForeignKey) -> bool:
     return None in (key.on_update, key.on_delete)
 
 
-def _cascade(key: SurveyedForeignKey) -> str:
-    if _unseen(key):
+def _cascade_sentence(key: SurveyedForeignKey) -> str:
+    if _has_hidden_actions(key):
         return "the account may not see whether the foreign key changes rows"
     return "a foreign key's CASCADE, SET NULL or SET DEFAULT changes rows with no row events"
 
 
 def _cascade_cure(evidence: SourceEvidence, key: SurveyedForeignKey) -> str | None:
-    if _unseen(key):
+    if _has_hidden_actions(key):
         return f"{grant_statement('REFERENCES', place(key.child), evidence.survey.account)};"
-    return None if evidence.setting("innodb_native_foreign_keys") else _REREAD
+    return None if evidence.variable("innodb_native_foreign_keys") else _REREAD_CURE
 
 
-def _spelling(evidence: SourceEvidence) -> Iterator[Verdict]:
-    value = evidence.setting("lower_case_table_names")
+def _judge_name_case(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    value = evidence.variable("lower_case_table_names")
     if value == "2":
         yield Fault("lower_case_table_names is 2: the log may spell a table in two ways")
     elif value == "1":
         yield Fine("names are in lower case, so patterns must be")
 
 
-def _partial(evidence: SourceEvidence) -> Iterator[Verdict]:
-    for extent in evidence.partial:
+def _judge_extents(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for extent in evidence.extents:
         if evidence.patterns.matches(extent.table):
             yield Fault(extent.sentence, str(extent.table), extent.hint)
 
 
-def _patterns(evidence: RunEvidence) -> Iterator[Verdict]:
+def _judge_patterns(evidence: RunEvidence) -> Iterator[RuleVerdict]:
     names = [table.name for table in evidence.tables]
-    for pattern in evidence.patterns.idle([*names, *evidence.recorded]):
+    for pattern in evidence.patterns.idle([*names, *evidence.ledger_tables]):
         yield Fault(
             f"the pattern {pattern!r} matches no table that the account can see",
             pattern,
-            f"correct the pattern, or {_grant(pattern, evidence.account)}",
+            f"correct the pattern, or {_grant_cure(pattern, evidence.account)}",
         )
 
 
-def _grant(pattern: str, account: str | None) -> str:
+def _grant_cure(pattern: str, account: str | None) -> str:
     """Return the GRANT for the tables of a pattern, or words for it if the pattern has
     a wildcard in its database."""
     database, _, table = pattern.partition(".")
@@ -176,43 +181,44 @@ def _grant(pattern: str, account: str | None) -> str:
     return f"{grant_statement('SELECT', where, account)};"
 
 
-def _keys(evidence: RunEvidence) -> Iterator[Verdict]:
+def _judge_primary_keys(evidence: RunEvidence) -> Iterator[RuleVerdict]:
     captured = [table for table in evidence.tables if evidence.patterns.matches(table.name)]
-    keyless = [t.name for t in captured if not t.primary_key and t.name not in evidence.stopped]
+    following = [table for table in captured if table.name not in evidence.stopped_tables]
+    keyless = [table.name for table in following if not table.primary_key]
     if keyless:
         yield Fault(f"no PRIMARY KEY: {', '.join(map(str, keyless))}", "tables")
     elif captured:
-        of_all = f"{len(captured)} of {len(evidence.tables)}"
-        yield Fine(f"{of_all} tables are captured, each with a key")
+        count = f"{len(captured)} of {len(evidence.tables)}"
+        yield Fine(f"{count} tables are captured, each with a key")
 
 
-def _stopped(evidence: RunEvidence) -> Iterator[Verdict]:
-    for name in sorted(evidence.stopped):
+def _judge_stopped_tables(evidence: RunEvidence) -> Iterator[RuleVerdict]:
+    for name in sorted(evidence.stopped_tables):
         yield Fault("does not follow the source", str(name))
 
 
-def _settings(evidence: SourceEvidence) -> Iterator[Verdict]:
+def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     """Report blocks of settings with a pattern or a key that applies to no table."""
-    names = {*(table.name for table in evidence.tables), *evidence.known}
+    names = {*(table.name for table in evidence.tables), *evidence.ledger_tables}
     captured = [name for name in names if evidence.patterns.matches(name)]
-    for number, block in enumerate(evidence.settings):
+    for number, block in enumerate(evidence.table_settings):
         label = f"[[sources.table]] match = {json.dumps(block.match.include)}"
-        idle = block.match.idle(captured)
-        for pattern in idle:
+        unmatched = block.match.idle(captured)
+        for pattern in unmatched:
             yield Fault(f"its pattern {pattern!r} matches no captured table", label)
-        if len(idle) == len(block.match.include):
+        if len(unmatched) == len(block.match.include):
             continue
         matched = [name for name in captured if block.match.matches(name)]
-        later = [given_to(name, evidence.settings[number + 1 :]) for name in matched]
+        later = [given_to(name, evidence.table_settings[number + 1 :]) for name in matched]
         for key in block.policies:
             if matched and all(key in settings for settings in later):
-                why = f"its {key!r} applies to no table: later blocks override it for all of them"
-                yield Fault(why, label)
-    for table, words in settings_in_words(captured, evidence.settings).items():
+                fault = f"its {key!r} applies to no table: later blocks override it for all of them"
+                yield Fault(fault, label)
+    for table, words in settings_in_words(captured, evidence.table_settings).items():
         yield Fine(words, str(table))
 
 
-RUN_RULES: Final = about(
+RUN_RULES: Final = with_topic(
     "the tables",
     CheckRule(
         "patterns",
@@ -221,7 +227,7 @@ RUN_RULES: Final = about(
         "a pattern that matches no table is a mistake, or a privilege is missing; one of helper "
         "tables (`shop._*`) is neither",
         "correct the pattern, or grant SELECT on the tables it means",
-        _patterns,
+        _judge_patterns,
         NothingMatches,
     ),
     CheckRule(
@@ -231,7 +237,7 @@ RUN_RULES: Final = about(
         "rows are identified by all their columns: each merge compares whole rows, and counts "
         "equal ones",
         "add a PRIMARY KEY to each where merges are slow",
-        _keys,
+        _judge_primary_keys,
     ),
     CheckRule(
         "stopped tables",
@@ -239,10 +245,10 @@ RUN_RULES: Final = about(
         "warning",
         "the table's mirror stands still",
         "`lockstep status` says why",
-        _stopped,
+        _judge_stopped_tables,
     ),
 )
-CHECK_RULES: Final = about(
+CHECK_RULES: Final = with_topic(
     "the tables",
     CheckRule(
         "settings of tables",
@@ -251,7 +257,7 @@ CHECK_RULES: Final = about(
         "a block, a pattern or a key that applies to no table is a mistake: the table that was "
         "meant is followed by the source's settings",
         "correct or remove it",
-        _settings,
+        _judge_table_settings,
         NothingMatches,
     ),
     CheckRule(
@@ -260,7 +266,7 @@ CHECK_RULES: Final = about(
         "refusal",
         "the tables of a refused engine differ from what the log says: the table is quarantined",
         "exclude it, or change it: alter table … engine = InnoDB;",
-        _engines,
+        _judge_engines,
     ),
     CheckRule(
         "system versioning",
@@ -268,7 +274,7 @@ CHECK_RULES: Final = about(
         "refusal",
         "an UPDATE is logged as an update and an insert of the same key",
         "exclude it; alter table … drop system versioning; drops its history for good",
-        _versioned,
+        _judge_system_versioning,
     ),
     CheckRule(
         "sequences",
@@ -276,7 +282,7 @@ CHECK_RULES: Final = about(
         "warning",
         "it would be quarantined at its first row",
         "exclude it",
-        _sequences,
+        _judge_sequences,
     ),
     CheckRule(
         "partitions",
@@ -284,7 +290,7 @@ CHECK_RULES: Final = about(
         "warning",
         "ALTER TABLE … DROP, TRUNCATE or EXCHANGE PARTITION changes rows with no row events",
         "delete rows with DELETE; after such a statement the table must be re-read from MySQL",
-        _partitions,
+        _judge_partitions,
     ),
     CheckRule(
         "foreign keys",
@@ -294,8 +300,8 @@ CHECK_RULES: Final = about(
         "innodb_native_foreign_keys=ON do not log what these do to the child's rows: a run that "
         "meets such a change of a parent quarantines the child, or re-reads it",
         "set innodb_native_foreign_keys = OFF in the server's configuration and restart it; where "
-        f"the server does not have it: {_REREAD}",
-        _cascades,
+        f"the server does not have it: {_REREAD_CURE}",
+        _judge_foreign_keys,
     ),
     CheckRule(
         "lower_case_table_names",
@@ -303,7 +309,7 @@ CHECK_RULES: Final = about(
         "warning",
         "a table may be spelled as it was created or as it was typed",
         "write patterns and statements as SHOW TABLES spells the names",
-        _spelling,
+        _judge_name_case,
     ),
     CheckRule(
         "partial mirrors",
@@ -312,6 +318,6 @@ CHECK_RULES: Final = about(
         "the mirror has only a part of the table: rows that existed before and have not changed "
         "since are missing",
         "`lockstep verify` shows whether any are missing; a table that it finds equal is complete",
-        _partial,
+        _judge_extents,
     ),
 )

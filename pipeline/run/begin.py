@@ -10,11 +10,15 @@ from lockstep.pipeline.model.batch import Cursor, Xid
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.find_place import end_of_left_out, find_place, resolve_start
+from lockstep.pipeline.run.find_place import (
+    end_of_transactions_to_leave_out,
+    find_place,
+    resolve_start,
+)
 from lockstep.pipeline.start.question import (
     AnchorReading,
+    ChosenPlace,
     Question,
-    ReachedPlace,
     Refusal,
     SetReading,
     Start,
@@ -82,11 +86,11 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
     record = decision_record(
         decision, proposal.question, work.source.patterns, at=at, tables=tables
     )
-    if not proposal.question.gtids_on:
+    if not proposal.question.has_gtid_mode_on:
         work.ledger.note_gtids_off(lease)
     entry = work.ledger.decide(lease, record)
     if isinstance(decision, Refusal):
-        decision.error.recorded = True
+        decision.error.is_recorded = True
         raise decision.error
     assert run_start is not None, "a start that is not refused has a place"
     return replace(run_start, decision_id=entry.id)
@@ -147,11 +151,11 @@ def gather_facts(work: Workplace, cursor: Cursor | None, override: Override | No
         source=work.source.name,
         facts=facts,
         cursor=cursor,
-        anchor=read_anchor_of(work, cursor, facts),
+        anchor_reading=read_anchor_of(work, cursor, facts),
         configured=work.source.start_at(facts),
         policies=work.source.policies,
         override=override,
-        reached=_place_of_override(work, override, facts) if override else None,
+        chosen_place=_place_of_override(work, override, facts) if override else None,
         set_reading=set_reading,
         reused_gtid=reused_gtid,
         load_low=_lowest_load_watermark(work, facts) if cursor is None else None,
@@ -160,7 +164,7 @@ def gather_facts(work: Workplace, cursor: Cursor | None, override: Override | No
 
 def _lowest_load_watermark(work: Workplace, facts: ServerFacts) -> Coordinates | None:
     """Return the lowest watermark of the open loads that read rows from this server."""
-    readings = [load.reading for load in work.ledger.open_loads(work.source.name) if load.reading]
+    readings = [load.begin for load in work.ledger.open_loads(work.source.name) if load.begin]
     lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 
@@ -180,7 +184,7 @@ def _settled_facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
 
 def _place_of_override(
     work: Workplace, override: Override, facts: ServerFacts
-) -> ReachedPlace | LockstepError:
+) -> ChosenPlace | LockstepError:
     try:
         return resolve_start(work, parse_place(override.place), facts)
     except LockstepError as error:
@@ -200,7 +204,7 @@ def _place_start(work: Workplace, question: Question, decision: Start) -> RunSta
             cursor.position,
             cursor.anchor,
             facts,
-            by_gtid=question.gtids_on and is_set_trusted,
+            by_gtid=question.has_gtid_mode_on and is_set_trusted,
         )
     place = find_place(work, decision.where, facts)
     start = Position(place.at, place.gtid_set, facts.server_uuid)
@@ -213,8 +217,10 @@ def _place_start(work: Workplace, question: Question, decision: Start) -> RunSta
         place.anchor,
         facts,
         leave_out=place.leave_out,
-        known_until=end_of_left_out(work, place, facts) if place.leave_out else None,
-        by_gtid=question.gtids_on,
+        known_until=end_of_transactions_to_leave_out(work, place, facts)
+        if place.leave_out
+        else None,
+        by_gtid=question.has_gtid_mode_on,
         prepared_xids=frozenset()
         if decision.continuity is Continuity.CONTIGUOUS
         else work.server.prepared(),
@@ -254,9 +260,9 @@ def read_gtid_set(
     same_server = facts.server_uuid == cursor.position.server_uuid
     if same_server and facts.lists(place.file):
         return SetReading.NOT_KEPT, ""
-    if same_server and facts.life is not None:
+    if same_server and facts.server_process is not None:
         [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
-        if facts.life.is_same_process(batch.life):
+        if facts.server_process.is_same_process(batch.server_process):
             return SetReading.SAME, ""
     executed_gtids = GtidSet.parse(facts.gtid_executed)
     shared_anchors = [

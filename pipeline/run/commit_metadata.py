@@ -197,9 +197,9 @@ def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     ledger, source = work.ledger, batch.source
     states = ledger.table_states(source)
     standings = dict.fromkeys(_uncaptured_tables(work, batch, states), NOT_CAPTURED) | {
-        table: "being read" if state.loading else state.condition.value
+        table: "being read" if state.is_loading else state.condition.value
         for table, state in states.items()
-        if not state.complete
+        if not state.is_complete
     }
     structures = _new_structures(work, batch)
     return {

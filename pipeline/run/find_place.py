@@ -26,7 +26,7 @@ from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import Workplace, search_progress
 from lockstep.pipeline.run.unpruned_batches import RUNS, no_such_run
-from lockstep.pipeline.start.question import ReachedPlace, Since, Where
+from lockstep.pipeline.start.question import ChosenPlace, LogPlace, Since
 from lockstep.pipeline.values.errors import (
     EndNotReached,
     MomentOutOfRange,
@@ -53,26 +53,26 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 
 
 def first_transaction_since(
-    work: Workplace, moment: datetime, known: datetime | None, facts: ServerFacts
+    work: Workplace, moment: datetime, read_until: datetime | None, facts: ServerFacts
 ) -> Coordinates:
     """Return the beginning of the first transaction after a moment.
 
-    `known`: the commit time of the last transaction that was read, if every later
-    transaction has to be read; otherwise None. With `known`, the result is the first
-    transaction in the log whose commit time is the moment or later, even if a wrong
-    clock gave transactions after it earlier times. If the log begins after the moment,
-    but before `known`, it is read from its beginning.
+    `read_until`: the commit time of the last transaction that was read, if every later
+    transaction has to be read; otherwise None. With `read_until`, the result is the
+    first transaction in the log whose commit time is the moment or later, even if a
+    wrong clock gave transactions after it earlier times. If the log begins after the
+    moment, but before `read_until`, it is read from its beginning.
     """
     try:
         place = _search_moment(work, moment, facts)
     except MomentOutOfRange as error:
-        if known is None:
+        if read_until is None:
             raise
         oldest = facts.binlogs[0].file
         begins = read_file_head(work.server, oldest).created
-        if known < begins + timedelta(seconds=1):  # a file's head has whole seconds
+        if read_until < begins + timedelta(seconds=1):  # a file's head has whole seconds
             raise MomentOutOfRange(
-                f"{error.message}; the last commit that was read is from {moment_text(known)}",
+                f"{error.message}; the last commit that was read is from {moment_text(read_until)}",
                 hint="restore older log files to the server; or accept what may be missing: "
                 f"{start_at('earliest', work.source.name)} reads all there is",
             ) from error
@@ -81,41 +81,46 @@ def first_transaction_since(
             f"beginning, {oldest}, made at {moment_text(begins)}"
         )
         return Coordinates(oldest, FIRST_OFFSET)
-    return place.at if known is None else place.first or place.at
+    return place.at if read_until is None else place.first_begin or place.at
 
 
 def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
     """Return the place of a moment among the transactions of the server's log. If the
     moment is after all of them, it is the end of the log."""
     place = find_moment(
-        work.server, facts.binlogs, facts.head, moment, facts.read_at, tell=progress_of_search(work)
+        work.server,
+        facts.binlogs,
+        facts.head,
+        moment,
+        facts.read_at,
+        report_progress=search_reporter(work),
     )
-    _warn(work, moment, place)
+    _warn_of_clock(work, moment, place)
     return place
 
 
-def first_in_file(
+def first_transaction_in_file(
     work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
     """Return the beginning of the first transaction after a moment in a log file; None
     if the moment is after all transactions of the file."""
     place = find_moment_in_file(
-        work.server, file, moment, facts.head, facts.read_at, tell=progress_of_search(work)
+        work.server, file, moment, facts.head, facts.read_at, report_progress=search_reporter(work)
     )
     if place is None:
         return None
-    _warn(work, moment, place)
+    _warn_of_clock(work, moment, place)
     return place.at
 
 
-def _warn(work: Workplace, moment: datetime, place: MomentPlace) -> None:
+def _warn_of_clock(work: Workplace, moment: datetime, place: MomentPlace) -> None:
     """Show a warning if the log's commit times do not ascend around the moment."""
     sentence = place.warning(moment_text(moment))
     if sentence is not None:
         work.progress.note(sentence)
 
 
-def progress_of_search(work: Workplace) -> ReportProgress:
+def search_reporter(work: Workplace) -> ReportProgress:
     """Return the callback that reports the progress of a search."""
     return lambda read, total: work.progress.tell(search_progress(read, total))
 
@@ -135,35 +140,35 @@ class ProvenPosition:
     leave_out: GtidSet = field(default_factory=GtidSet)
 
 
-def find_place(work: Workplace, where: Where, facts: ServerFacts) -> ProvenPosition:
+def find_place(work: Workplace, where: LogPlace, facts: ServerFacts) -> ProvenPosition:
     """Return the boundary at the place that a start decision names. Raise the error of
     the search if it cannot be found."""
     match where:
         case GtidSet():
-            return _after(work, where, facts)
-        case Since(moment, None, known):
-            return boundary_at(work, first_transaction_since(work, moment, known, facts))
+            return _boundary_after_gtids(work, where, facts)
+        case Since(moment, None, read_until):
+            return boundary_at(work, first_transaction_since(work, moment, read_until, facts))
         case Since(moment, file) if file is not None:
-            place = first_in_file(work, file, moment, facts)
+            place = first_transaction_in_file(work, file, moment, facts)
             return boundary_at(work, place or Coordinates(file, FIRST_OFFSET))
         case Coordinates():
             return boundary_at(work, where)
     raise AssertionError(f"{where} is no place")
 
 
-def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ReachedPlace:
+def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ChosenPlace:
     """Return the place on the server of a start that a person chose, in a form that can
     be compared with a cursor (the end of a batch)."""
-    where = where_of(work, place, facts)
+    where = resolve_place(work, place, facts)
     proven = find_place(work, where, facts)
     if isinstance(where, GtidSet):
-        return ReachedPlace(where, where)
-    return ReachedPlace(proven.at, proven.gtid_set)
+        return ChosenPlace(where, where)
+    return ChosenPlace(proven.at, proven.gtid_set)
 
 
-def where_of(work: Workplace, place: Place, facts: ServerFacts) -> Where:
+def resolve_place(work: Workplace, place: Place, facts: ServerFacts) -> LogPlace:
     """Return the coordinates, GTID set or moment to search the log for. Raise
-    `StartUnreachable` if the server certainly does not have it."""
+    `StartUnreachable` if the server certainly does not have that place."""
     match place:
         case AtCoordinates(at):
             require_listed(at, facts)
@@ -197,7 +202,7 @@ def snapshot_not_chosen() -> NotYet:
     )
 
 
-def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> Where:
+def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> LogPlace:
     batch = work.ledger.captured_batch(work.source.name, run=run)
     if batch is None or batch.end is None:
         raise StartUnreachable(no_such_run(work.ledger, work.source.name, run), hint=RUNS)
@@ -233,17 +238,17 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
         )
 
 
-def boundary_at(work: Workplace, at: Coordinates, *, then: str = "starts") -> ProvenPosition:
+def boundary_at(work: Workplace, at: Coordinates, *, verb: str = "starts") -> ProvenPosition:
     """Return the boundary between transactions at a place. If the place is inside a
-    transaction, return the boundary before it and tell the user. `then`: the verb of
-    that message ("the run starts at …")."""
-    boundary = find_boundary(work.server, at, tell=progress_of_search(work))
-    if boundary.rewound:
-        work.progress.note(f"{at} lies inside a transaction; the run {then} at {boundary.at}")
+    transaction, return the boundary before it and tell the user. `verb`: completes that
+    message ("the run starts at …")."""
+    boundary = find_boundary(work.server, at, report_progress=search_reporter(work))
+    if boundary.is_rewound:
+        work.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
     return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
 
 
-def _after(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
+def _boundary_after_gtids(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
     """Return the beginning of a log file before which only transactions of the set were
     executed, so that the log from there on has all others. Transactions of the set that
     come after this place are left out."""
@@ -285,7 +290,9 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
         return end
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
-        last = find_last_end(work.server, log.file, facts.head, tell=progress_of_search(work))
+        last = find_last_end(
+            work.server, log.file, facts.head, report_progress=search_reporter(work)
+        )
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
     return start.at
@@ -299,8 +306,8 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
             return facts.head
         case InFile(file, moment):
             require_listed(Coordinates(file, FIRST_OFFSET), facts)
-            return first_in_file(work, file, moment, facts) or find_last_end(
-                work.server, file, facts.head, tell=progress_of_search(work)
+            return first_transaction_in_file(work, file, moment, facts) or find_last_end(
+                work.server, file, facts.head, report_progress=search_reporter(work)
             )
         case AtMoment(moment):
             return _search_moment(work, moment, facts).at
@@ -311,17 +318,19 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
                 facts.head,
                 gtids,
                 binlogs=facts.binlogs,
-                tell=progress_of_search(work),
+                report_progress=search_reporter(work),
             )
         case _:
-            where = where_of(work, place, facts)
+            where = resolve_place(work, place, facts)
     if isinstance(where, GtidSet):
         return find_end_of(work.server, start, facts.head, where, binlogs=facts.binlogs)
     assert isinstance(where, Coordinates), f"{where} is an end that a case above resolves"
-    return boundary_at(work, where, then="ends").at
+    return boundary_at(work, where, verb="ends").at
 
 
-def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts) -> Coordinates:
+def end_of_transactions_to_leave_out(
+    work: Workplace, proven: ProvenPosition, facts: ServerFacts
+) -> Coordinates:
     """Return the end of the last transaction that has to be left out. If some of these
     transactions are neither in the log nor purged, return the log's end."""
     before = read_file_head(work.server, proven.at.file).gtid_set
@@ -334,7 +343,7 @@ def end_of_left_out(work: Workplace, proven: ProvenPosition, facts: ServerFacts)
             facts.head,
             in_log,
             binlogs=facts.binlogs,
-            tell=progress_of_search(work),
+            report_progress=search_reporter(work),
         )
     except EndNotReached:
         return facts.head

@@ -81,7 +81,7 @@ class Pasts:
         twice for the scan, and the part from `past.reads_from` on twice for the
         capture."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
-        starts = (_beginning(self.facts), past.reads_from)
+        starts = (_log_start(self.facts), past.reads_from)
         end, binlogs = self.cursor.position.at, self.facts.binlogs
         return sum(2 * log_between(start, end, binlogs) for start in starts)
 
@@ -95,7 +95,7 @@ def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
     if read_anchor_of(work, cursor, facts) is not AnchorReading.SAME:
         return Pasts(dict.fromkeys(tables, "the server's log is not the one that was read"))
     try:
-        scan = _scanned(work, tables, facts, end)
+        scan = _scan_log(work, tables, facts, end)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -103,24 +103,24 @@ def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
     return Pasts({table: scan.past_of(table, end) for table in tables}, cursor, facts)
 
 
-def _scanned(
+def _scan_log(
     work: Workplace, tables: Collection[TableName], facts: ServerFacts, end: Coordinates
-) -> Scan:
-    run_start = _start_at(work, _beginning(facts), facts)
+) -> PastScan:
+    run_start = _start_at(work, _log_start(facts), facts)
     basis = Basis(
         work,
         run_start,
         RunBounds(end, GtidSet()),
-        tables=tables_of(work, run_start.start, 0, tables, before=0),
+        tables=tables_of(work, run_start.start, 0, tables, catch_up_before=0),
         structures=structures_of_server(work, run_start),
-        prepared={},
+        prepared_transactions={},
     )
-    scan = Scan(basis, tables)
-    LogReading(basis, scan, on_unfollowed=scan.stopped, starts_spark=False).run()
+    scan = PastScan(basis, tables)
+    LogReading(basis, scan, on_unfollowed=scan.note_unknown_statement, starts_spark=False).run()
     return scan
 
 
-def _beginning(facts: ServerFacts) -> Coordinates:
+def _log_start(facts: ServerFacts) -> Coordinates:
     return Coordinates(facts.binlogs[0].file, FIRST_OFFSET)
 
 
@@ -130,31 +130,31 @@ def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunSta
     return start_at_known_place(start, proven.anchor, facts, "the past of tables")
 
 
-_WHOLE_LOG: Final = "the server's log begins there"
+_WHOLE_LOG_REASON: Final = "the server's log begins there"
 
 
-class Scan:
+class PastScan:
     """A `log_reader.LogTaker` that finds where the pasts of tables begin, and keeps no
     rows. `pasts`: at first, each past is the whole log. It begins later after each
     change that the log does not have."""
 
-    changes = rows = 0
+    change_count = row_count = 0
 
     def __init__(self, basis: Basis, tables: Collection[TableName]) -> None:
         self.structures: SchemaTracker = basis.structures
         self._start = basis.run_start.start.at
-        self.pasts = {table: Past.after(self._start, _WHOLE_LOG) for table in tables}
+        self.pasts = {table: Past.after(self._start, _WHOLE_LOG_REASON) for table in tables}
         self._source, self._shaping = basis.work.source, basis.work.shaping
-        self._watch = CascadeWatch(basis.structures, self.wanted)
-        self._unlogged: dict[TableName, tuple[Coordinates | None, str]] = {}
+        self._watch = CascadeWatch(basis.structures, self.is_wanted)
+        self._unlogged_changes: dict[TableName, tuple[Coordinates | None, str]] = {}
         """Tables with a change in the present group that is not in the log, each with
         the place of the change (None if it is not known) and the reason."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
-        buffer.prepared.lenient = True
+        buffer.prepared.leaves_out_unread = True
 
-    def wanted(self, table: TableName) -> bool:
+    def is_wanted(self, table: TableName) -> bool:
         return table in self.pasts
 
     def watches(self, table: TableName) -> bool:
@@ -163,38 +163,40 @@ class Scan:
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing, since no table of a scan waits for a place."""
 
-    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        treated = self._shaping.treatments_in_words
-        by_table = consequences(followed, self._source.policies_of, logged, treated)
+    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        treatments = self._shaping.treatments_in_words
+        by_table = consequences(followed, self._source.policies_of, logged, treatments)
         for table in self.pasts.keys() & by_table.keys():
-            before = self.pasts[table]
-            past = after_statement(before, by_table[table], logged)
-            if past != before:
-                self._begins(table, past)
+            past_before = self.pasts[table]
+            past = after_statement(past_before, by_table[table], logged)
+            if past != past_before:
+                self._begin_later(table, past)
         if self._watch.refresh():
             self._buffer.maps.update_wanted()
 
-    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self._unlogged[table] = at, error.reason
+    def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self._unlogged_changes[table] = at, error.reason
 
-    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
-        self._unlogged[table] = at, reason
+    def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
+        self._unlogged_changes[table] = at, reason
 
-    def stopped(self, error: UnsupportedStatement) -> None:
+    def note_unknown_statement(self, error: UnsupportedStatement) -> None:
         """Record that a statement that is not understood may have changed any table."""
-        self._unlogged |= dict.fromkeys(self.pasts, (None, error.message))
+        self._unlogged_changes |= dict.fromkeys(self.pasts, (None, error.message))
 
     def put(self, group: TransactionGroup) -> None:
         for block in group.blocks:
             self._put_block(group, block)
-        unread = self._buffer.prepared.unread
-        for xid, at in unread:
-            why = f"the XA transaction {xid} is committed there, and its prepare is not in the log"
-            self._unlogged |= dict.fromkeys(self.pasts, (at, why))
-        unread.clear()
-        for table, (place, why) in self._unlogged.items():
-            self._begins(table, Past.after(_end_of(group, place), why))
-        self._unlogged = {}
+        unread_commits = self._buffer.prepared.unread_commits
+        for xid, at in unread_commits:
+            reason = (
+                f"the XA transaction {xid} is committed there, and its prepare is not in the log"
+            )
+            self._unlogged_changes |= dict.fromkeys(self.pasts, (at, reason))
+        unread_commits.clear()
+        for table, (place, reason) in self._unlogged_changes.items():
+            self._begin_later(table, Past.after(_end_of(group, place), reason))
+        self._unlogged_changes = {}
 
     def past_of(self, table: TableName, end: Coordinates) -> Past | str:
         """Return the past of a table after the scan up to `end`, or the reason why it
@@ -211,20 +213,20 @@ class Scan:
         block. The watch returns only the first such change of each table, so it is
         asked again about the events after that change."""
         while len(block.events):
-            lost = self._watch.lost(group, block, self._buffer.maps.maps)
-            if not lost:
+            losses = self._watch.find_unlogged(group, block, self._buffer.maps.maps)
+            if not losses:
                 return
-            for table, loss in lost.items():
-                self._begins(table, Past.after(group.end(loss.transaction), loss.reason))
-            first = min(loss.transaction for loss in lost.values())
-            later = block.events[:, columns.TRANSACTION] > first
+            for table, loss in losses.items():
+                self._begin_later(table, Past.after(group.end(loss.transaction), loss.reason))
+            first_loss = min(loss.transaction for loss in losses.values())
+            later = block.events[:, columns.TRANSACTION] > first_loss
             block = Block(block.data, block.events[later])
 
-    def _begins(self, table: TableName, past: Past) -> None:
+    def _begin_later(self, table: TableName, past: Past) -> None:
         """Let the table's past begin where `past` does, unless it already begins later.
         If XA transactions are prepared there, the log is read from its beginning: their
         rows are logged before this place, and their commits come after it."""
-        prepared = self._buffer.prepared.waiting
+        prepared = self._buffer.prepared.has_open
         if not past.begins < self.pasts[table].begins:
             self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
 
@@ -233,8 +235,8 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
     """Return the end of the transaction at this place; if it is None, the end of the
     group's last transaction."""
     ends = (group.end(number) for number in range(len(group.transactions)))
-    after = (end for end in ends if place is not None and place < end)
-    return next(after, group.end(-1))
+    later_ends = (end for end in ends if place is not None and place < end)
+    return next(later_ends, group.end(-1))
 
 
 # -- plans -----------------------------------------------------------------------------------
@@ -251,26 +253,26 @@ class PastReach(ReadingReach):
 def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
     """Return the plans, and added to them the plans for tables that are captured with
     their past. Nothing is written."""
-    loads = {load.table: load for load in _ordered(work)[0]}
+    loads = {load.table: load for load in _loads_with_past(work)[0]}
     if not loads:
         return plans
     pasts = find_pasts(work, loads)
-    with_pasts = {table: _plan(load, pasts) for table, load in loads.items()}
-    return replace(plans, plans={**plans.plans, **with_pasts})
+    new_plans = {table: _plan(load, pasts) for table, load in loads.items()}
+    return replace(plans, plans={**plans.plans, **new_plans})
 
 
 def _plan(load: Load, pasts: Pasts) -> Plan:
     have = Have(load.table, Standing.NEW, reason=load.reason, load=load)
     past = pasts.by_table[load.table]
-    decided = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
+    table_plan = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
     if isinstance(past, str):
-        return decided
-    first, *more = decided.steps
-    priced = replace(first, price=Price(log_bytes=pasts.log_bytes(past)))
-    return replace(decided, steps=(priced, *more))
+        return table_plan
+    first_step, *later_steps = table_plan.steps
+    priced_step = replace(first_step, price=Price(log_bytes=pasts.log_bytes(past)))
+    return replace(table_plan, steps=(priced_step, *later_steps))
 
 
-def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
+def _loads_with_past(work: Workplace) -> tuple[list[Load], list[Load]]:
     """Return the loads that were ordered with the table's past, and those for which it
     is too late: the table is in the lake by now, or its rows are being read as of
     another place than the captured position. Both lists are empty for a run with
@@ -278,17 +280,17 @@ def _ordered(work: Workplace) -> tuple[list[Load], list[Load]]:
     if work.source.until is not None:
         return [], []
     states, cursor = work.ledger.table_states(work.source.name), None
-    ordered, late = list[Load](), list[Load]()
+    with_past, too_late = list[Load](), list[Load]()
     for load in work.ledger.open_loads(work.source.name):
-        if not load.with_past or load.followed is not None:
+        if not load.with_past or load.followed_from is not None:
             continue
         cursor = cursor or work.ledger.cursors(work.source.name).captured
         at = None if cursor is None else cursor.position.at
-        if load.table in states or (load.reading is not None and load.reading.low != at):
-            late.append(load)
+        if load.table in states or (load.begin is not None and load.begin.low != at):
+            too_late.append(load)
         elif work.source.patterns.matches(load.table):
-            ordered.append(load)
-    return ordered, late
+            with_past.append(load)
+    return with_past, too_late
 
 
 # -- the capture of the pasts ----------------------------------------------------------------
@@ -298,38 +300,40 @@ def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
     """Capture the tables that were ordered with their past, and return the report; None
     if there is no past to capture. A table without a past is read from MySQL alone, and
     a message says why."""
-    clock, (ordered, late) = perf_counter(), _ordered(work)
-    for load in late:
-        _without_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
-    if not ordered:
+    timer_start, (with_past, too_late) = perf_counter(), _loads_with_past(work)
+    for load in too_late:
+        _give_up_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
+    if not with_past:
         return None
-    pasts = find_pasts(work, [load.table for load in ordered])
-    loads, tables = dict[TableName, Load](), dict[TableName, Past]()
-    for load in ordered:
+    pasts = find_pasts(work, [load.table for load in with_past])
+    load_by_table, past_by_table = dict[TableName, Load](), dict[TableName, Past]()
+    for load in with_past:
         past = pasts.by_table[load.table]
         if isinstance(past, str):
-            _without_past(work, lease, load, past)
+            _give_up_past(work, lease, load, past)
         else:
-            loads[load.table], tables[load.table] = load, past
-    if not loads:
+            load_by_table[load.table], past_by_table[load.table] = load, past
+    if not load_by_table:
         return None
     cursor, facts = pasts.cursor, pasts.facts
     assert cursor is not None and facts is not None, "there are pasts"
-    batch = _begin_batch(work, lease, tables, cursor, facts)
+    batch = _begin_batch(work, lease, past_by_table, cursor, facts)
     try:
-        return _capture_pasts(work, lease, batch, tables, loads, cursor, facts, clock)
+        return _capture_pasts(
+            work, lease, batch, past_by_table, load_by_table, cursor, facts, timer_start
+        )
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         work.ledger.abandon(lease, batch.id, error.message)
         discard(work, batch)
-        for load in loads.values():
-            _without_past(work, lease, load, error.message)
+        for load in load_by_table.values():
+            _give_up_past(work, lease, load, error.message)
         return None
 
 
-def _without_past(work: Workplace, lease: Lease, load: Load, why: str) -> None:
-    work.progress.note(f"{load.table} is followed without the earlier changes in the log: {why}")
+def _give_up_past(work: Workplace, lease: Lease, load: Load, reason: str) -> None:
+    work.progress.note(f"{load.table} is followed without the earlier changes in the log: {reason}")
     work.ledger.load_without_past(lease, load.id)
 
 
@@ -356,7 +360,7 @@ def _capture_pasts(
     loads: Mapping[TableName, Load],
     cursor: Cursor,
     facts: ServerFacts,
-    clock: float,
+    timer_start: float,
 ) -> CaptureReport:
     run_start = _start_at(work, batch.start.at, facts)
     structures = structures_of_server(work, run_start)
@@ -370,38 +374,42 @@ def _capture_pasts(
         work,
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
-        tables=tables_of(work, batch.start, batch.id, pasts, base=batch.base, before=0),
+        tables=tables_of(
+            work, batch.start, batch.id, pasts, last_sequence_before=batch.base, catch_up_before=0
+        ),
         structures=structures,
-        prepared={},
+        prepared_transactions={},
     )
-    comebacks = [
+    returning = [
         ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
     ]
-    loaded = {table for table, past in pasts.items() if not past.whole}
-    basis.tables.take_up(returning=comebacks, completed=loaded)
+    tables_to_load = {table for table, past in pasts.items() if not past.whole}
+    basis.tables.add_waiting(returning=returning, completed_later=tables_to_load)
     capture = BatchCapture(basis, batch)
     # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit
     # of that transaction, so its rows are not needed.
-    capture.reading.buffer.prepared.lenient = True
+    capture.reading.buffer.prepared.leaves_out_unread = True
     read_proven(lease, capture)
-    reading = {table: loads[table] for table in loaded}
-    quarantined = tuple(_begin_loads(lease, capture, reading, cursor))
+    loads_to_begin = {table: loads[table] for table in tables_to_load}
+    quarantined = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))
     record = capture.record(
-        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, orders_done=()
+        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, carried_out_orders=()
     )
-    stopped = {quarantine.table for quarantine in quarantined}
+    stopped_tables = {quarantine.table for quarantine in quarantined}
     record = replace(
         record,
-        history=_without_statements(record.history, pasts),
-        quarantined=quarantined,
-        needless=tuple(loads[table].id for table in pasts.keys() - loaded - stopped),
+        history=_carried_versions(record.history, pasts),
+        stopped_tables=quarantined,
+        needless_loads=tuple(
+            loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables
+        ),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, began=clock)
+    return capture.report(record, timer_start=timer_start)
 
 
-def _without_statements(history: BatchHistory, tables: Collection[TableName]) -> BatchHistory:
+def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> BatchHistory:
     """Return the versions of these tables without their statements. The ledger numbers
     statements in the order in which runs recorded them, so these earlier ones cannot be
     added."""
@@ -430,16 +438,18 @@ def _begin_loads(
     from the source, unless a person has to consent first. A table without a key for
     chunks stops too, because its rows are read in one piece, as of a later place."""
     basis, work = capture.basis, capture.basis.work
-    at, stopped = cursor.position.at, basis.tables.stopped
-    for table, quarantined in stopped.items():
-        waits = quarantined.need is Need.ROWS and not quarantined.by_itself
-        if not waits and quarantined.need is not Need.CONSENT:
+    at, stopped_tables = cursor.position.at, basis.tables.quarantines
+    for table, quarantined in stopped_tables.items():
+        waits_for_person = quarantined.need is Need.ROWS and not quarantined.starts_by_itself
+        if not waits_for_person and quarantined.need is not Need.CONSENT:
             error = reread_error(quarantined.reason)
-            stopped[table] = StoppedTable.of(table, error, quarantined.position, quarantined.at)
+            stopped_tables[table] = StoppedTable.of(
+                table, error, quarantined.position, quarantined.at
+            )
     estimates = work.server.estimated_rows(loads)
     for table, load in loads.items():
         version = basis.structures.version(table)
-        if table in stopped or version is None or version.schema is None:
+        if table in stopped_tables or version is None or version.schema is None:
             continue
         try:
             if not chunk_key(version.schema):
@@ -447,13 +457,13 @@ def _begin_loads(
             shape = work.shaping.shape_fingerprint(version.schema)
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
-            begun = load if load.reading is not None else replace(load, reading=reading)
+            begun_load = load if load.begin is not None else replace(load, begin=reading)
             capture.segmenter.begin_load(
-                SourceReading(table, load.reason, version.schema, at, at, load=begun)
+                SourceReading(table, load.reason, version.schema, at, at, load=begun_load)
             )
         except TableError as error:
-            stopped[table] = basis.tables.stop(table, at, error)
+            stopped_tables[table] = basis.tables.stop(table, at, error)
             continue
-        if load.reading is None:
+        if load.begin is None:
             work.ledger.begin_load(lease, load.id, reading)
-    return stopped.values()
+    return stopped_tables.values()

@@ -206,7 +206,7 @@ def _by_changelog(
     """Return a batch's segments by table and by the generation of the changelog, a
     number in its path. Each group is one commit."""
     changelogs: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
-    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
+    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed_tables))
     versions = {(version.table, version.version): version for version in history}
     for segment in content.segments:
         version = versions[segment.table, segment.schema_version]

@@ -234,5 +234,5 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
 def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:
     """Return the generation of the changelog (a number in its path) of each segment, by
     table and version of its structure."""
-    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
+    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed_tables))
     return {(version.table, version.version): version.generation for version in history}

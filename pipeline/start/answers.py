@@ -14,8 +14,8 @@ from lockstep.pipeline.snapshot.log_room import one_week
 from lockstep.pipeline.start.question import (
     AnchorReading,
     Answer,
+    ChosenPlace,
     Question,
-    ReachedPlace,
     SetReading,
     Since,
     Start,
@@ -53,8 +53,8 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 
 
 def choice_unreachable(question: Question) -> Answer:
-    choice, error = question.override, question.reached
-    if choice is None or isinstance(error, ReachedPlace):
+    choice, error = question.override, question.chosen_place
+    if choice is None or isinstance(error, ChosenPlace):
         return None
     reason = f": {error.message}" if error else ""
     return StartUnreachable(
@@ -65,13 +65,13 @@ def choice_unreachable(question: Question) -> Answer:
 
 
 def choice_before_cursor(question: Question) -> Answer:
-    choice, reached, cursor = question.override, question.reached, question.cursor
-    if choice is None or cursor is None or not isinstance(reached, ReachedPlace):
+    choice, chosen_place, cursor = question.override, question.chosen_place, question.cursor
+    if choice is None or cursor is None or not isinstance(chosen_place, ChosenPlace):
         return None
-    if _between(question, cursor, reached) is not None:
+    if _continuity(question, cursor, chosen_place) is not None:
         return None
     position = cursor.position
-    place = position if _same_log(question) else AfterGtids(position.gtid_set)
+    place = position if _is_same_log(question) else AfterGtids(position.gtid_set)
     return StartBehindCursor(
         f"{choice.place}, which {choice.author} chose, lies before {position}, up to which "
         "everything was read",
@@ -81,34 +81,38 @@ def choice_before_cursor(question: Question) -> Answer:
 
 
 def chosen(question: Question) -> Answer:
-    choice, reached, cursor = question.override, question.reached, question.cursor
-    if choice is None or not isinstance(reached, ReachedPlace):
+    choice, chosen_place, cursor = question.override, question.chosen_place, question.cursor
+    if choice is None or not isinstance(chosen_place, ChosenPlace):
         return None
     return Start(
         StartRule.CHOSEN_START,
         f"{choice.author} chose {choice.place}: {choice.reason}",
-        reached.where,
+        chosen_place.where,
         follows=None if cursor is None else cursor.batch,
-        continuity=None if cursor is None else _between(question, cursor, reached),
+        continuity=None if cursor is None else _continuity(question, cursor, chosen_place),
         override=choice.id,
     )
 
 
-def _between(question: Question, cursor: Cursor, reached: ReachedPlace) -> Continuity | None:
+def _continuity(question: Question, cursor: Cursor, chosen_place: ChosenPlace) -> Continuity | None:
     """Return what lies between the cursor and a chosen place: nothing (CONTIGUOUS) or a
     GAP; None if the place is before the cursor. Without proof a gap is assumed, because
     in a rewritten history the same GTIDs may name other transactions."""
-    place, at = reached.where, cursor.position.at
-    if _same_log(question) and isinstance(place, Coordinates) and place.file.base == at.file.base:
+    place, at = chosen_place.where, cursor.position.at
+    if (
+        _is_same_log(question)
+        and isinstance(place, Coordinates)
+        and place.file.base == at.file.base
+    ):
         if place < at:
             return None
         return Continuity.CONTIGUOUS if place == at else Continuity.GAP
-    if question.same_server and _rewritten(question, cursor):
+    if question.is_same_server and _rewrite_reason(question, cursor):
         return Continuity.GAP
     if question.set_reading is SetReading.DIFFERENT:
         return Continuity.GAP
-    before_place, read = reached.gtid_set, cursor.position.gtid_set
-    if not question.by_gtid or not question.executed.contains(read):
+    before_place, read = chosen_place.gtid_set, cursor.position.gtid_set
+    if not question.can_resume_by_gtid or not question.executed.contains(read):
         return Continuity.GAP
     if before_place == read:
         return Continuity.CONTIGUOUS
@@ -119,31 +123,31 @@ def _between(question: Question, cursor: Cursor, reached: ReachedPlace) -> Conti
     return None if read.contains(before_place) else Continuity.GAP
 
 
-def _same_log(question: Question) -> bool:
+def _is_same_log(question: Question) -> bool:
     """Return whether it is proven that the server's log is the log that was read."""
-    return question.same_server and question.anchor is AnchorReading.SAME
+    return question.is_same_server and question.anchor_reading is AnchorReading.SAME
 
 
 # -- a source with a cursor -------------------------------------------------------------------
 
 
 def history_rewritten(question: Question) -> Answer:
-    cursor = question.known_cursor
-    why = _rewritten(question, cursor)
-    if why is None:
+    cursor = question.required_cursor
+    reason = _rewrite_reason(question, cursor)
+    if reason is None:
         return None
     return HistoryRewritten(
-        f"the log at the cursor {cursor.position} is not the log that was read: {why}",
+        f"the log at the cursor {cursor.position} is not the log that was read: {reason}",
         hint="the server was reset, restored or cloned, and its data is not a continuation of "
         "the lake's. Begin again with a new source name and lake folder, or accept "
         f"what may be missing: {start_at('earliest', question.source)}",
     )
 
 
-def _rewritten(question: Question, cursor: Cursor) -> str | None:
+def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
     """Return why the server's log cannot be the log that was read; None if it can be."""
     at, facts = cursor.position.at, question.facts
-    if question.anchor is AnchorReading.DIFFERENT:
+    if question.anchor_reading is AnchorReading.DIFFERENT:
         return "the event before the cursor is a different one"
     if facts.head.file.base != at.file.base:
         return f"its files are called {facts.head.file.base}.* now"
@@ -165,7 +169,7 @@ def set_reused(question: Question) -> Answer:
     return HistoryRewritten(
         f"server {question.facts.server_uuid} has another transaction under the GTID "
         f"{question.reused_gtid} than the one that was read from "
-        f"{question.known_cursor.position.server_uuid}: its GTIDs were assigned a second time",
+        f"{question.required_cursor.position.server_uuid}: its GTIDs were assigned a second time",
         hint="the server, or the one it was copied from, was reset or restored and written to "
         "since, and its data is not a continuation of the lake's. Point the source at a "
         "server with the history that was read; or begin again with a new source name and lake "
@@ -174,8 +178,8 @@ def set_reused(question: Question) -> Answer:
 
 
 def set_unproven(question: Question) -> Answer:
-    read = question.known_cursor.position.gtid_set
-    by_set = question.other_server or question.file_is_gone
+    read = question.required_cursor.position.gtid_set
+    by_set = question.is_other_server or question.file_is_gone
     if question.set_reading is not SetReading.PURGED or not by_set:
         return None
     if not read.contains(question.purged) or not question.executed.contains(read):
@@ -190,31 +194,31 @@ def set_unproven(question: Question) -> Answer:
 
 
 def resume_same_server(question: Question) -> Answer:
-    cursor = question.known_cursor
-    if question.anchor is not AnchorReading.SAME or question.file_is_gone:
+    cursor = question.required_cursor
+    if question.anchor_reading is not AnchorReading.SAME or question.file_is_gone:
         return None
     reason = f"batch {cursor.batch} ended at {cursor.position}, and the log there is unchanged"
     return Start(StartRule.RESUME_SAME_SERVER, reason, cursor.position.at, predecessor=cursor.batch)
 
 
 def resume_after_purge(question: Question) -> Answer:
-    cursor = question.known_cursor
+    cursor = question.required_cursor
     if not question.file_is_gone or not cursor.position.gtid_set.contains(question.purged):
         return None
     reason = (
         f"{cursor.position.at.file} is gone, but everything that the server purged was read, up to "
-        f"batch {cursor.batch}{_shown_by(question)}"
+        f"batch {cursor.batch}{_proof_clause(question)}"
     )
-    return _after_set(StartRule.RESUME_AFTER_PURGE, reason, cursor)
+    return _start_after_set(StartRule.RESUME_AFTER_PURGE, reason, cursor)
 
 
 def tables_read_again(question: Question) -> Answer:
     """Return a start at the log's head, with every table read from the source, if the
     server no longer has the log after the cursor and the policy asks for this."""
-    cursor = question.known_cursor
+    cursor = question.required_cursor
     if question.policies.on_position_lost is not OnPositionLost.RESNAPSHOT:
         return None
-    if not question.file_is_gone and not _purged_elsewhere(question):
+    if not question.file_is_gone and not _is_purged_elsewhere(question):
         return None
     return Start(
         StartRule.TABLES_READ_AGAIN,
@@ -227,38 +231,38 @@ def tables_read_again(question: Question) -> Answer:
     )
 
 
-def _purged_elsewhere(question: Question) -> bool:
+def _is_purged_elsewhere(question: Question) -> bool:
     """Return whether another server executed everything that was read, but also purged
     transactions that were not read."""
-    if not question.other_server or not question.by_gtid:
+    if not question.is_other_server or not question.can_resume_by_gtid:
         return False
-    read = question.known_cursor.position.gtid_set
+    read = question.required_cursor.position.gtid_set
     return question.executed.contains(read) and not read.contains(question.purged)
 
 
 def position_purged(question: Question) -> Answer:
     if not question.file_is_gone:
         return None
-    file = question.known_cursor.position.at.file
+    file = question.required_cursor.position.at.file
     oldest = question.facts.binlogs[0].file if question.facts.binlogs else "none"
-    return _purged(
+    return _purged_error(
         question,
         f"the log file {file} is no longer on the server (oldest now: {oldest}), and "
-        + _why_not_by_set(question),
+        + _reason_not_by_set(question),
     )
 
 
-def _why_not_by_set(question: Question) -> str:
+def _reason_not_by_set(question: Question) -> str:
     """Return why the cursor's set does not say where to continue on this server."""
-    if not question.gtids_on:
+    if not question.has_gtid_mode_on:
         return f"gtid_mode is {question.facts.gtid_mode}"
-    if not question.by_gtid:
+    if not question.can_resume_by_gtid:
         return "transactions without a GTID were read, or may have been"
-    missing = question.purged.difference(question.known_cursor.position.gtid_set)
+    missing = question.purged.difference(question.required_cursor.position.gtid_set)
     return f"{missing.shortened()} was never read"
 
 
-def _purged(question: Question, message: str) -> PositionPurged:
+def _purged_error(question: Question, message: str) -> PositionPurged:
     return PositionPurged(
         message,
         hint="restore the missing log files to the server; or accept what is missing: "
@@ -268,19 +272,19 @@ def _purged(question: Question, message: str) -> PositionPurged:
 
 
 def resume_other_server(question: Question) -> Answer:
-    cursor = question.known_cursor
+    cursor = question.required_cursor
     read = cursor.position.gtid_set
     if not question.executed.contains(read) or not read.contains(question.purged):
         return None
     reason = (
         f"server {question.facts.server_uuid} executed everything that was read from "
-        f"{cursor.position.server_uuid}, and has purged nothing else{_shown_by(question)}"
+        f"{cursor.position.server_uuid}, and has purged nothing else{_proof_clause(question)}"
     )
-    return _after_set(StartRule.RESUME_OTHER_SERVER, reason, cursor)
+    return _start_after_set(StartRule.RESUME_OTHER_SERVER, reason, cursor)
 
 
 def source_diverged(question: Question) -> Answer:
-    position = question.known_cursor.position
+    position = question.required_cursor.position
     missing = position.gtid_set.difference(question.executed)
     if not missing:
         return None
@@ -294,8 +298,8 @@ def source_diverged(question: Question) -> Answer:
 
 
 def purged_on_other_server(question: Question) -> Answer:
-    missing = question.purged.difference(question.known_cursor.position.gtid_set)
-    return _purged(
+    missing = question.purged.difference(question.required_cursor.position.gtid_set)
+    return _purged_error(
         question,
         f"server {question.facts.server_uuid} has purged transactions that were never read: "
         f"{missing.shortened()}",
@@ -303,7 +307,7 @@ def purged_on_other_server(question: Question) -> Answer:
 
 
 def search_by_time(question: Question) -> Answer:
-    cursor, policies = question.known_cursor, question.policies
+    cursor, policies = question.required_cursor, question.policies
     last = cursor.position.committed_at
     if last is None or policies.on_source_changed is not OnSourceChanged.TIMESTAMP:
         return None
@@ -313,14 +317,14 @@ def search_by_time(question: Question) -> Answer:
         f"server {question.facts.server_uuid} answers instead of {cursor.position.server_uuid}; "
         f"by on_source_changed = 'timestamp' the log is read again from {moment_text(moment)}, "
         f"{policies.fallback_interval.total_seconds():g} s before the last commit read",
-        Since(moment, known=last),
+        Since(moment, read_until=last),
         follows=cursor.batch,
         continuity=Continuity.OVERLAP,
     )
 
 
 def source_changed(question: Question) -> Answer:
-    position = question.known_cursor.position
+    position = question.required_cursor.position
     by_time = (
         "or set on_source_changed = 'timestamp' in lockstep.toml, which continues by commit time "
         "and reads some changes twice; "
@@ -329,7 +333,7 @@ def source_changed(question: Question) -> Answer:
     return SourceChanged(
         f"the cursor {position} belongs to server {position.server_uuid}, but "
         f"{question.facts.server_uuid} answers at the source's address, and "
-        + _why_no_set(question)
+        + _reason_without_set(question)
         + (", and no commit time was read to search from" if no_moment else ""),
         hint="point the source at the server that was read so far; "
         + ("" if no_moment else by_time)
@@ -337,16 +341,16 @@ def source_changed(question: Question) -> Answer:
     )
 
 
-def _why_no_set(question: Question) -> str:
+def _reason_without_set(question: Question) -> str:
     """Return why the cursor's set does not say where to continue on another server."""
-    if not question.gtids_on:
+    if not question.has_gtid_mode_on:
         return f"its gtid_mode is {question.facts.gtid_mode}: no GTID says where to continue"
-    if not question.known_cursor.position.gtid_set:
+    if not question.required_cursor.position.gtid_set:
         return "nothing that was read had a GTID"
     return "transactions without a GTID were read, or may have been, after the first GTID"
 
 
-def _shown_by(question: Question) -> str:
+def _proof_clause(question: Question) -> str:
     """Return how it is known that the server's transactions are those that were read."""
     if question.set_reading is SetReading.SAME:
         return "; the last transactions read are the same in its log"
@@ -356,7 +360,7 @@ def _shown_by(question: Question) -> str:
     )
 
 
-def _after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
+def _start_after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
     read = cursor.position.gtid_set
     contiguous = Continuity.CONTIGUOUS
     return Start(rule, reason, read, follows=cursor.batch, continuity=contiguous)
@@ -393,9 +397,9 @@ def configured_unreachable(question: Question) -> Answer:
         case AtCoordinates(at):
             size = question.facts.size_of(at.file)
             if size is None or not FIRST_OFFSET <= at.offset <= size:
-                return _unreachable(question, at.file, f"'{at}'")
+                return _unreachable_error(question, at.file, f"'{at}'")
         case InFile(file, _) as place if not question.facts.lists(file):
-            return _unreachable(question, file, f"'{place}'")
+            return _unreachable_error(question, file, f"'{place}'")
         case Earliest() if not question.facts.binlogs:
             return StartUnreachable(
                 "start = 'earliest': the server lists no log file",
@@ -404,7 +408,7 @@ def configured_unreachable(question: Question) -> Answer:
     return None
 
 
-def _unreachable(question: Question, file: LogFile, place: str) -> LockstepError:
+def _unreachable_error(question: Question, file: LogFile, place: str) -> LockstepError:
     logs, size = question.facts.binlogs, question.facts.size_of(file)
     listed = f"{logs[0].file} to {logs[-1].file}" if logs else "none"
     log = f"{file} ends at {size}" if size is not None else f"files listed: {listed}"
@@ -431,7 +435,7 @@ def configured(question: Question) -> Answer:
             reason = f"start = '{start}': the first transaction committed at or after it"
             return Start(StartRule.CONFIGURED_MOMENT, reason, Since(moment))
         case Snapshot():
-            return _snapshot(question)
+            return _snapshot_start(question)
         case Earliest():
             at = Coordinates(question.facts.binlogs[0].file, FIRST_OFFSET)
             reason = f"start = 'earliest': the oldest log file is {at.file}"
@@ -442,7 +446,7 @@ def configured(question: Question) -> Answer:
     return None
 
 
-def _snapshot(question: Question) -> Start:
+def _snapshot_start(question: Question) -> Start:
     """Start at the head; or, if an unfinished run has read some tables already, at the
     place where it began, because their rows need the log from there."""
     where, name = question.facts.head, "its end"
@@ -470,7 +474,8 @@ def no_rule(question: Question) -> Answer:
         if question.cursor
         else f"start = {question.configured}"
     )
+    anchor = question.anchor_reading.value
     return NoRuleApplies(
-        f"no start rule fits {where} and the server's facts (anchor: {question.anchor.value})",
+        f"no start rule fits {where} and the server's facts (anchor: {anchor})",
         hint="report this: `lockstep status --json` holds the facts",
     )

@@ -40,9 +40,7 @@ class RunBounds:
     budget: Budget = field(default_factory=Budget)
 
     @classmethod
-    def fixed(
-        cls, facts: ServerFacts, budget: Budget, until: Coordinates | None = None
-    ) -> RunBounds:
+    def of(cls, facts: ServerFacts, budget: Budget, until: Coordinates | None = None) -> RunBounds:
         """Return the bounds of a run that begins now and ends at the log's head, or at
         `until` if that is earlier."""
         if until is not None and until < facts.head:
@@ -61,14 +59,14 @@ class RunBounds:
             return f"max_seconds = {budget.max_seconds:g}"
         return None
 
-    def reached(self, at: Coordinates) -> bool:
+    def is_reached(self, at: Coordinates) -> bool:
         """Return whether `at`, a place between two transactions, is the run's end or
         later."""
         return not at < self.end
 
     def require_reached(self, at: Coordinates) -> None:
         """Raise StreamEndedEarly if the stream ended at `at`, before the run's end."""
-        if not self.reached(at):
+        if not self.is_reached(at):
             raise StreamEndedEarly(
                 f"the server's log stream ended at {at}, before the run's end {self.end}",
                 hint="run again; if that fails, look at the server's error log",

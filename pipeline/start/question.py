@@ -77,7 +77,7 @@ class StartRule(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ReachedPlace:
+class ChosenPlace:
     """The place that an operator chose, as this server has it: coordinates, or a GTID
     set to start after. `gtid_set`: the GTIDs that were executed before this place."""
 
@@ -92,7 +92,7 @@ class Question:
     `source`: the source's name, for the commands in hints. `cursor`: the end of the
     last captured batch if all its files are intact, else the end of the last
     acknowledged one. `configured`: the start in lockstep.toml, which is used only
-    without a cursor. `override`: the start that an operator chose. `reached`: that
+    without a cursor. `override`: the start that an operator chose. `chosen_place`: that
     place on this server, or the error that says why the server does not have it.
     `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
     `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head
@@ -102,17 +102,17 @@ class Question:
     source: str = field(kw_only=True)
     facts: ServerFacts
     cursor: Cursor | None = None
-    anchor: AnchorReading = AnchorReading.NOT_READ
+    anchor_reading: AnchorReading = AnchorReading.NOT_READ
     configured: Place | None = None
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None
-    reached: ReachedPlace | LockstepError | None = None
+    chosen_place: ChosenPlace | LockstepError | None = None
     set_reading: SetReading = SetReading.NOT_KEPT
     reused_gtid: str = ""
     load_low: Coordinates | None = None
 
     @property
-    def known_cursor(self) -> Cursor:
+    def required_cursor(self) -> Cursor:
         """The cursor, for rules that apply only to a source with one."""
         assert self.cursor is not None, "the rule's row requires a cursor"
         return self.cursor
@@ -126,43 +126,43 @@ class Question:
         return GtidSet.parse(self.facts.gtid_purged)
 
     @property
-    def gtids_on(self) -> bool:
+    def has_gtid_mode_on(self) -> bool:
         return self.facts.gtid_mode == "ON"
 
     @property
-    def same_server(self) -> bool:
+    def is_same_server(self) -> bool:
         cursor = self.cursor
         return cursor is not None and cursor.position.server_uuid == self.facts.server_uuid
 
     @property
-    def other_server(self) -> bool:
-        return self.cursor is not None and not self.same_server
+    def is_other_server(self) -> bool:
+        return self.cursor is not None and not self.is_same_server
 
     @property
-    def by_gtid(self) -> bool:
+    def can_resume_by_gtid(self) -> bool:
         """True if the run may continue at the cursor by its GTID set alone."""
         cursor = self.cursor
         resumable = cursor is not None and cursor.by_gtid and bool(cursor.position.gtid_set)
-        return self.gtids_on and resumable
+        return self.has_gtid_mode_on and resumable
 
     @property
     def file_is_gone(self) -> bool:
         """True if this is the server that was read, and it no longer has the cursor's
         file."""
-        return self.same_server and not self.facts.lists(self.known_cursor.position.at.file)
+        return self.is_same_server and not self.facts.lists(self.required_cursor.position.at.file)
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
     """The first transaction committed at or after a moment (UTC), in `file` or in any
-    file. `known`: everything that was committed before this time has been read."""
+    file. `read_until`: everything that was committed before this time has been read."""
 
     moment: datetime
     file: LogFile | None = None
-    known: datetime | None = None
+    read_until: datetime | None = None
 
 
-Where = Coordinates | GtidSet | Since
+LogPlace = Coordinates | GtidSet | Since
 """A place, the log after a GTID set, or the result of a search in the log."""
 
 
@@ -175,7 +175,7 @@ class Start:
 
     rule: StartRule
     reason: str
-    where: Where
+    where: LogPlace
     predecessor: int | None = None
     follows: int | None = None
     continuity: Continuity | None = None

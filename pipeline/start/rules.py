@@ -39,19 +39,19 @@ _NEEDS: Final[Mapping[str, Callable[[Question], bool]]] = {
     "any": lambda question: question.cursor is not None,
     "any; a place was chosen": lambda question: question.override is not None,
     "not required; a place was chosen": lambda question: question.override is not None,
-    "of this server": lambda question: question.same_server,
+    "of this server": lambda question: question.is_same_server,
     "of this server, may be resumed by GTID": lambda question: (
-        question.same_server and question.by_gtid
+        question.is_same_server and question.can_resume_by_gtid
     ),
     "of another server, may be resumed by GTID": lambda question: (
-        question.other_server and question.by_gtid
+        question.is_other_server and question.can_resume_by_gtid
     ),
     "of another server, with a commit time; may not be resumed by GTID": (
-        lambda question: question.other_server
+        lambda question: question.is_other_server
     ),
-    "of another server; may not be resumed by GTID": lambda question: question.other_server,
-    _CURSOR_BY_GTID: lambda question: question.by_gtid,
-    _CURSOR_WITHIN_GTIDS: lambda question: question.by_gtid,
+    "of another server; may not be resumed by GTID": lambda question: question.is_other_server,
+    _CURSOR_BY_GTID: lambda question: question.can_resume_by_gtid,
+    _CURSOR_WITHIN_GTIDS: lambda question: question.can_resume_by_gtid,
     "any other": lambda _: True,
 }
 """A row's text for its cursor → the check that a question has such a cursor. The rule's
@@ -333,7 +333,7 @@ def decision_record(
     gap."""
     facts: dict[str, Any] = {
         "tables": {"include": list(patterns.include), "exclude": list(patterns.exclude)},
-        "anchor": question.anchor.value,
+        "anchor": question.anchor_reading.value,
         "set": question.set_reading.value,
         "cursor": str(question.cursor.position) if question.cursor else None,
         "after": question.cursor.batch if question.cursor else 0,

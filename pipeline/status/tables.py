@@ -25,7 +25,7 @@ class TableHealth(StrEnum):
     DROPPED = "dropped"
     READING = "following, reading rows"
     GAP = "gap"
-    PARTIAL = "extents"
+    PARTIAL = "partial"
     IN_PLAINTEXT = "in plaintext"
     """Its settings hide more than before, and the lake still has earlier values that
     they hide now."""
@@ -135,9 +135,9 @@ def _state_standing(state: TableState, load: LoadProgress | None) -> TableStandi
     """Return the health that the table's state says; None if its mirror follows the
     source and is complete."""
     table, place = state.table, state.place
-    if state.complete:
+    if state.is_complete:
         return None
-    if state.loading:
+    if state.is_loading:
         return TableStanding(
             table,
             TableHealth.READING,

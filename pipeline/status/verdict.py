@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from lockstep.pipeline.check.log import spoken
+from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import TableProof, open_differences
@@ -126,7 +126,7 @@ def _busy_verdict(standing: Standing, now: datetime) -> Verdict | None:
         )
     return Verdict(
         State.BUSY,
-        f"a run holds the source but gave no sign of life for {spoken(silence)} ({who})",
+        f"a run holds the source but gave no sign of life for {duration_text(silence)} ({who})",
         f"end that process; or `lockstep run --source {standing.source}`, which takes over from "
         "a run that has been silent for a minute",
         Recovery.RETRY,
@@ -225,7 +225,7 @@ def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -
     least = max(min(_DAY, room.retention / 2), longest_pause or timedelta())
     if room.remaining >= least:
         return None
-    left = f"in {spoken(room.remaining)}" if room.remaining else "at the next rotation"
+    left = f"in {duration_text(room.remaining)}" if room.remaining else "at the next rotation"
     return Verdict(
         State.AT_RISK,
         f"the server may purge the log at the cursor {left}, and the position with it",
@@ -239,7 +239,7 @@ def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdic
     """Return the verdict on the tables and the lake, once nothing is wrong with server
     and runs."""
     resumed = standing.tables_to_resume
-    resumed |= {stopped.table for stopped in standing.stopped_tables if stopped.by_itself}
+    resumed |= {stopped.table for stopped in standing.stopped_tables if stopped.starts_by_itself}
     remaining = [stopped for stopped in standing.stopped_tables if stopped.table not in resumed]
     quarantined = [stopped for stopped in remaining if stopped.by is StoppedBy.SYSTEM]
     if quarantined:
@@ -306,8 +306,8 @@ def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verd
         return None
     return Verdict(
         State.BEHIND,
-        f"the lake is {spoken(timedelta(seconds=lag.seconds))} behind, and the schedule's longest "
-        f"pause is {spoken(longest_pause)}",
+        f"the lake is {duration_text(timedelta(seconds=lag.seconds))} behind, and the schedule's "
+        f"longest pause is {duration_text(longest_pause)}",
         f"`lockstep run --source {source}`; is `dagster dev` (or the daemon) running?",
         Recovery.RETRY,
     )

@@ -29,7 +29,7 @@ from pymysql.constants import SERVER_STATUS
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.binlog.stream.control import version_number
-from lockstep.pipeline.binlog.stream.intake import DUMP_REFUSED, refusal
+from lockstep.pipeline.binlog.stream.intake import DUMP_REFUSED, dump_refusal
 from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,
@@ -235,7 +235,7 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
     if number == _TLS_REQUIRED:
         return _tls_error(settings, error)
     if number == DUMP_REFUSED:
-        return refusal(text)
+        return dump_refusal(text)
     match meaning_of(number):
         case Meaning.ACCESS:
             return AccessDenied(

@@ -83,7 +83,7 @@ _LOG_START: Final = Coordinates(LogFile("binlog", 1), FIRST_OFFSET)
 
 def rehearse() -> None:
     """Read the synthetic log and answer, so that all decoders are compiled and cached."""
-    buffer = TransactionBuffer(_LOG_START, wants=lambda _: True, spool=RefusingSpool())
+    buffer = TransactionBuffer(_LOG_START, is_captured=lambda _: True, spool=RefusingSpool())
     structure = TableStructure(
         TableName("rehearsal", "every_type"),
         tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(_LOG_COLUMNS)),

@@ -131,7 +131,7 @@ def _input_dataset(addresses: DatasetAddresses, news: TableNews) -> InputDataset
 
 
 def _output_datasets(addresses: DatasetAddresses, news: TableNews) -> Iterator[OutputDataset]:
-    if news.merge is None or news.state.mirror_ended:
+    if news.merge is None or news.state.is_mirror_removed:
         return
     facets: dict[str, DatasetFacet] = {}
     if news.schema is not None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.dead_runs import GRACE, RunUnderWay, tag_and_report_dead, why_dead
+from lockstep.assets.dead_runs import GRACE, RunUnderWay, reason_dead, tag_run_and_report_dead
 from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
-from lockstep.assets.sensors import why_busy
+from lockstep.assets.sensors import reason_busy
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.resources.config.model import LineageSection
 from lockstep.resources.openlineage.events import run_id
@@ -49,17 +49,17 @@ CASES = {
 @pytest.mark.parametrize(("run", "lease", "dead"), CASES.values(), ids=CASES.keys())
 def test_who_is_dead(run: RunUnderWay, lease: LeaseView | None, dead: bool) -> None:
     """One row per rule; nobody who released a lease is, however long ago that was."""
-    assert (why_dead(run, lease, NOW) is not None) == dead
+    assert (reason_dead(run, lease, NOW) is not None) == dead
 
 
 def test_a_schedule_skips_with_a_sentence() -> None:
     """Who holds the source, since when; nothing when nobody does."""
-    assert why_busy("shop", LIVE) == (
+    assert reason_busy("shop", LIVE) == (
         "shop is being worked on by host, process 1, run run-7, since "
         "2026-11-01 06:00:00 UTC; the next tick tries again."
     )
-    assert why_busy("shop", FREE) is None
-    assert why_busy("shop", None) is None
+    assert reason_busy("shop", FREE) is None
+    assert reason_busy("shop", None) is None
 
 
 def started(stand: Stand, token: int | None) -> str:
@@ -116,7 +116,7 @@ def test_whoever_takes_the_lock_reports_the_run_that_had_it(tmp_path: Path) -> N
         hung, taker = started(stand, 7), started(stand, None)
         seen = replace(LIVE, dagster_run=hung)
         lease = Lease("shop", 8, "host, process 2", taker)
-        assert tag_and_report_dead(stand.instance, lease, seen, NOW) == [hung]
+        assert tag_run_and_report_dead(stand.instance, lease, seen, NOW) == [hung]
         assert (status(stand, hung), status(stand, taker)) == (
             dg.DagsterRunStatus.FAILURE,
             dg.DagsterRunStatus.STARTED,

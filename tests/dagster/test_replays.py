@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.assets.coverage import FILE, next_coverage, read_coverage, write_coverage
-from lockstep.assets.dead_runs import GRACE, RunUnderWay, runs_under_way, why_dead
+from lockstep.assets.dead_runs import GRACE, RunUnderWay, reason_dead, runs_under_way
 from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SOURCE_TAG, WAITS_TAG, SourceNames
 from lockstep.pipeline.ports.ledger import content_of
@@ -149,8 +149,8 @@ def test_each_night_the_last_hours_are_one_run(
             assert not waiting.done(), waiting.result().all_events
         [run] = found
         at = datetime.now(UTC) + GRACE / 2
-        assert why_dead(run, stand.adapters.books.lease("shop"), at) is None
-        assert why_dead(run, stand.adapters.books.lease("shop"), at + GRACE) is not None
+        assert reason_dead(run, stand.adapters.books.lease("shop"), at) is None
+        assert reason_dead(run, stand.adapters.books.lease("shop"), at + GRACE) is not None
         held.close()
         assert waiting.result().success
 

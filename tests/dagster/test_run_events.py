@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from openlineage.client.serde import Serde
 
-from lockstep.assets.run_events import outcome
+from lockstep.assets.run_events import last_event
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.run.reports import AcknowledgeReport, MergeReport, TableMerge
 from lockstep.pipeline.run.run import RunRecord
@@ -55,7 +55,7 @@ IDLE = RunRecord(
 def test_how_a_run_ended(record: RunRecord, ended: str | None) -> None:
     """Nothing is sent of a run that had nothing to do, or never began; a defect is named, and not
     what it says, which may hold a value."""
-    found = outcome(record)
+    found = last_event(record)
     assert (None if found is None else found[0]) == ended
     assert "value" not in str(found)
 

@@ -11,8 +11,8 @@ import dagster as dg
 import pytest
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue, update_catalogue
-from lockstep.assets.definitions import build
-from lockstep.assets.sensors import new_table_sensor, reload_location, why_now
+from lockstep.assets.definitions import build_definitions
+from lockstep.assets.sensors import new_table_sensor, reason_to_start, reload_location
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict
@@ -39,7 +39,7 @@ CASES = {
 @pytest.mark.parametrize(("lag", "room", "starts"), CASES.values(), ids=CASES.keys())
 def test_what_starts_a_run(lag: Lag, room: Headroom | None, starts: bool) -> None:
     """One row per rule."""
-    assert (why_now("shop", TRIGGER, lag, room, None) is not None) == starts
+    assert (reason_to_start("shop", TRIGGER, lag, room, None) is not None) == starts
 
 
 def test_traffic_starts_a_run_once_there_was_one(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_trouble_is_told_once(tmp_path: Path) -> None:
     server.write(1, 1)
     adapters = MemorySite(settings, cast("SourceServer", server))
     heard: list[Verdict] = []
-    definitions = build(
+    definitions = build_definitions(
         settings, {}, adapters.open, notify=lambda _, trouble: heard.append(trouble)
     )
     sensor = definitions.resolve_sensor_def("lockstep_attention")

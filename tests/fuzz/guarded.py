@@ -21,7 +21,7 @@ import pyarrow as pa
 from lockstep.pipeline import resultset
 from lockstep.pipeline.binlog import values
 from lockstep.pipeline.binlog.stream.intake import HEADROOM
-from lockstep.pipeline.binlog.stream.registers import COUNT
+from lockstep.pipeline.binlog.stream.registers import REGISTER_COUNT
 from lockstep.pipeline.binlog.stream.ring import (
     EVENT_COLUMNS,
     MOST_TEXT_BYTES,
@@ -99,14 +99,14 @@ class GuardedBuffer:
             Guarded(MOST_TEXT_BYTES).last(MOST_TEXT_BYTES),
             Guarded(MOST_TEXT_BYTES * 3 * 8).table(MOST_TEXT_BYTES, 3),
         )
-        self._registers = Guarded(COUNT * 8)
+        self._registers = Guarded(REGISTER_COUNT * 8)
         self._tables = Guarded(1 << 16), Guarded(1 << 12), Guarded(1 << 16)
 
     def lend(self, loop: Loop) -> None:
         """Lay the loop's arrays, of which none is filled yet, into this memory."""
         loop.ring = self._ring
         loop.texts = self._texts
-        registers = self._registers.table(1, COUNT)[0]
+        registers = self._registers.table(1, REGISTER_COUNT)[0]
         registers[:] = loop.registers.array
         loop.registers.array = registers
         maps, (bytes_, places, ids) = loop.maps, self._tables

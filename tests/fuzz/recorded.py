@@ -13,7 +13,7 @@ import numpy as np
 
 from lockstep.pipeline.binlog.stream.compressed import payload_pieces
 from lockstep.pipeline.binlog.stream.framing import Event, EventType, read_event
-from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
@@ -97,7 +97,7 @@ def record(stand: MySqlStand, database: str, flavour: str) -> Corpus:
         for statement in _statements(flavour):
             cursor.execute(statement)
     with closing(source.dump(start)) as dump:
-        return recorded(list(events(dump)), flavour)
+        return recorded(list(dump_events(dump)), flavour)
 
 
 def recorded(packets: Iterable[bytes], flavour: str) -> Corpus:

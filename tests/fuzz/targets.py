@@ -165,7 +165,7 @@ class Dumps:
         buffer = TransactionBuffer(
             start,
             begins=begins,
-            wants=lambda name: name.name != "small" or len(data) & 1 == 0,
+            is_captured=lambda name: name.name != "small" or len(data) & 1 == 0,
             spool=MemorySpool(),
             ring_bytes=_RING_BYTES,
             group_bytes=1 << chance.randrange(13),

@@ -59,7 +59,9 @@ def logged(
 
     tables: dict[TableName, Logged] = {}
     decoders = Decoders(structure_of)
-    for buffer, run in runs(server(stand), start, wants=lambda name: name.database == database):
+    for buffer, run in runs(
+        server(stand), start, is_captured=lambda name: name.database == database
+    ):
         for block in run.blocks:
             for number, _, part in by_map(block):
                 known = buffer.maps.maps[number]

@@ -108,7 +108,7 @@ def changes(
 ) -> Iterator[tuple[TableStructure, str, dict[str, Any]]]:
     """(structure, change type, row) of each image of a table, in order."""
     decoders = Decoders(structure)
-    for buffer, run in runs(source, start, wants=lambda name: name == table, limits=limits):
+    for buffer, run in runs(source, start, is_captured=lambda name: name == table, limits=limits):
         for block in run.blocks:
             for found in decoders.read(buffer, block):
                 for kind, row in found.rows():

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.values.position import Coordinates
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
@@ -77,7 +77,7 @@ class Shop:
 
     def events(self, start: Coordinates) -> list[bytes]:
         dump = server(self.stand).dump(start)
-        found = list(events(dump))
+        found = list(dump_events(dump))
         dump.close()
         return found
 
@@ -98,7 +98,7 @@ class Source:
     stand: MySqlStand
     at: Coordinates
     spool: MemorySpool = field(default_factory=MemorySpool)
-    prepared: dict[Xid, Prepared] = field(default_factory=dict)
+    prepared: dict[Xid, PreparedTransaction] = field(default_factory=dict)
     batches: int = 0
 
     def capture(self, **options: Any) -> list[Change]:

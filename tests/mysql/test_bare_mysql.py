@@ -11,7 +11,7 @@ from demo.mysql_search import MySql
 from demo.mysqld import mysql_server
 from lockstep.pipeline.binlog.rows.table_map import read_table_map
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import ACCOUNT, PASSWORD, MySqlStand, killed_at_last
@@ -128,7 +128,7 @@ def tables_by_id(stand: MySqlStand, start: Coordinates) -> dict[int, set[str]]:
     """The tables that each table id of the log stands for."""
     found: dict[int, set[str]] = {}
     dump = server(stand).dump(start)
-    for event in events(dump):
+    for event in dump_events(dump):
         if event[4] == EventType.TABLE_MAP:
             known = read_table_map(event)
             found.setdefault(known.table_id, set()).add(known.table.name)

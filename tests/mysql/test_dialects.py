@@ -135,7 +135,7 @@ def test_statement_format_is_told(mysql: MySqlStand, t: str, statement: str) -> 
     mysql.execute("create table auto (id int auto_increment primary key)", database=t)
     found = after(mysql, t, "set binlog_format = statement", "set @a = 1", statement)
     told = [query for one in found for query in one.statements]
-    assert [(one.text, one.for_rows) for one in told] == [(statement, True)]
+    assert [(one.text, one.replaces_rows) for one in told] == [(statement, True)]
 
 
 def test_files_with_and_without_checksums_are_one_stream(mysql: MySqlStand, t: str) -> None:

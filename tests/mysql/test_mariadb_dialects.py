@@ -141,7 +141,7 @@ def test_a_table_that_is_lost_for_a_failure_is_dropped(shop: Shop) -> None:
     with pytest.raises(pymysql.err.IntegrityError):
         shop.do("create or replace table t (id int primary key) as select 1 id union all select 1")
     (query,) = [query for one in shop.read(start) for query in one.statements]
-    assert (query.text.split()[:2], query.for_rows) == (["DROP", "TABLE"], True)
+    assert (query.text.split()[:2], query.replaces_rows) == (["DROP", "TABLE"], True)
 
 
 def test_a_sequence_is_a_table_of_one_row(shop: Shop) -> None:
@@ -226,7 +226,7 @@ def test_statement_format_is_told(shop: Shop, statement: str) -> None:
     start = shop.head()
     shop.do("set binlog_format = statement", statement)
     told = [query for one in shop.read(start) for query in one.statements]
-    assert [(one.text, one.for_rows) for one in told] == [(statement, True)]
+    assert [(one.text, one.replaces_rows) for one in told] == [(statement, True)]
 
 
 def test_a_versioned_table_s_statements_are_told(shop: Shop) -> None:
@@ -240,4 +240,4 @@ def test_a_versioned_table_s_statements_are_told(shop: Shop) -> None:
     start = shop.head()
     shop.do("insert into v (id) values (1)")
     (query,) = [query for one in shop.read(start) for query in one.statements]
-    assert query.for_rows
+    assert query.replaces_rows

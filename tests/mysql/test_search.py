@@ -154,7 +154,7 @@ def require_places(stand: MySqlStand, file: LogFile, share: float = 0.4) -> None
     places = list(of_server(events).items())
     for offset, (begin, inside, gtids) in by_chance().sample(places, round(len(places) * share)):
         boundary = find_boundary(source, Coordinates(file, offset))
-        found = boundary.at.offset, boundary.rewound, str(boundary.gtid_set)
+        found = boundary.at.offset, boundary.is_rewound, str(boundary.gtid_set)
         assert found == (begin, inside, str(gtids)), offset
         before = boundary.anchor
         if before is not None:

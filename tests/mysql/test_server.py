@@ -11,7 +11,7 @@ from pathlib import Path
 import certifi
 import pytest
 
-from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.values.errors import (
     AccessDenied,
     HostUnknown,
@@ -101,7 +101,7 @@ def test_a_dump_needs_replication_slave(mysql: MySqlStand) -> None:
     source = MySqlServer(settings(mysql, user="looks", password="x"))
     facts = source.facts()
     with pytest.raises(PrivilegeMissing, match="REPLICATION SLAVE"):
-        list(events(source.dump(Coordinates(facts.binlogs[0].file, 4))))
+        list(dump_events(source.dump(Coordinates(facts.binlogs[0].file, 4))))
 
 
 def test_facts_are_the_servers(mysql: MySqlStand) -> None:
@@ -127,7 +127,7 @@ def test_a_refused_dump_is_a_typed_error(
     head = source.facts().head.file
     file = head if number is None else LogFile(head.base, number)
     with pytest.raises(kind) as caught:
-        list(events(source.dump(Coordinates(file, offset))))
+        list(dump_events(source.dump(Coordinates(file, offset))))
     if offset == 6:
         assert isinstance(caught.value, NotAnEventBoundary | StartUnreachable)
 
@@ -136,7 +136,7 @@ def test_an_offset_beyond_four_gib_is_never_truncated(mysql: MySqlStand) -> None
     """The old command has 32 bits; the one with GTIDs takes 64, and the server looks there."""
     file = server(mysql).facts().head.file
     with pytest.raises(StartUnreachable):
-        list(events(server(mysql).dump(Coordinates(file, (1 << 32) + 4))))
+        list(dump_events(server(mysql).dump(Coordinates(file, (1 << 32) + 4))))
 
 
 def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str) -> None:
@@ -147,7 +147,7 @@ def test_a_dump_by_wide_offset_is_the_same_dump(mysql: MySqlStand, database: str
     found = []
     for command in (offset_command(start, 99), wide_offset_command(start, 99)):
         dump = MySqlDump(settings(mysql), *command, begins=start)
-        found.append([event for event in events(dump) if event[4] not in (4, 15)])
+        found.append([event for event in dump_events(dump) if event[4] not in (4, 15)])
         dump.close()
     assert found[0] == found[1]
     assert len(found[0]) == 2 + 3 * 5
@@ -166,7 +166,7 @@ def test_a_dump_after_a_set_leaves_that_set_out(mysql: MySqlStand, database: str
     executed = GtidSet.parse(source.facts().gtid_executed)
     mysql.execute(f"insert into {database}.t values (100)")
     dump = source.dump_after(executed)
-    kinds = [event[4] for event in events(dump) if event[4] in (16, 33, 42)]
+    kinds = [event[4] for event in dump_events(dump) if event[4] in (16, 33, 42)]
     dump.close()
     assert kinds == [33, 16]
 

@@ -8,7 +8,7 @@ import pytest
 from pymysql.cursors import Cursor
 from pymysql.err import DatabaseError
 
-from lockstep.pipeline.check.log import set_global
+from lockstep.pipeline.check.log import set_global_hint
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
 from lockstep.pipeline.values.table import TableName
@@ -122,7 +122,7 @@ def test_packets_too_small_for_statements_are_refused(stand: MySqlStand) -> None
             ours(stand)
     finally:
         stand.execute(f"set global max_allowed_packet = {before}")
-    assert told.value.hint == set_global("max_allowed_packet", "67108864")
+    assert told.value.hint == set_global_hint("max_allowed_packet", "67108864")
 
 
 def test_a_variable_that_an_account_may_not_set_is_named(
@@ -138,7 +138,7 @@ def test_a_variable_that_an_account_may_not_set_is_named(
             ours(mysql)
     finally:
         mysql.execute("set global sql_require_primary_key = off")
-    assert told.value.hint == set_global("sql_require_primary_key", "0")
+    assert told.value.hint == set_global_hint("sql_require_primary_key", "0")
 
 
 @pytest.mark.parametrize("stand", KNOWN, indirect=True)

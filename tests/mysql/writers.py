@@ -106,7 +106,7 @@ def states(stand: MySqlStand, start: Coordinates, table: TableName) -> dict[Coor
     rows: Rows = Counter()
     found: dict[Coordinates, Rows] = {start: Counter()}
     decoders = Decoders()
-    for buffer, run in runs(server(stand), start, wants=lambda name: name == table):
+    for buffer, run in runs(server(stand), start, is_captured=lambda name: name == table):
         for block in run.blocks:
             for decoded in decoders.read(buffer, block):
                 events = decoded.images.event.to_numpy()

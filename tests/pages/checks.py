@@ -36,7 +36,7 @@ def _engines() -> list[str]:
 
 def _row(rule: CheckRule[Any]) -> str:
     level = f"**{rule.level}**, of a run too" if rule.error and rule in RUN_RULES else rule.level
-    cells = (rule.name, rule.looks_at, level, rule.cost, _code(rule.cure))
+    cells = (rule.name, rule.judged_facts, level, rule.consequence, _code(rule.cure))
     return row(cells)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lockstep.pipeline.check.findings import KeptMirror, RunEvidence, SourceEvidence
+from lockstep.pipeline.check.findings import MirrorRetention, RunEvidence, SourceEvidence
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.values.survey import Answering, Survey, SurveyedTable
@@ -85,7 +85,7 @@ def looked(
     structures: tuple[TableStructure, ...] = STRUCTURES,
     pause: timedelta | None = None,
     partial: tuple[Extent, ...] = (),
-    mirrors: tuple[KeptMirror, ...] = (),
+    mirrors: tuple[MirrorRetention, ...] = (),
 ) -> SourceEvidence:
     return SourceEvidence(survey, PATTERNS, pause, partial, mirrors, all_structures=structures)
 

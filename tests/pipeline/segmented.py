@@ -54,9 +54,9 @@ class Captured:
 def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
-    tables = CapturedTables(store, source="shop", batch=3, base=100, states={})
+    tables = CapturedTables(store, source="shop", batch=3, last_sequence_before=100, states={})
     segmenter = Segmenter(tables, SchemaTracker(StructuresInMemory()), Shaping())
-    buffer = a_buffer(wants=segmenter.wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
+    buffer = a_buffer(is_captured=segmenter.is_wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
     segmenter.follow(buffer)
     buffer.put(received(log.wire()))
     while (run := buffer.get()) is not None:
@@ -67,7 +67,7 @@ def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
         name: pa.concat_tables(store.pieces(f"shop/_changes/shop/{name}", segment.files))
         for name, segment in segments.items()
     }
-    return Captured(found, segments, [*tables.stopped.values()], segmenter.changes)
+    return Captured(found, segments, [*tables.quarantines.values()], segmenter.change_count)
 
 
 def begin(log: Log, number: int) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.ports.source import BinlogSize, ServerFacts
-from lockstep.pipeline.start.question import AnchorReading, Question, ReachedPlace, Refusal, Start
+from lockstep.pipeline.start.question import AnchorReading, ChosenPlace, Question, Refusal, Start
 from lockstep.pipeline.values.decisions import Override
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Position
@@ -79,8 +79,8 @@ def chosen(place: str = "binlog.000004:4", number: int = 3) -> Override:
     return Override(number, place, "the disk was lost", "ada", READ_AT)
 
 
-def reached(where: Coordinates | GtidSet, executed: str = "") -> ReachedPlace:
-    return ReachedPlace(where, where if isinstance(where, GtidSet) else gtids(executed))
+def reached(where: Coordinates | GtidSet, executed: str = "") -> ChosenPlace:
+    return ChosenPlace(where, where if isinstance(where, GtidSet) else gtids(executed))
 
 
 def started(answer: Start | Refusal) -> Start:

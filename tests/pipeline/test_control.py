@@ -95,8 +95,8 @@ def test_a_gtid_event_of_mariadb(what: str) -> None:
     """As 10.11 and 11.4 write them; an XID stands in one that prepares or ends XA."""
     body, number, standalone, prepares, xid = FACTS[what]
     found = read_mariadb_gtid(event(EventType.MARIADB_GTID, bytes.fromhex(body)))
-    assert (found.domain, found.number, found.standalone) == (0, number, standalone)
-    assert (found.prepares, found.xid) == (prepares, xid)
+    assert (found.domain, found.number, found.is_standalone) == (0, number, standalone)
+    assert (found.is_prepare, found.xid) == (prepares, xid)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from lockstep.pipeline.binlog.transactions.identity import (
     GtidCollector,
     gtid_set,
     gtid_text,
-    members,
+    membership,
 )
 from lockstep.pipeline.values.errors import DamagedEvent
 from lockstep.pipeline.values.gtid import GtidSet
@@ -78,7 +78,7 @@ def test_members_are_those_whose_own_set_is_contained(flavour: str) -> None:
     make = random_mysql if flavour == "mysql" else random_mariadb
     for _ in range(200):
         transactions, gtids = make(generator), random_set(generator, flavour)
-        assert members(transactions, SOURCES, gtids).tolist() == [
+        assert membership(transactions, SOURCES, gtids).tolist() == [
             bool(text) and _holds(gtids, text)
             for text in (gtid_text(row, SOURCES) for row in transactions)
         ]
@@ -103,7 +103,7 @@ def test_the_set_of_an_index_is_the_union_of_its_gtids(flavour: str) -> None:
         read = GtidCollector()
         for part in np.array_split(transactions, 3):
             read.add(part, list(SOURCES) if generator.randint(0, 1) else SOURCES)
-        assert read.set() == expected
+        assert read.merged_set() == expected
 
 
 def test_a_number_that_no_server_gives_is_damage() -> None:
@@ -118,7 +118,7 @@ def test_gtids_of_two_kinds_are_no_log(together: bool) -> None:
     read = GtidCollector()
     read.add(index(mysql(UUIDS[0], 1)), [])
     if not together:
-        read.set()
+        read.merged_set()
     read.add(index((MARIADB, 0, 1, 1)), [])
     with pytest.raises(DamagedEvent, match="of MySQL and of MariaDB"):
-        read.set()
+        read.merged_set()

@@ -144,8 +144,8 @@ def test_what_stands_on_the_wrong_side_is_told() -> None:
     """How many on either side, and the place that was taken."""
     server, found = logged((0, [1, 9, 2, 3, 5, 6, 2, 7]))
     answer = find_moment(server, server.binlogs, server.head, moment(4), NOW)
-    assert (answer.at, answer.late, answer.early) == (found[4][1], 1, 1)
-    assert answer.first == found[1][1]
+    assert (answer.at, answer.late_count, answer.early_count) == (found[4][1], 1, 1)
+    assert answer.first_begin == found[1][1]
     sentence = answer.warning("then")
     assert sentence is not None
     assert f"taken to be {found[4][1]}" in sentence
@@ -196,10 +196,10 @@ def test_a_moment_is_a_place_of_the_log_whatever_its_heads_say(
     assert answer.at in [*places, server.head]
     before = [time >= micros(seconds) for time, place in found if place < answer.at]
     after = [time < micros(seconds) for time, place in found if place >= answer.at]
-    assert answer.late <= sum(before)
-    assert answer.early <= sum(after)
-    if answer.first is not None and answer.late:
-        assert answer.first < answer.at
+    assert answer.late_count <= sum(before)
+    assert answer.early_count <= sum(after)
+    if answer.first_begin is not None and answer.late_count:
+        assert answer.first_begin < answer.at
 
 
 def test_header_times_that_step_back_count_only_where_there_are_no_others() -> None:

@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.check import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
-from lockstep.pipeline.check.findings import KeptMirror, RunEvidence, SourceEvidence, judged
+from lockstep.pipeline.check.findings import (
+    MirrorRetention,
+    RunEvidence,
+    SourceEvidence,
+    findings_of,
+)
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.schema.history import (
@@ -124,7 +129,7 @@ def shown(
     settings = (TableSettings(BLOCK, {}, ShapeRules(**rules)),)
     plan = SourcePlan("shop", BLOCK, None, tables=settings)
     shaping = plan.shaping(None if key is None else PrivacyKey(key))
-    return replace(looked(), settings=settings, shaping=shaping, schemas=(schema,))
+    return replace(looked(), table_settings=settings, shaping=shaping, schemas_to_shape=(schema,))
 
 
 def hashed_with(key: bytes) -> SourceEvidence:
@@ -140,7 +145,7 @@ def hashed_with(key: bytes) -> SourceEvidence:
         schema=schema,
         shown_as=shown_as,
     )
-    return replace(shown(EMAIL, **EMAILS), shaped=(version,))
+    return replace(shown(EMAIL, **EMAILS), shaped_versions=(version,))
 
 
 def in_part(evidence: SourceEvidence) -> SourceEvidence:
@@ -162,7 +167,7 @@ def into(text: str, *tables: str) -> SourceEvidence:
         SurveyedTable(TableName("shop", name), "BASE TABLE", "InnoDB", False) for name in tables
     )
     rules = ((TablePatterns(("*",)), Into.parse(text)),)
-    return replace(looked(surveyed(tables=found)), names=MirrorNames("shop", rules))
+    return replace(looked(surveyed(tables=found)), mirror_names=MirrorNames("shop", rules))
 
 
 RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
@@ -170,7 +175,7 @@ RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
     ("version", known(version="10.4.2-MariaDB", flavour="mariadb"), "refusal", ServerSettings),
     ("version", known(flavour="percona-tidb"), "refusal", ServerSettings),
     *(
-        (name, known(settings={**GOOD, name: value}), "refusal", ServerSettings)
+        (name, known(variables={**GOOD, name: value}), "refusal", ServerSettings)
         for name, value in (
             ("log_bin", "OFF"),
             ("binlog_format", "STATEMENT"),
@@ -180,16 +185,16 @@ RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
     ),
     ("patterns", known(tables=[]), "refusal", NothingMatches),
     ("primary key", known(tables=[ListedTable(ORDERS, "InnoDB", 0, ())]), "warning", None),
-    ("stopped tables", known(stopped=[ORDERS]), "warning", None),
+    ("stopped tables", known(stopped_tables=[ORDERS]), "warning", None),
 ]
 
-SHORT = KeptMirror(
+SHORT = MirrorRetention(
     ORDERS, "/lake/shop/shop/orders", Retention(timedelta(days=7), timedelta(days=30))
 )
 
 CASES: list[tuple[str, SourceEvidence, str]] = [
-    ("settings of tables", replace(looked(), settings=(block("shop.nothing"),)), "refusal"),
-    ("settings of tables", replace(looked(), settings=(block("shop.orders"),)), "ok"),
+    ("settings of tables", replace(looked(), table_settings=(block("shop.nothing"),)), "refusal"),
+    ("settings of tables", replace(looked(), table_settings=(block("shop.orders"),)), "ok"),
     ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
     ("proxy", answering(version_comment="(ProxySQL)"), "warning"),
     ("proxy", answering(greeted_as="8.0.11"), "warning"),
@@ -220,7 +225,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     (
         "triggers and views",
-        replace(looked(surveyed(grants=ALL)), passes=NamePatterns(("mysql.rds_%",))),
+        replace(looked(surveyed(grants=ALL)), allowed_statements=NamePatterns(("mysql.rds_%",))),
         "ok",
     ),
     ("prepared statements", settings(max_prepared_stmt_count="9"), "warning"),
@@ -340,7 +345,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
 
 
 def _judged(name: str, evidence: SourceEvidence) -> list[Finding]:
-    return list(judged([rule for rule in CHECK_RULES if rule.name == name], evidence))
+    return list(findings_of([rule for rule in CHECK_RULES if rule.name == name], evidence))
 
 
 KEYLESS = replace(schema_of(table(ID, EMAIL)), keys=())
@@ -470,10 +475,12 @@ def test_no_fault_of_one_server_is_told_of_a_good_one() -> None:
 
 def test_a_known_table_that_is_gone_is_no_idle_pattern() -> None:
     """The ledger's tables count as matched; one that is stopped does not stop a run again."""
-    gone = known(tables=[], recorded=[ORDERS])
+    gone = known(tables=[], ledger_tables=[ORDERS])
     assert [finding.level for finding in run_findings(gone) if finding.error] == []
     keyless = known(
-        tables=[ListedTable(ORDERS, "InnoDB", 0, ())], recorded=[ORDERS], stopped=[ORDERS]
+        tables=[ListedTable(ORDERS, "InnoDB", 0, ())],
+        ledger_tables=[ORDERS],
+        stopped_tables=[ORDERS],
     )
     assert [finding.error for finding in run_findings(keyless) if finding.error] == []
 
@@ -575,13 +582,13 @@ def test_a_block_holds_for_some_table() -> None:
         "settings of tables",
         replace(
             looked(),
-            settings=(
+            table_settings=(
                 block("shop.*", deletes=Deletes.SOFT, updated_columns=True),
                 block("shop.orders", "shop.carts", deletes=Deletes.IGNORE),
                 block("shop.items", deletes=Deletes.REMOVE),
                 block("shop.gone", "old.*", deletes=Deletes.SOFT),
             ),
-            known=(TableName("shop", "gone"), TableName("shop", "kept")),
+            ledger_tables=(TableName("shop", "gone"), TableName("shop", "kept")),
         ),
     )
     label = '[[sources.table]] match = ["shop.orders", "shop.carts"]'
@@ -596,7 +603,7 @@ def test_a_block_holds_for_some_table() -> None:
         ("shop.kept", 'deletes = "soft", updated_columns = true'),
         ("shop.orders", 'deletes = "ignore", updated_columns = true'),
     ]
-    over = replace(looked(), settings=(block("shop.orders"), block("shop.*")))
+    over = replace(looked(), table_settings=(block("shop.orders"), block("shop.*")))
     [refused] = [one for one in _judged("settings of tables", over) if one.level != "ok"]
     assert refused.sentence == (
         "its 'deletes' applies to no table: later blocks override it for all of them"
@@ -606,7 +613,7 @@ def test_a_block_holds_for_some_table() -> None:
 def test_refusals_come_first() -> None:
     """Then warnings, then what is fine."""
     found = check_findings(
-        known(settings={**GOOD, "binlog_format": "MIXED"}), settings(gtid_mode="OFF")
+        known(variables={**GOOD, "binlog_format": "MIXED"}), settings(gtid_mode="OFF")
     )
     levels = [finding.level for finding in found]
     assert levels[:2] == ["refusal", "warning"]

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from croniter import croniter
 
-from lockstep.pipeline.check.findings import judged
-from lockstep.pipeline.check.log import RETENTION_RULES, longest_pause, spoken
+from lockstep.pipeline.check.findings import findings_of
+from lockstep.pipeline.check.log import RETENTION_RULES, duration_text, longest_pause
 from tests.pipeline.preflight_made import looked, surveyed
 
 NOW = datetime(2026, 11, 21, 11, 7, tzinfo=UTC)
@@ -53,10 +53,15 @@ def test_retention_against_the_schedule(days: int, pause: int | None, level: str
     """Less than one pause loses the position for sure, less than three by a failed run."""
     survey = surveyed({"binlog_expire_logs_seconds": str(days * 86_400)})
     evidence = looked(survey, pause=None if pause is None else timedelta(days=pause))
-    assert [finding.level for finding in judged(RETENTION_RULES[:1], evidence)] == [level]
+    assert [finding.level for finding in findings_of(RETENTION_RULES[:1], evidence)] == [level]
 
 
 def test_spans_are_spoken_in_a_fitting_unit() -> None:
     """Whole numbers stay whole."""
     spans = (timedelta(days=30), timedelta(hours=36), timedelta(minutes=90), timedelta(seconds=5))
-    assert [spoken(span) for span in spans] == ["30 days", "1.5 days", "1.5 hours", "5 seconds"]
+    assert [duration_text(span) for span in spans] == [
+        "30 days",
+        "1.5 days",
+        "1.5 hours",
+        "5 seconds",
+    ]

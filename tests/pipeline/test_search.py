@@ -12,7 +12,7 @@ import pytest
 from lockstep.pipeline.binlog.search.log_scan import (
     find_file_before,
     read_file_head,
-    step_over,
+    read_transactions,
     walk,
 )
 from lockstep.pipeline.binlog.search.places import Boundary, find_boundary, find_end_of, read_anchor
@@ -150,7 +150,7 @@ def naive(log: Log, offset: int, before: str, gtids: list[str]) -> Boundary | No
     """What a walk over all events says of a place: a transaction ends where the next GTID
     event begins, or an event that stands between two; `gtids` of the transactions in order."""
     if offset == 4:
-        return Boundary(at(4), GtidSet.parse(before), None, rewound=False)
+        return Boundary(at(4), GtidSet.parse(before), None, is_rewound=False)
     here, count = 4, 0
     anchor: Anchor | None = None
     opened: tuple[int, Anchor | None] | None = None
@@ -175,7 +175,7 @@ def naive(log: Log, offset: int, before: str, gtids: list[str]) -> Boundary | No
     executed = GtidSet.parse(before).union(GtidSet.parse(",".join(g for g in gtids[:count] if g)))
     if shown is not None and count and _ends_transaction(log, shown.offset, place):
         shown = Anchor(shown.offset, shown.length, shown.crc32, gtids[count - 1], CREATED)
-    return Boundary(at(place), executed, shown, rewound=inside)
+    return Boundary(at(place), executed, shown, is_rewound=inside)
 
 
 def _ends_transaction(log: Log, offset: int, end: int) -> bool:
@@ -261,7 +261,7 @@ def test_a_place_in_a_transaction_that_the_log_cuts_off_is_rewound() -> None:
     inside = log.add(EventType.QUERY, query("BEGIN"))
     log.add(EventType.TABLE_MAP, table_map())
     boundary = find_boundary(MadeServer([log]), at(inside))
-    assert (boundary.at, boundary.rewound) == (at(begin), True)
+    assert (boundary.at, boundary.is_rewound) == (at(begin), True)
 
 
 def test_the_bytes_read_for_a_boundary_are_told() -> None:
@@ -271,7 +271,9 @@ def test_the_bytes_read_for_a_boundary_are_told() -> None:
         log.transaction(number)
     told: list[tuple[int, int]] = []
     find_boundary(
-        MadeServer([log]), at(log.offset), tell=lambda done, total: told.append((done, total))
+        MadeServer([log]),
+        at(log.offset),
+        report_progress=lambda done, total: told.append((done, total)),
     )
     assert told[-1] == (log.offset, log.offset)
     assert told == sorted(told)
@@ -293,7 +295,7 @@ def test_a_compressed_statement_of_mariadb_is_a_transaction() -> None:
         find_boundary(server, at(place))
         for place in (begin, inside, inside + len(log.packets[4]), log.offset)
     ]
-    assert [(one.at.offset, one.rewound) for one in found] == [
+    assert [(one.at.offset, one.is_rewound) for one in found] == [
         (begin, False),
         (begin, True),
         (begin, True),
@@ -434,7 +436,7 @@ def test_an_identity_that_nothing_has_room_for_is_refused(
     log.add(kind, body)
     end = Coordinates(START.file, 1 << 20)
     with pytest.raises(DamagedEvent, match=error):
-        step_over(MadeDump(START, log.wire(), 512), START, end, 1)
+        read_transactions(MadeDump(START, log.wire(), 512), START, end, 1)
     with pytest.raises(DamagedEvent, match=error):
         list(feed(a_buffer(), [log.wire()]))
 

@@ -6,7 +6,7 @@ import pytest
 
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.start.question import AnchorReading, Question, ReachedPlace, Start, StartRule
+from lockstep.pipeline.start.question import AnchorReading, ChosenPlace, Question, Start, StartRule
 from lockstep.pipeline.start.rules import decide_start
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import MomentOutOfRange, StartBehindCursor, StartUnreachable
@@ -38,10 +38,10 @@ THERE = facts(B, executed=f"{A}:1-150,{B}:1-9")
 def ask(
     found: ServerFacts,
     of: Cursor | None,
-    where: ReachedPlace | None,
+    where: ChosenPlace | None,
     anchor: AnchorReading = SAME,
 ) -> Question:
-    return question_of(found, of, anchor, override=chosen(), reached=where)
+    return question_of(found, of, anchor, override=chosen(), chosen_place=where)
 
 
 def test_chosen_start_of_a_source_without_a_cursor() -> None:
@@ -226,7 +226,7 @@ def test_chosen_start_behind_says_what_goes_on(found: ServerFacts, place: str) -
 def test_chosen_start_unreachable_says_why(of: Cursor | None) -> None:
     """With the hint of what was tried, and how to choose again."""
     why = MomentOutOfRange("the log begins at noon", hint="choose a later moment")
-    asked = question_of(HERE, of, SAME, override=chosen(), reached=why)
+    asked = question_of(HERE, of, SAME, override=chosen(), chosen_place=why)
     refusal = refused(decide_start(asked))
     assert (refusal.rule, type(refusal.error)) == (
         StartRule.CHOSEN_START_UNREACHABLE,

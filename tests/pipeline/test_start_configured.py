@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.source_plan import SourcePlan, StandbyPlan
-from lockstep.pipeline.start.question import Since, StartRule, Where
+from lockstep.pipeline.start.question import LogPlace, Since, StartRule
 from lockstep.pipeline.start.rules import decide_start
 from lockstep.pipeline.values.errors import (
     PositionPurged,
@@ -24,7 +24,7 @@ from tests.pipeline.start_made import MARIA, A, B, at, facts, gtids, question_of
 MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 
 
-def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, Where]:
+def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, LogPlace]:
     start = started(decide_start(question_of(found or facts(), configured=place)))
     assert (start.predecessor, start.follows, start.continuity) == (None, None, None)
     return start.rule, start.where

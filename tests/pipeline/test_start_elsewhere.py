@@ -114,7 +114,7 @@ def test_set_unproven_is_for_a_person(case: str) -> None:
     refusal = refused(decide_start(unproven))
     assert (refusal.rule, type(refusal.error)) == (StartRule.SET_UNPROVEN, HistoryUnproven)
     assert f"`lockstep start-at gtid:{READ} --source shop --reason " in refusal.error.hint
-    said = replace(unproven, override=chosen(f"gtid:{READ}"), reached=reached(gtids(READ)))
+    said = replace(unproven, override=chosen(f"gtid:{READ}"), chosen_place=reached(gtids(READ)))
     assert started(decide_start(said)).continuity is Continuity.CONTIGUOUS
     reused = replace(said, set_reading=SetReading.DIFFERENT)
     assert started(decide_start(reused)).continuity is Continuity.GAP
@@ -192,7 +192,7 @@ def test_search_by_time_by_policy(case: str) -> None:
     of = cursor(read=read, by_gtid=by_gtid)
     start = started(decide_start(question_of(found, of, policies=BY_TIME)))
     assert start.rule is StartRule.SEARCH_BY_TIME
-    assert start.where == Since(COMMITTED - timedelta(seconds=60), known=COMMITTED)
+    assert start.where == Since(COMMITTED - timedelta(seconds=60), read_until=COMMITTED)
     assert (start.predecessor, start.follows) == (None, BATCH)
     assert start.continuity is Continuity.OVERLAP
 
@@ -201,7 +201,7 @@ def test_search_by_time_goes_back_by_the_interval() -> None:
     """`fallback_interval` says how far, and the reason says it too."""
     policies = replace(BY_TIME, fallback_interval=timedelta(minutes=10))
     start = started(decide_start(question_of(facts(B, mode="OFF"), cursor(), policies=policies)))
-    assert start.where == Since(COMMITTED - timedelta(minutes=10), known=COMMITTED)
+    assert start.where == Since(COMMITTED - timedelta(minutes=10), read_until=COMMITTED)
     assert "600 s before the last commit" in start.reason
 
 
@@ -228,5 +228,5 @@ def test_source_changed_where_no_commit_was_read() -> None:
 def test_the_anchor_says_nothing_of_another_server(anchor: AnchorReading) -> None:
     """The rules for another server do not look at it."""
     asked = question_of(facts(B, executed=READ), cursor(read=READ), anchor)
-    assert decide_start(asked) == decide_start(replace(asked, anchor=NOT_READ))
+    assert decide_start(asked) == decide_start(replace(asked, anchor_reading=NOT_READ))
     assert isinstance(decide_start(asked), Start)

@@ -117,7 +117,7 @@ questions = st.builds(
         by_gtid=st.booleans(),
         committed_at=st.none() | moments,
     ),
-    anchor=st.sampled_from(AnchorReading),
+    anchor_reading=st.sampled_from(AnchorReading),
     set_reading=st.sampled_from(SetReading),
     configured=configurations,
     policies=st.builds(
@@ -140,7 +140,7 @@ def asked(draw: st.DrawFn) -> Question:
     """Any question, one in two with a choice."""
     question = draw(questions)
     if draw(st.booleans()):
-        return replace(question, override=chosen(), reached=draw(choices))
+        return replace(question, override=chosen(), chosen_place=draw(choices))
     return question
 
 
@@ -194,7 +194,7 @@ def test_no_rule_applies_only_by_a_race_or_a_run_as_start(question: Question) ->
         assert isinstance(question.configured, OfRun)
     else:
         listed = [log.file for log in question.facts.binlogs]
-        assert (question.same_server, question.anchor) == (True, NOT_READ)
+        assert (question.is_same_server, question.anchor_reading) == (True, NOT_READ)
         assert question.cursor.position.at.file in listed
 
 
@@ -207,7 +207,7 @@ def test_a_set_is_followed_only_where_it_proves_that_nothing_is_missing(question
         assert isinstance(answer.where, GtidSet)
         assert answer.where.contains(question.purged)
         assert question.executed.contains(answer.where)
-        assert question.by_gtid
+        assert question.can_resume_by_gtid
         assert question.set_reading in (SetReading.SAME, SetReading.NOT_KEPT)
 
 
@@ -219,8 +219,8 @@ def test_a_choice_never_leads_back_unnoticed(question: Question) -> None:
         isinstance(answer, Start)
         and answer.rule is StartRule.CHOSEN_START
         and of is not None
-        and question.same_server
-        and question.anchor is SAME
+        and question.is_same_server
+        and question.anchor_reading is SAME
         and isinstance(answer.where, Coordinates)
         and answer.where.file.base == of.position.at.file.base
     ):
@@ -251,7 +251,7 @@ def test_a_resume_is_recorded_with_its_facts() -> None:
 def test_a_chosen_gap_is_recorded_with_its_author_and_tables() -> None:
     """The tables that may miss changes."""
     question = question_of(
-        facts(), cursor(), SAME, override=chosen(number=5), reached=reached(at(4, 4))
+        facts(), cursor(), SAME, override=chosen(number=5), chosen_place=reached(at(4, 4))
     )
     decision = decide_start(question)
     kept = decision_record(decision, question, PATTERNS, at=at(4, 4), tables=["shop.a", "shop.b"])

@@ -27,7 +27,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     """The rows of a batch whose changes are numbered from 101; `wanted`: tables that are
     captured, by their first letters, all without."""
     store = MemorySegments(MemoryLake())
-    tables = CapturedTables(store, source="shop", batch=3, base=100, states={})
+    tables = CapturedTables(store, source="shop", batch=3, last_sequence_before=100, states={})
     source = SystemTableRows(store, source="shop", batch=3)
     segmenter = Segmenter(
         tables,
@@ -36,7 +36,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
         system_table_rows=source,
     )
     buffer = a_buffer(
-        wants=lambda table: segmenter.wanted(table) and table.name.startswith(wanted),
+        is_captured=lambda table: segmenter.is_wanted(table) and table.name.startswith(wanted),
         ring_bytes=ring_bytes,
         group_bytes=1 << 9,
     )

@@ -56,3 +56,20 @@ def test_the_worst_is_told(
     holds |= {TableHealth.IN_PLAINTEXT} if clear else set()
     assert found.health is min(holds, key=list(TableHealth).index)
     assert found.follows == (holds == {TableHealth.FOLLOWING}) == (not found.hint)
+
+
+def test_people_read_these_words() -> None:
+    """On a table's page in Dagster; the catalogue's digests begin with them."""
+    assert [health.value for health in TableHealth] == [
+        "stopped by Lockstep",
+        "differs",
+        "stopped by a person",
+        "stopped by the last run",
+        "dropped",
+        "following, reading rows",
+        "gap",
+        "partial",
+        "in plaintext",
+        "unseen",
+        "following",
+    ]

@@ -219,7 +219,7 @@ class Foresight(Chance):
             verify(follower.work())
         except SourceMoving:
             return
-        if not self.shop.state(table).complete:
+        if not self.shop.state(table).is_complete:
             return  # nothing repairs it until it is resumed
         self.do("set sql_log_bin = 0", f"update {table} set v = 7 where id % 3 = 1")
         self.estimate()
@@ -331,7 +331,7 @@ def test_what_is_told_is_done(shop: Shop, seed: int, actions: int) -> None:
     chance.run("")
     followed = shop.follower.ledger.table_states(SOURCE)
     for table in (*TABLES, LATE):
-        if shop.table(table) in followed and shop.state(table).complete:
+        if shop.table(table) in followed and shop.state(table).is_complete:
             shop.require_same(table)
 
 
@@ -386,5 +386,5 @@ def test_a_table_that_is_written_again_is_not_copied(shop: Shop) -> None:
     plan, done = run_as_planned(shop.follower)
     assert plan.reading is not None
     assert plan.reading.rereads.keys() == {shop.table("e")} <= done.asked
-    assert shop.state("e").complete
+    assert shop.state("e").is_complete
     shop.require_same("e")

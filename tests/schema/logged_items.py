@@ -58,11 +58,11 @@ def logged(
     try:
         for seen in walk(dump, start):
             if seen.code == EventType.QUERY:
-                query = read_query(seen.parsed)
+                query = read_query(seen.as_event)
                 if query.text not in _FRAMES:
                     yield _statement(query, facts, seen.after)
             elif seen.code == EventType.TABLE_MAP:
-                yield Mapped(seen.after, seen.packet[: -4 if seen.checksum else None])
+                yield Mapped(seen.after, seen.packet[: -4 if seen.has_checksum else None])
     finally:
         dump.close()
 

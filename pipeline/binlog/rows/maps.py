@@ -36,23 +36,24 @@ _UNUSED = -1
 class TableMaps:
     """Every distinct table map of a log, numbered from 0.
 
-    `wants` returns whether a table's rows are captured. `elsewhere` returns whether the
-    rows of a table that is not captured may be stored in other tables of the same
-    statement (MERGE). `keeps`: take the rows of every table in an XA transaction; when
-    that is committed, `wants` decides which of them are captured. `writer`: the server
-    that wrote the current file. `bytes`: the contents of the maps, one after another.
+    `is_captured` returns whether a table's rows are captured. `may_be_merge_table`
+    returns whether the rows of a table that is not captured may be stored in other
+    tables of the same statement (MERGE). `keeps_all_prepared`: take the rows of every
+    table in an XA transaction; when that is committed, `is_captured` decides which of
+    them are captured. `writer`: the server that wrote the current file. `bytes`: the
+    contents of the maps, one after another.
     """
 
     def __init__(
         self,
-        wants: Callable[[TableName], bool],
+        is_captured: Callable[[TableName], bool],
         *,
-        keeps: bool = False,
-        elsewhere: Callable[[TableName], bool] = lambda _: False,
+        keeps_all_prepared: bool = False,
+        may_be_merge_table: Callable[[TableName], bool] = lambda _: False,
     ) -> None:
-        self._wants = wants
-        self._elsewhere = elsewhere
-        self._keeps = keeps
+        self._is_captured = is_captured
+        self._may_be_merge_table = may_be_merge_table
+        self._keeps_all_prepared = keeps_all_prepared
         self._preparing = False
         self._handling: Integers = np.zeros(64, np.int64)
         """For each map TAKEN, INSPECTED, or 0 if its rows are skipped (`ring`)."""
@@ -102,13 +103,19 @@ class TableMaps:
         return block if kept.all() else Block(block.data, block.events[kept])
 
     def update_wanted(self) -> None:
-        """Call `wants` and `elsewhere` again for every table."""
+        """Call `is_captured` and `may_be_merge_table` again for every table."""
         for number, table_map in enumerate(self.maps):
             self._handling[number] = self._handling_of(table_map.table)
         self._apply()
 
     def _handling_of(self, table: TableName) -> int:
-        return TAKEN if self._wants(table) else INSPECTED if self._elsewhere(table) else 0
+        return (
+            TAKEN
+            if self._is_captured(table)
+            else INSPECTED
+            if self._may_be_merge_table(table)
+            else 0
+        )
 
     def tables_of(self, statement: int) -> set[TableName]:
         """Return the tables that have a map in the statement with this number."""
@@ -120,7 +127,7 @@ class TableMaps:
 
     def set_preparing(self, preparing: bool) -> None:
         """Set whether the next events belong to an XA transaction."""
-        if self._keeps:
+        if self._keeps_all_prepared:
             self._preparing = preparing
             self._apply()
 

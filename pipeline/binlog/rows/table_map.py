@@ -124,12 +124,12 @@ def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
     the log does not have their width.
     """
     layouts = _layouts(_head(mapped.raw)[2])
-    if mapped.writer.mariadb and any(column.code in _OLD_TEMPORAL for column in layouts):
+    if mapped.writer.is_mariadb and any(column.code in _OLD_TEMPORAL for column in layouts):
         raise TableError(
             "the table has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
-    bare = mapped.writer.version is not None and mapped.writer.between(0, _BARE_DOUBLES)
+    bare = mapped.writer.version is not None and mapped.writer.is_mysql_between(0, _BARE_DOUBLES)
     return tuple(
         replace(column, bare_doubles=True) if bare and column.code == _JSON else column
         for column in layouts
@@ -161,9 +161,9 @@ def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
     _, table, reader = _head(mapped.raw)
     layouts = _layouts(reader)
     nulls = reader.take((len(layouts) + 7) // 8)
-    strings = _STRINGS | {_GEOMETRY} if mapped.writer.mariadb else _STRINGS
+    strings = _STRINGS | {_GEOMETRY} if mapped.writer.is_mariadb else _STRINGS
     fields: dict[int, bytes] = {}
-    while reader.left:
+    while reader.bytes_left:
         kind = reader.integer(1)
         fields[kind] = reader.length_encoded_text()
     readings = [
@@ -244,9 +244,9 @@ def _column(layout: Layout) -> Column:
 def _years_counted(writer: LogWriter) -> tuple[bool, ...]:
     """Return True if `writer` writes a sign for a YEAR, False if not, both if that is
     unknown."""
-    if writer.between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
+    if writer.is_mysql_between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
         return True, False
-    return (not writer.between(0, _LAST_WITHOUT_YEARS),)
+    return (not writer.is_mysql_between(0, _LAST_WITHOUT_YEARS),)
 
 
 class _OptionalMetadata:
@@ -352,7 +352,7 @@ class _OptionalMetadata:
 
     def _packed(self, kind: int) -> Iterator[int]:
         reader = Reader(self._fields.get(kind, b""), self._what)
-        while reader.left:
+        while reader.bytes_left:
             yield reader.length_encoded()
 
     def _collations(self, indexes: list[int], default: int, each: int) -> list[tuple[int, int]]:
@@ -369,7 +369,7 @@ class _OptionalMetadata:
 
     def _members(self, kind: int) -> Iterator[list[bytes]]:
         reader = Reader(self._fields.get(kind, b""), self._what)
-        while reader.left:
+        while reader.bytes_left:
             yield [reader.length_encoded_text() for _ in range(reader.length_encoded())]
 
 

@@ -28,20 +28,20 @@ from lockstep.pipeline.binlog.stream.control import (
     to_datetime,
 )
 from lockstep.pipeline.binlog.stream.framing import (
+    BETWEEN_TRANSACTIONS,
     FIRST_OFFSET,
-    GTIDS,
+    GTID_EVENTS,
     HEADER,
-    PLACES,
     Event,
     EventType,
     damaged,
     is_artificial,
     read_event,
 )
-from lockstep.pipeline.binlog.stream.intake import events
+from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.binlog.stream.ring import Integers, TransactionGroup, place_of
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.binlog.transactions.identity import IDENTITY, read_identity
+from lockstep.pipeline.binlog.transactions.identity import IDENTITY_COLUMNS, read_identity
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
 from lockstep.pipeline.ports.source import BinlogDump, BinlogSize
@@ -54,28 +54,30 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
-_BETWEEN: Final = GTIDS | PLACES
+_BETWEEN_EVENTS: Final = GTID_EVENTS | BETWEEN_TRANSACTIONS
 """Events that come only after a transaction has ended: each begins a transaction, or
 stands between two."""
 
-_ENDS: Final = frozenset({EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD})
+_LAST_EVENTS: Final = frozenset(
+    {EventType.XID, EventType.XA_PREPARE, EventType.TRANSACTION_PAYLOAD}
+)
 """The last events of transactions, besides QUERY COMMIT and QUERY ROLLBACK."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedEvent:
     """An event of the log. `code`: its type. `timestamp`: seconds since the epoch.
-    `packet`: its bytes as the server sent them. `checksum`: True if they end with a
-    CRC32. `log_server`: the id of the server that wrote the log, from the last format
-    description."""
+    `packet`: its bytes as the server sent them. `has_checksum`: True if they end with a
+    CRC32. `log_server_id`: the id of the server that wrote the log, from the last
+    format description."""
 
     at: Coordinates
     code: int
     timestamp: int
     server_id: int
     packet: bytes
-    checksum: bool
-    log_server: int = -1
+    has_checksum: bool
+    log_server_id: int = -1
 
     @property
     def size(self) -> int:
@@ -88,53 +90,53 @@ class LoggedEvent:
     @property
     def crc32(self) -> int:
         """The event's own checksum, or a computed one if the log has none."""
-        if self.checksum:
+        if self.has_checksum:
             return int.from_bytes(self.packet[-4:], "little")
         return zlib.crc32(self.packet)
 
     @property
-    def parsed(self) -> Event:
+    def as_event(self) -> Event:
         """The event as an `Event`, for functions that read its body; UnsupportedEvent
         if its type is not on the allow-list."""
-        return read_event(self.packet, self.at, checksum=self.checksum)
+        return read_event(self.packet, self.at, checksum=self.has_checksum)
 
 
 def walk(dump: BinlogDump, start: Coordinates) -> Iterator[LoggedEvent]:
     """Yield every event of a dump that is in the log itself, up to the log's end. The
     dump was requested from `start` on, but may begin before it (`dump.begins`)."""
     at = dump.begins or start
-    checksum, log_server = True, -1
-    for packet in events(dump):
+    checksum, log_server_id = True, -1
+    for packet in dump_events(dump):
         timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
         if size != len(packet):
             raise damaged(f"an event says that it has {size} bytes, not {len(packet)}", at)
         if code == EventType.FORMAT_DESCRIPTION:
-            checksum, log_server = packet[-5] == 1, server_id
+            checksum, log_server_id = packet[-5] == 1, server_id
         artificial = is_artificial(code, log_pos, flags)
         if not artificial:
-            event = LoggedEvent(at, code, timestamp, server_id, packet, checksum, log_server)
+            event = LoggedEvent(at, code, timestamp, server_id, packet, checksum, log_server_id)
             yield event
             at = event.after
         if code == EventType.ROTATE:
-            file = _rotated(packet, at)
+            file = _rotate_target(packet, at)
             if not artificial or file != at.file:
                 at = Coordinates(file, FIRST_OFFSET)
 
 
-def end_of_transaction(dump: BinlogDump, begin: Coordinates, head: Coordinates) -> Coordinates:
-    """Return the end of the transaction whose event is at `begin`; the log's end `head`
-    if that comes first."""
+def end_of_transaction(dump: BinlogDump, begin: Coordinates, log_end: Coordinates) -> Coordinates:
+    """Return the end of the transaction whose event is at `begin`; `log_end` if
+    that comes first."""
     for event in walk(dump, begin):
         if event.at < begin:
             continue
-        if event.code in _BETWEEN and begin < event.at:
+        if event.code in _BETWEEN_EVENTS and begin < event.at:
             return event.at
-        if _ends(event) or not event.after < head:
+        if _ends_transaction(event) or not event.after < log_end:
             return event.after
-    return head
+    return log_end
 
 
-def _rotated(packet: bytes, at: Coordinates) -> LogFile:
+def _rotate_target(packet: bytes, at: Coordinates) -> LogFile:
     """Return the file that a ROTATE names. The ROTATE at a dump's beginning comes
     before the format description, so only its own bytes can show if it has a
     checksum."""
@@ -142,7 +144,7 @@ def _rotated(packet: bytes, at: Coordinates) -> LogFile:
     return read_rotate(packet[HEADER.size : -4 if has_checksum else None], at).file
 
 
-def step_over(
+def read_transactions(
     dump: BinlogDump, start: Coordinates, end: Coordinates, count: int
 ) -> tuple[Coordinates, Stretch | None]:
     """Return the place after `count` transactions from `start` on, and these
@@ -154,41 +156,41 @@ def step_over(
     for event in walk(dump, start):
         if event.at < start:
             continue
-        if event.code in _BETWEEN:
+        if event.code in _BETWEEN_EVENTS:
             row = None
         if row is None and (len(rows) >= count or event.at >= end):
             break
-        if event.code in GTIDS:
+        if event.code in GTID_EVENTS:
             if files[-1:] != [event.at.file]:
                 files.append(event.at.file)
-            row = _begun(event, len(files) - 1, gtid_sources)
+            row = _index_row(event, len(files) - 1, gtid_sources)
             rows.append(row)
         if row is not None:
             row[columns.END_OFFSET] = event.after.offset
             row[columns.LAST_OFFSET], row[columns.LAST_SIZE] = event.at.offset, event.size
             row[columns.LAST_CRC], row[columns.LAST_TIMESTAMP] = event.crc32, event.timestamp
             row[columns.LOG_BYTES] += event.size
-            if _ends(event):
+            if _ends_transaction(event):
                 row = None
         at = event.after
     return at, Stretch(np.array(rows, np.int64), files, gtid_sources) if rows else None
 
 
-def _begun(event: LoggedEvent, file: int, gtid_sources: list[str]) -> list[int]:
+def _index_row(event: LoggedEvent, file: int, gtid_sources: list[str]) -> list[int]:
     """Return the index row of the transaction that a GTID event begins."""
     row = [0] * columns.TRANSACTION_COLUMNS
     row[columns.FILE], row[columns.BEGIN_OFFSET] = file, event.at.offset
     row[columns.ORIGIN_SERVER] = event.server_id
-    identity = read_identity(event.parsed, gtid_sources, event.log_server)
-    for column, value in zip(IDENTITY, identity, strict=True):
+    identity = read_identity(event.as_event, gtid_sources, event.log_server_id)
+    for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
         row[column] = value
     return row
 
 
-def _ends(event: LoggedEvent) -> bool:
+def _ends_transaction(event: LoggedEvent) -> bool:
     if event.code == EventType.QUERY:
-        return read_query(event.parsed).text.upper() in ("COMMIT", "ROLLBACK")
-    return event.code in _ENDS
+        return read_query(event.as_event).text.upper() in ("COMMIT", "ROLLBACK")
+    return event.code in _LAST_EVENTS
 
 
 ReportProgress = Callable[[int, int], None]
@@ -227,41 +229,42 @@ def scan(
     start: Coordinates,
     end: Coordinates,
     *,
-    whole: bool = True,
-    tell: ReportProgress | None = None,
+    must_reach_end: bool = True,
+    report_progress: ReportProgress | None = None,
     total: int = 0,
 ) -> Generator[Stretch]:
     """Yield all transactions from `start` to `end`, both places between two
     transactions. There is one stretch for each piece of the dump that ends a
-    transaction. `tell` is called for each piece, with `total` as the bytes to read.
+    transaction. `report_progress` is called for each piece, with `total` as the bytes
+    to read.
 
     Transactions that a capture refuses are included. DamagedEvent for damage;
-    StreamEndedEarly if `whole` is set and the log ends before `end`. A caller that
-    stops early has to close the generator (`contextlib.closing`), which closes the
+    StreamEndedEarly if `must_reach_end` is set and the log ends before `end`. A caller
+    that stops early has to close the generator (`contextlib.closing`), which closes the
     dump.
     """
     at, steps, bytes_read = start, 1, 0
     while at < end:
         with closing(dumps.dump(at)) as dump:
-            first, begins, refused = at, dump.begins or at, False
+            first, begins, is_refused = at, dump.begins or at, False
             buffer = _buffer(begins, end)
             for received in dump:
                 bytes_read += received.end - received.begin
-                if tell is not None:
-                    tell(min(bytes_read, total), total)
+                if report_progress is not None:
+                    report_progress(min(bytes_read, total), total)
                 buffer.put(received)
                 groups: list[TransactionGroup] = []
-                refused = _take(buffer, groups)
+                is_refused = _take_groups(buffer, groups)
                 at = max(buffer.at, first)
                 stretch = _stretch(groups, first if begins < first else None)
                 if stretch is not None:
                     yield stretch
                 if buffer.stopped or buffer.ended:
                     break
-        if not refused:
+        if not is_refused:
             break
         with closing(dumps.dump(at)) as dump:
-            after, stretch = step_over(dump, at, end, steps)
+            after, stretch = read_transactions(dump, at, end, steps)
         if after <= at:
             raise damaged("the log changed between two dumps of the same place", at)
         at = after
@@ -269,7 +272,7 @@ def scan(
             yield stretch
         # Twice as many each time, so that a log full of refused events needs few dumps.
         steps = min(2 * steps, _MAX_STEPS)
-    if whole and at < end:
+    if must_reach_end and at < end:
         raise StreamEndedEarly(
             f"the server's log ended at {at}, before {end}",
             hint="run again; if that fails, look at the server's error log",
@@ -281,7 +284,7 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
     ring is enough, because row events are skipped."""
     buffer = TransactionBuffer(
         start,
-        wants=lambda _: False,
+        is_captured=lambda _: False,
         spool=RefusingSpool(),
         limits=Limits(end),
         ring_bytes=_RING_BYTES,
@@ -289,11 +292,11 @@ def _buffer(start: Coordinates, end: Coordinates) -> TransactionBuffer:
         events=1,
         transactions=_TRANSACTIONS,
     )
-    buffer.prepared.before_start = True
+    buffer.prepared.is_before_start = True
     return buffer
 
 
-def _take(buffer: TransactionBuffer, groups: list[TransactionGroup]) -> bool:
+def _take_groups(buffer: TransactionBuffer, groups: list[TransactionGroup]) -> bool:
     """Take all groups that a buffer has; return whether it met an event that a capture
     refuses."""
     try:
@@ -362,12 +365,12 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
             if event.code == EventType.FORMAT_DESCRIPTION:
                 description = event
             elif event.code == EventType.PREVIOUS_GTIDS:
-                gtids = decode_gtid_set(event.parsed.body)
+                gtids = decode_gtid_set(event.as_event.body)
             elif event.code == EventType.MARIADB_GTID_LIST:
-                gtids = read_gtid_list(event.parsed)
-            elif event.code in GTIDS:
+                gtids = read_gtid_list(event.as_event)
+            elif event.code in GTID_EVENTS:
                 if description is not None and event.server_id != description.server_id:
-                    *_, exact = read_identity(event.parsed, [], event.log_server)
+                    *_, exact = read_identity(event.as_event, [], event.log_server_id)
                     committed_elsewhere = to_datetime(exact or end_of_second(event.timestamp))
                 break
     if description is None:
@@ -397,12 +400,13 @@ class FileHeads:
             self._heads[number] = read_file_head(self._dumps, self._binlogs[number].file)
         return self._heads[number]
 
-    def first(self, matches: Callable[[GtidSet], bool], count: int | None = None) -> int:
-        """Return the number of the first file for which `matches` the GTIDs executed
-        before it; `count` if there is none among the first `count` files (default:
-        all). The sets grow from file to file, so a bisection reads few heads."""
+    def first(self, is_match: Callable[[GtidSet], bool], count: int | None = None) -> int:
+        """Return the number of the first file such that `is_match` is true of the GTIDs
+        executed before it; `count` if there is none among the first `count` files
+        (default: all). The sets grow from file to file, so a bisection reads few
+        heads."""
         files = range(len(self._binlogs) if count is None else count)
-        return bisect_left(files, True, key=lambda number: matches(self.read(number).gtid_set))
+        return bisect_left(files, True, key=lambda number: is_match(self.read(number).gtid_set))
 
 
 def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet) -> LogFile | None:
@@ -415,6 +419,6 @@ def find_file_before(dumps: Dumps, binlogs: Sequence[BinlogSize], gtids: GtidSet
     `gtids` but are in no set.
     """
     heads = FileHeads(dumps, binlogs)
-    late = heads.first(lambda executed: not gtids.contains(executed))
-    whole = heads.first(lambda executed: executed.contains(gtids), late)
-    return binlogs[max(whole - 1, 0)].file if late else None
+    first_late = heads.first(lambda executed: not gtids.contains(executed))
+    first_containing = heads.first(lambda executed: executed.contains(gtids), first_late)
+    return binlogs[max(first_containing - 1, 0)].file if first_late else None

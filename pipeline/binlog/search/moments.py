@@ -34,7 +34,7 @@ from lockstep.pipeline.values.division import Divider, microseconds
 from lockstep.pipeline.values.errors import MomentOutOfRange
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
-_NONE: Final = np.empty(0, np.int64)
+_NO_TIMES: Final = np.empty(0, np.int64)
 _SAMPLES: Final = 64
 """Number of files whose heads are read; if there are more, a sample of this size."""
 
@@ -42,41 +42,42 @@ _SAMPLES: Final = 64
 @dataclass(frozen=True, slots=True)
 class MomentPlace:
     """The place of a moment in the log. `at`: the beginning of the transaction with
-    which a reading from the moment on begins. `late`: number of transactions before
-    `at`, in the files that were read, with a commit time of the moment or later.
-    `early`: number of transactions after `at` with an earlier commit time. `first`: the
-    beginning of the first transaction with a commit time of the moment or later, which
-    is not after `at`."""
+    which a reading from the moment on begins. `late_count`: number of transactions
+    before `at`, in the files that were read, with a commit time of the moment or later.
+    `early_count`: number of transactions after `at` with an earlier commit time.
+    `first_begin`: the beginning of the first transaction with a commit time of the
+    moment or later, which is not after `at`."""
 
     at: Coordinates
-    late: int = 0
-    early: int = 0
-    first: Coordinates | None = None
+    late_count: int = 0
+    early_count: int = 0
+    first_begin: Coordinates | None = None
 
     def warning(self, moment: str) -> str | None:
         """Return a warning if the log's commit times do not ascend around the moment,
         else None."""
-        if not self.late and not self.early:
+        if not self.late_count and not self.early_count:
             return None
         return (
             f"the log's commit times do not ascend around {moment}, which is taken to be "
-            f"{self.at}: before that place, {self.late} transactions were committed at that "
-            f"moment or later, and after it, {self.early} were committed earlier"
+            f"{self.at}: before that place, {self.late_count} transactions were committed at that "
+            f"moment or later, and after it, {self.early_count} were committed earlier"
         )
 
 
 def find_moment(
     dumps: Dumps,
     binlogs: Sequence[BinlogSize],
-    head: Coordinates,
+    log_end: Coordinates,
     moment: datetime,
     now: datetime,
     *,
-    tell: ReportProgress | None = None,
+    report_progress: ReportProgress | None = None,
 ) -> MomentPlace:
-    """Return the place of a moment in the log up to `head`; `head` if all transactions
-    come before the moment. `binlogs`: all files, oldest first. `now`: the present time.
-    MomentOutOfRange for a moment before the oldest file, or later than `now`.
+    """Return the place of a moment in the log up to `log_end`; `log_end` if all
+    transactions come before the moment. `binlogs`: all files, oldest first. `now`: the
+    present time. MomentOutOfRange for a moment before the oldest file, or later than
+    `now`.
     """
     heads, divider = FileHeads(dumps, binlogs), _divider(moment, now)
     earlier = _files_before(heads, len(binlogs), divider)
@@ -84,10 +85,10 @@ def find_moment(
     if moment > now or (not earlier and moment < oldest):
         raise _out_of_range(moment, oldest, now)
     chosen = max(earlier - 1, 0)
-    total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), head, binlogs)
+    total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), log_end, binlogs)
 
     def read(number: int) -> _Times:
-        return _read_times(dumps, binlogs[number].file, head, divider, tell, total)
+        return _read_times(dumps, binlogs[number].file, log_end, divider, report_progress, total)
 
     files, last = [read(chosen)], chosen
     while files[-1].balance >= 0 and last + 1 < len(binlogs):
@@ -97,7 +98,7 @@ def find_moment(
     while files[0].balance <= 0 and first:
         first -= 1
         files.insert(0, read(first))
-    return _place_in(files, divider, head)
+    return _place_in(files, divider, log_end)
 
 
 def find_moment_in_file(
@@ -107,25 +108,29 @@ def find_moment_in_file(
     end: Coordinates,
     now: datetime,
     *,
-    tell: ReportProgress | None = None,
+    report_progress: ReportProgress | None = None,
 ) -> MomentPlace | None:
     """Return the place of a moment in one file up to `end`; None if the whole file
     comes before the moment."""
     divider = _divider(moment, now)
     total = end.offset - FIRST_OFFSET if end.file == file else 0
-    place = _place_in([_read_times(dumps, file, end, divider, tell, total)], divider, end)
+    place = _place_in(
+        [_read_times(dumps, file, end, divider, report_progress, total)], divider, end
+    )
     return None if place.at == end or place.at.file != file else place
 
 
 def find_last_end(
-    dumps: Dumps, file: LogFile, end: Coordinates, *, tell: ReportProgress | None = None
+    dumps: Dumps, file: LogFile, end: Coordinates, *, report_progress: ReportProgress | None = None
 ) -> Coordinates:
     """Return the end of the last transaction of a file, up to `end`; the file's
     beginning if it has none."""
     start = Coordinates(file, FIRST_OFFSET)
     total = end.offset - start.offset if end.file == file else 0
     place = start
-    for stretch in scan(dumps, start, _last_of(file, end), tell=tell, total=total):
+    for stretch in scan(
+        dumps, start, _last_of(file, end), report_progress=report_progress, total=total
+    ):
         place = stretch.end(len(stretch.transactions) - 1)
     return place
 
@@ -160,19 +165,19 @@ def _read_times(
     file: LogFile,
     end: Coordinates,
     divider: Divider,
-    tell: ReportProgress | None,
+    report_progress: ReportProgress | None,
     total: int,
 ) -> _Times:
     """Read a file's transactions up to `end`."""
     start, last = Coordinates(file, FIRST_OFFSET), _last_of(file, end)
-    times, begins = [_NONE], [_NONE]
-    for stretch in scan(dumps, start, last, tell=tell, total=total):
+    times, begins = [_NO_TIMES], [_NO_TIMES]
+    for stretch in scan(dumps, start, last, report_progress=report_progress, total=total):
         times.append(latest_commit_times(stretch.transactions))
         begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
-    every = np.concatenate(times)
-    of_file = divider.restart()
-    of_file.put(every)
-    return _Times(file, every, np.concatenate(begins), of_file.balance)
+    all_times = np.concatenate(times)
+    file_divider = divider.restart()
+    file_divider.put(all_times)
+    return _Times(file, all_times, np.concatenate(begins), file_divider.balance)
 
 
 def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> MomentPlace:
@@ -199,17 +204,17 @@ def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
     """Return how many of `count` files were created before the moment. First a sample
     of the files' heads is read, then the heads between two of the sample."""
 
-    def divided(files: range) -> int:
+    def count_before(files: range) -> int:
         in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
         in_seconds.put(np.array([_created(heads.read(number)) for number in files], np.int64))
         return in_seconds.place
 
     step = -(-count // _SAMPLES)
-    before = divided(range(0, count, step)) * step
+    before = count_before(range(0, count, step)) * step
     if step == 1 or not before:
         return before
     begin = before - step
-    return begin + divided(range(begin, min(before, count)))
+    return begin + count_before(range(begin, min(before, count)))
 
 
 def _created(head: FileHead) -> int:

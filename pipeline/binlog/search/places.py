@@ -33,14 +33,14 @@ from lockstep.pipeline.binlog.search.log_scan import (
     walk,
 )
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.compressed import plain_query, plain_rows
+from lockstep.pipeline.binlog.stream.compressed import decompress_query, decompress_rows
 from lockstep.pipeline.binlog.stream.control import read_query
 from lockstep.pipeline.binlog.stream.framing import (
     COMPRESSED_ROWS,
     FIRST_OFFSET,
-    GTIDS,
+    GTID_EVENTS,
     HEADER,
-    ROWS,
+    ROW_EVENTS,
     EventType,
 )
 from lockstep.pipeline.binlog.stream.ring import ANONYMOUS, Integers, place_of
@@ -55,7 +55,7 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 class Boundary:
     """A place between two transactions, with the GTIDs executed before it.
 
-    `rewound`: True if the place that was asked for is inside a transaction, so that
+    `is_rewound`: True if the place that was asked for is inside a transaction, so that
     `at` is the beginning of that transaction. `anchor`: describes the event before
     `at`; None at a file's beginning.
     """
@@ -63,10 +63,12 @@ class Boundary:
     at: Coordinates
     gtid_set: GtidSet
     anchor: Anchor | None
-    rewound: bool
+    is_rewound: bool
 
 
-def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None = None) -> Boundary:
+def find_boundary(
+    dumps: Dumps, at: Coordinates, *, report_progress: ReportProgress | None = None
+) -> Boundary:
     """Return `at` if it is between two transactions, else the beginning of the
     transaction around it.
 
@@ -74,44 +76,46 @@ def find_boundary(dumps: Dumps, at: Coordinates, *, tell: ReportProgress | None 
     which GTIDs were executed there. NotAnEventBoundary if no event begins or ends at
     `at`.
     """
-    head = read_file_head(dumps, at.file)
+    file_head = read_file_head(dumps, at.file)
     if at.offset == FIRST_OFFSET:
-        return Boundary(at, head.gtid_set, None, rewound=False)
-    executed, last = _executed_before(dumps, at, tell)
+        return Boundary(at, file_head.gtid_set, None, is_rewound=False)
+    executed, last = _executed_before(dumps, at, report_progress)
     offset = FIRST_OFFSET if last is None else int(last.transactions[0, columns.LAST_OFFSET])
     start = Coordinates(at.file, offset)
-    place, event = _around(dumps, at, start)
+    place, event = _boundary_around(dumps, at, start)
     anchor = None
     if event is not None:
         ends_transaction = last is not None and event.at == start
         gtid = (
             gtid_text(last.transactions[0], last.gtid_sources) if last and ends_transaction else ""
         )
-        created = int(head.created.timestamp())
+        created = int(file_head.created.timestamp())
         anchor = Anchor(event.at.offset, event.size, event.crc32, gtid, created)
-    gtids = union(head.gtid_set, executed)
-    return Boundary(place, gtids, anchor, rewound=place != at)
+    gtids = union(file_head.gtid_set, executed)
+    return Boundary(place, gtids, anchor, is_rewound=place != at)
 
 
 def _executed_before(
-    dumps: Dumps, at: Coordinates, tell: ReportProgress | None
+    dumps: Dumps, at: Coordinates, report_progress: ReportProgress | None
 ) -> tuple[GtidSet, Stretch | None]:
     """Return the GTIDs of the transactions that end in the file at or before `at`, and
     the last of these transactions."""
     start = Coordinates(at.file, FIRST_OFFSET)
-    read = GtidCollector()
+    collector = GtidCollector()
     last: Stretch | None = None
-    for stretch in scan(dumps, start, at, whole=False, tell=tell, total=at.offset):
+    for stretch in scan(
+        dumps, start, at, must_reach_end=False, report_progress=report_progress, total=at.offset
+    ):
         rows = stretch.transactions
         in_file = np.array([file == at.file for file in stretch.files])[rows[:, columns.FILE]]
         ended = rows[in_file & (rows[:, columns.END_OFFSET] <= at.offset)]
         if len(ended):
             last = Stretch(ended[-1:], stretch.files, stretch.gtid_sources)
-            read.add(ended, stretch.gtid_sources)
-    return read.set(), last
+            collector.add(ended, stretch.gtid_sources)
+    return collector.merged_set(), last
 
 
-def _around(
+def _boundary_around(
     dumps: Dumps, at: Coordinates, start: Coordinates
 ) -> tuple[Coordinates, LoggedEvent | None]:
     """Return a place and the event before it: `at`, or the beginning of a transaction
@@ -126,7 +130,7 @@ def _around(
                 break
             if event.at < start:
                 continue
-            if event.code in GTIDS:
+            if event.code in GTID_EVENTS:
                 transaction_begin = event.at, last
             last, end = event, event.after
     if end != at:
@@ -153,33 +157,36 @@ def read_anchor(dumps: Dumps, at: Coordinates) -> Anchor | None:
 def find_end_of(
     dumps: Dumps,
     start: Position,
-    head: Coordinates,
+    log_end: Coordinates,
     gtids: GtidSet,
     *,
     binlogs: Sequence[BinlogSize] = (),
-    tell: ReportProgress | None = None,
+    report_progress: ReportProgress | None = None,
 ) -> Coordinates:
     """Return the first place after `start` at which all of `gtids` are executed: the
     end of a transaction, or `start` itself. EndNotReached if some of `gtids` are not in
-    the log up to `head`. `binlogs` is used only to report progress (`tell`)."""
+    the log up to `log_end`. `binlogs` is used only to report progress
+    (`report_progress`)."""
     missing = gtids.difference(start.gtid_set)
     if not missing:
         return start.at
-    total = log_between(start.at, head, binlogs)
-    with closing(scan(dumps, start.at, head, tell=tell, total=total)) as stretches:
+    total = log_between(start.at, log_end, binlogs)
+    with closing(
+        scan(dumps, start.at, log_end, report_progress=report_progress, total=total)
+    ) as stretches:
         for stretch in stretches:
             still_missing = missing.difference(gtid_set(stretch.transactions, stretch.gtid_sources))
             if not still_missing:
                 return stretch.end(_first_complete_row(stretch, missing))
             missing = still_missing
     raise EndNotReached(
-        f"the log up to {head} does not have {missing.shortened(_SHOWN)}",
+        f"the log up to {log_end} does not have {missing.shortened(_SHOWN_CHARACTERS)}",
         hint="choose GTIDs that this server executed (SELECT @@gtid_executed) and did not purge, "
         "or run again once it has executed them",
     )
 
 
-_SHOWN: Final = 200
+_SHOWN_CHARACTERS: Final = 200
 """Most characters of a GTID set that an error shows."""
 
 
@@ -193,7 +200,7 @@ def _first_complete_row(stretch: Stretch, missing: GtidSet) -> int:
     return bisect_left(range(len(rows)), True, key=none_missing)
 
 
-_IDENTITY: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
+_SOURCE_COLUMNS: Final = (columns.GTID_KIND, columns.GTID_HIGH, columns.GTID_LOW)
 
 _TABLE_ID_AND_FLAGS: Final = 8
 _DIGESTED_EVENTS: Final = 256
@@ -211,11 +218,11 @@ class LastTransactions:
     ) -> None:
         """Add transactions that come after those added before. `gtid_sources`, `files`:
         the lists to which the index `transactions` refers."""
-        named = transactions[transactions[:, columns.GTID_KIND] != ANONYMOUS]
-        if not len(named):
+        with_gtid = transactions[transactions[:, columns.GTID_KIND] != ANONYMOUS]
+        if not len(with_gtid):
             return
-        for row in _last_rows(named):
-            kind, high, low = row[list(_IDENTITY)].tolist()
+        for row in _last_rows(with_gtid):
+            kind, high, low = row[list(_SOURCE_COLUMNS)].tolist()
             at = place_of(row, columns.BEGIN_OFFSET, files)
             self._last.pop((kind, high, low), None)
             transaction = gtid_text(row, gtid_sources), int(row[columns.ORIGINAL_TIME]), at
@@ -230,7 +237,7 @@ class LastTransactions:
 
 def _last_rows(transactions: Integers) -> Integers:
     """Return the last row of each GTID source, in the order of the log."""
-    identities = transactions[:, list(_IDENTITY)]
+    identities = transactions[:, list(_SOURCE_COLUMNS)]
     if (identities == identities[-1]).all():
         return transactions[-1:]
     _, lasts = np.unique(identities[::-1], axis=0, return_index=True)
@@ -271,10 +278,10 @@ def _find_in(
     `end`."""
     numbers = np.array([_number_of(gtid) for gtid in gtids], np.int64)
     places: dict[str, tuple[int, Coordinates]] = {}
-    with closing(scan(dumps, start, end, whole=False)) as stretches:
+    with closing(scan(dumps, start, end, must_reach_end=False)) as stretches:
         for stretch in stretches:
-            own = np.isin(stretch.transactions[:, columns.GTID_NUMBER], numbers)
-            for row in np.flatnonzero(own).tolist():
+            is_searched = np.isin(stretch.transactions[:, columns.GTID_NUMBER], numbers)
+            for row in np.flatnonzero(is_searched).tolist():
                 transaction = stretch.transactions[row]
                 gtid = gtid_text(transaction, stretch.gtid_sources)
                 if gtid in gtids:
@@ -292,34 +299,38 @@ def _number_of(gtid: str) -> int:
 def _digest(dumps: Dumps, at: Coordinates) -> str:
     """Return the digest of the transaction that begins at `at`. It is the same in the
     log of a replica, compressed or not, with texts of statements or without."""
-    digest, count, begun = 0, 0, False
+    digest, count, has_begun = 0, 0, False
     with closing(dumps.dump(at)) as dump:
         for event in walk(dump, at):
             if event.at < at:
                 continue
-            if (begun and event.code in GTIDS) or count >= _DIGESTED_EVENTS:
+            if (has_begun and event.code in GTID_EVENTS) or count >= _DIGESTED_EVENTS:
                 break
-            begun = True
-            if content := _content(event):
+            has_begun = True
+            if content := _hashed_bytes(event):
                 digest, count = zlib.crc32(content, digest), count + 1
             if event.code in (EventType.XID, EventType.XA_PREPARE):
                 break
     return f"{digest:08x}"
 
 
-def _content(event: LoggedEvent) -> bytes:
+def _hashed_bytes(event: LoggedEvent) -> bytes:
     """Return the bytes of an event that are hashed; b"" for events that a replica may
     not have."""
     if event.code in COMPRESSED_ROWS:
-        plain = plain_rows(event.parsed).tobytes()
-        return _rows(event, COMPRESSED_ROWS[EventType(event.code)], plain[HEADER.size :])
-    if event.code in ROWS:
-        return _rows(event, event.code, event.parsed.body)
+        rows_event = decompress_rows(event.as_event).tobytes()
+        return _hashed_rows(
+            event, COMPRESSED_ROWS[EventType(event.code)], rows_event[HEADER.size :]
+        )
+    if event.code in ROW_EVENTS:
+        return _hashed_rows(event, event.code, event.as_event.body)
     if event.code in (EventType.QUERY, EventType.MARIADB_QUERY_COMPRESSED):
-        query = event.parsed if event.code == EventType.QUERY else plain_query(event.parsed)
+        query = (
+            event.as_event if event.code == EventType.QUERY else decompress_query(event.as_event)
+        )
         return b"%d " % event.timestamp + read_query(query).text.encode("utf-8", "replace")
     return b""
 
 
-def _rows(event: LoggedEvent, code: int, body: bytes) -> bytes:
+def _hashed_rows(event: LoggedEvent, code: int, body: bytes) -> bytes:
     return b"%d %d " % (code, event.timestamp) + bytes(body[_TABLE_ID_AND_FLAGS:])

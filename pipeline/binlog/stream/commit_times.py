@@ -38,14 +38,16 @@ Number = TypeVar("Number", int, Integers)
 
 def commit_times(transactions: Integers) -> Integers:
     """Return the commit time of each row of an index of transactions (`ring`)."""
-    exact = transactions[:, columns.COMMIT_TIME]
-    return np.where(exact > 0, exact, transactions[:, columns.LAST_TIMESTAMP] * SECOND)
+    exact_times = transactions[:, columns.COMMIT_TIME]
+    return np.where(exact_times > 0, exact_times, transactions[:, columns.LAST_TIMESTAMP] * SECOND)
 
 
 def latest_commit_times(transactions: Integers) -> Integers:
     """Return the commit times for a search, in which a whole second stands for its end."""
-    exact = transactions[:, columns.COMMIT_TIME]
-    return np.where(exact > 0, exact, end_of_second(transactions[:, columns.LAST_TIMESTAMP]))
+    exact_times = transactions[:, columns.COMMIT_TIME]
+    return np.where(
+        exact_times > 0, exact_times, end_of_second(transactions[:, columns.LAST_TIMESTAMP])
+    )
 
 
 def end_of_second(seconds: Number) -> Number:
@@ -59,13 +61,13 @@ class NewestCommit:
 
     def __init__(self, read_at: datetime) -> None:
         self._read_at = read_at
-        self._latest = microseconds(read_at + SKEW)
+        self._latest_possible = microseconds(read_at + SKEW)
         self._newest = 0
         self._has_transactions = False
 
     def put(self, transactions: Integers) -> None:
         times = commit_times(transactions)
-        possible = times[times <= self._latest]
+        possible = times[times <= self._latest_possible]
         self._newest = max(self._newest, int(possible.max(initial=0)))
         self._has_transactions |= bool(len(times))
 

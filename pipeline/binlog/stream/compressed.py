@@ -39,10 +39,10 @@ _ZSTD, _NONE = 0, 255
 PIECE_BYTES: Final = 1 << 20
 """Most bytes of a payload that are decompressed at a time."""
 
-_FLAG = 0x80
+_COMPRESSED_FLAG = 0x80
 _MAX_BYTES = 1 << 30
-_V2 = frozenset({EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS})
-_UPDATES = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
+_V2_ROW_EVENTS = frozenset({EventType.WRITE_ROWS, EventType.UPDATE_ROWS, EventType.DELETE_ROWS})
+_UPDATE_EVENTS = frozenset({EventType.UPDATE_ROWS, EventType.UPDATE_ROWS_V1})
 
 
 def payload_pieces(event: Event) -> Iterator[Bytes]:
@@ -51,8 +51,8 @@ def payload_pieces(event: Event) -> Iterator[Bytes]:
     UnsupportedEvent for an unknown compression."""
     reader = Reader(event.body, "a TRANSACTION_PAYLOAD event")
     fields: dict[int, int] = {}
-    while (kind := reader.length_encoded()) != _END:
-        fields[kind] = Reader(
+    while (field_type := reader.length_encoded()) != _END:
+        fields[field_type] = Reader(
             reader.length_encoded_text(), "a TRANSACTION_PAYLOAD event"
         ).length_encoded()
     compression = fields.get(_COMPRESSION, _ZSTD)
@@ -75,7 +75,7 @@ def payload_pieces(event: Event) -> Iterator[Bytes]:
     return _pieces(event, stream, fields.get(_UNCOMPRESSED))
 
 
-def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[Bytes]:
+def _pieces(event: Event, stream: Any, declared_bytes: int | None) -> Iterator[Bytes]:
     total = 0
     while True:
         try:
@@ -85,17 +85,17 @@ def _pieces(event: Event, stream: Any, declared: int | None) -> Iterator[Bytes]:
         if not piece:
             break
         total += len(piece)
-        if declared is not None and total > declared:
+        if declared_bytes is not None and total > declared_bytes:
             break
         yield np.frombuffer(piece, np.uint8)
-    if declared is not None and total != declared:
+    if declared_bytes is not None and total != declared_bytes:
         raise damaged(
-            f"a compressed transaction does not have the {declared} bytes that it declares",
+            f"a compressed transaction does not have the {declared_bytes} bytes that it declares",
             event.at,
         )
 
 
-def plain_query(event: Event) -> Event:
+def decompress_query(event: Event) -> Event:
     """Return the QUERY for a QUERY_COMPRESSED, in which only the statement's text is
     compressed."""
     reader = Reader(event.body, "a compressed QUERY event")
@@ -103,51 +103,52 @@ def plain_query(event: Event) -> Event:
     database = reader.integer(1)
     reader.take(2)
     reader.take(reader.integer(2) + database + 1)
-    body = event.body[: reader.at] + _plain(event, reader.rest())
+    body = event.body[: reader.at] + _decompress(event, reader.rest())
     return replace(event, type=EventType.QUERY, raw=_with_header(event, EventType.QUERY, body))
 
 
-def plain_rows(event: Event) -> Bytes:
+def decompress_rows(event: Event) -> Bytes:
     """Return a compressed row event as the bytes of an uncompressed one, without a
     checksum. In a compressed event only the rows are compressed."""
-    kind = COMPRESSED_ROWS[event.type]
+    event_type = COMPRESSED_ROWS[event.type]
     reader = Reader(event.body, "a compressed row event")
     reader.take(8)
-    if kind in _V2:
+    if event_type in _V2_ROW_EVENTS:
         reader.take(max(reader.integer(2) - 2, 0))
     bitmap = (reader.length_encoded() + 7) // 8
-    reader.take(bitmap * (2 if kind in _UPDATES else 1))
-    body = event.body[: reader.at] + _plain(event, reader.rest())
-    return np.frombuffer(_with_header(event, kind, body), np.uint8)
+    reader.take(bitmap * (2 if event_type in _UPDATE_EVENTS else 1))
+    body = event.body[: reader.at] + _decompress(event, reader.rest())
+    return np.frombuffer(_with_header(event, event_type, body), np.uint8)
 
 
-def _plain(event: Event, data: bytes) -> bytes:
-    head = data[0] if data else 0
-    count = head & 0x07
-    if not head & _FLAG or not 1 <= count <= 4:
+def _decompress(event: Event, data: bytes) -> bytes:
+    first_byte = data[0] if data else 0
+    count = first_byte & 0x07
+    if not first_byte & _COMPRESSED_FLAG or not 1 <= count <= 4:
         raise damaged("a compressed event does not name its algorithm", event.at)
-    if head & 0x70:
+    if algorithm := first_byte >> 4 & 7:
         raise UnsupportedEvent(
-            f"an event is compressed by algorithm {head >> 4 & 7}, which this version does not "
+            f"an event is compressed by algorithm {algorithm}, which this version does not "
             f"read, at {event.at}",
             hint="switch log_bin_compress off, and start after the event's transaction, which was "
             "not recorded",
-            at=str(event.at),
+            event_place=str(event.at),
         )
-    declared = int.from_bytes(data[1 : 1 + count], "big")
-    unpacker = zlib.decompressobj()
+    declared_bytes = int.from_bytes(data[1 : 1 + count], "big")
+    decompressor = zlib.decompressobj()
     try:
-        plain = unpacker.decompress(data[1 + count :], min(declared, _MAX_BYTES) + 1)
+        content = decompressor.decompress(data[1 + count :], min(declared_bytes, _MAX_BYTES) + 1)
     except zlib.error as error:
         raise damaged("a compressed event cannot be uncompressed", event.at) from error
-    if len(plain) != declared or not unpacker.eof:
+    if len(content) != declared_bytes or not decompressor.eof:
         raise damaged(
-            f"a compressed event does not have the {declared} bytes that it declares", event.at
+            f"a compressed event does not have the {declared_bytes} bytes that it declares",
+            event.at,
         )
-    return plain
+    return content
 
 
-def _with_header(event: Event, kind: EventType, body: bytes) -> bytes:
+def _with_header(event: Event, event_type: EventType, body: bytes) -> bytes:
     timestamp, _, server_id, _, log_pos, flags = HEADER.unpack_from(event.raw)
     size = HEADER.size + len(body)
-    return HEADER.pack(timestamp, kind, server_id, size, log_pos, flags) + body
+    return HEADER.pack(timestamp, event_type, server_id, size, log_pos, flags) + body

@@ -44,7 +44,7 @@ def read_tagged_gtid(event: Event) -> tuple[str, int, int, int]:
             f"a tagged GTID event says that it has {size} bytes, not {len(event.body)}", event.at
         )
     source, number, immediate, original = "", 0, 0, 0
-    while reader.left:
+    while reader.bytes_left:
         match reader.serialized():
             case 0 | 4 | 5 | 8 | 9 | 10 | 11:
                 reader.serialized()
@@ -123,14 +123,14 @@ def _signed(value: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class MariaDbGtid:
-    """MariaDB's GTID event. `standalone`: a statement that commits by itself follows.
-    `xid`: that of an XA transaction, which this event prepares (`prepares`) or ends;
-    None for others."""
+    """MariaDB's GTID event. `is_standalone`: a statement that commits by itself
+    follows. `xid`: that of an XA transaction, which this event prepares (`is_prepare`)
+    or ends; None for others."""
 
     domain: int
     number: int
-    standalone: bool
-    prepares: bool
+    is_standalone: bool
+    is_prepare: bool
     xid: Xid | None
 
 
@@ -152,7 +152,7 @@ def read_mariadb_gtid(event: Event) -> MariaDbGtid:
     return MariaDbGtid(domain, number, bool(flags & 0x01), bool(flags & 0x40), xid)
 
 
-_NAME_SHOWN: Final = 80
+_QUOTED_NAME_LENGTH: Final = 80
 """Most characters of an invalid file name that an error quotes."""
 
 
@@ -163,13 +163,13 @@ def read_rotate(body: bytes, at: Coordinates) -> Coordinates:
     name = body[8:].decode("utf-8", "replace")
     if offset >> 62:
         raise damaged(f"the log continues at offset {offset}, which no file has", at)
-    shown = name[:_NAME_SHOWN]
+    quoted_name = name[:_QUOTED_NAME_LENGTH]
     try:
         file = LogFile.parse(name)
     except ValueError:
-        raise damaged(f"the log continues in {shown!r}, which is no log file", at) from None
+        raise damaged(f"the log continues in {quoted_name!r}, which is no log file", at) from None
     if file.base != at.file.base:
-        raise damaged(f"the log continues in {shown}, a file of another log", at)
+        raise damaged(f"the log continues in {quoted_name}, a file of another log", at)
     return Coordinates(file, offset)
 
 
@@ -179,21 +179,21 @@ class Query:
 
     `text` is decoded as UTF-8 if possible, else as latin1, which is enough to classify
     a statement. To parse it, decode `raw` in its client's character set, which the
-    status variables name (`status`, read by `schema.context`). `second`: when it began,
-    in seconds since the epoch. `thread_specific`: the header's flag for statements that
-    use temporary tables. `error`: the error number of a statement that failed halfway,
-    else 0. `for_rows`: it was logged inside a transaction instead of its rows, because
-    its session logs in statement format.
+    status variables name (`status_variables`, read by `schema.context`). `timestamp`:
+    when it began, in seconds since the epoch. `is_thread_specific`: the header's flag
+    for statements that use temporary tables. `error_number`: that of a statement that
+    failed halfway, else 0. `replaces_rows`: it was logged inside a transaction instead
+    of its rows, because its session logs in statement format.
     """
 
     database: str
     text: str
-    status: bytes = b""
+    status_variables: bytes = b""
     raw: bytes = b""
-    second: int = 0
-    thread_specific: bool = False
-    error: int = 0
-    for_rows: bool = False
+    timestamp: int = 0
+    is_thread_specific: bool = False
+    error_number: int = 0
+    replaces_rows: bool = False
 
 
 def read_query(event: Event) -> Query:
@@ -213,14 +213,14 @@ def read_query(event: Event) -> Query:
     reader.take(1)
     raw = reader.rest()
     thread_specific = bool(event.flags & _THREAD_SPECIFIC)
-    texts = _text(database), _text(raw)
+    texts = _decoded(database), _decoded(raw)
     return Query(*texts, status, raw, event.timestamp, thread_specific, error)
 
 
 _GTID_FLAGS, _COLLATIONS = 0x82, 0x83
 _START_ALTER, _ROLLBACK_ALTER = 0x02, 0x08
-_SIZES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 0x80: 3, 0x81: 8}
-_STRINGS: Final = {5: 1, 6: 1, 11: 2}
+_VALUE_SIZES: Final = {0: 4, 1: 8, 3: 4, 4: 6, 7: 2, 8: 2, 9: 8, 10: 4, 0x80: 3, 0x81: 8}
+_STRING_COUNTS: Final = {5: 1, 6: 1, 11: 2}
 """The status variables of a MariaDB QUERY (`Q_…` in `sql/log_event.h` of its source):
 the code of a variable → its bytes, or its number of strings, each with a length of one
 byte before it."""
@@ -233,19 +233,19 @@ def is_uncommitted_alter(event: Event) -> bool:
     reader = Reader(event.body, "a QUERY event")
     reader.take(11)
     variables = Reader(reader.take(reader.integer(2)), "the status of a QUERY event")
-    while variables.left and (code := variables.integer(1)) != _GTID_FLAGS:
-        if not _skip(variables, code):
+    while variables.bytes_left and (code := variables.integer(1)) != _GTID_FLAGS:
+        if not _skip_value(variables, code):
             return False
-    return bool(variables.left and variables.integer(1) & (_START_ALTER | _ROLLBACK_ALTER))
+    return bool(variables.bytes_left and variables.integer(1) & (_START_ALTER | _ROLLBACK_ALTER))
 
 
-def _skip(variables: Reader, code: int) -> bool:
+def _skip_value(variables: Reader, code: int) -> bool:
     """Skip a status variable's value. Return False if its length is unknown, so that
     the variables after it cannot be read."""
-    if code in _SIZES:
-        variables.take(_SIZES[code])
-    elif code in _STRINGS:
-        for _ in range(_STRINGS[code]):
+    if code in _VALUE_SIZES:
+        variables.take(_VALUE_SIZES[code])
+    elif code in _STRING_COUNTS:
+        for _ in range(_STRING_COUNTS[code]):
             variables.take(variables.integer(1))
     elif code == _COLLATIONS:
         variables.take(4 * variables.integer(1))
@@ -254,7 +254,7 @@ def _skip(variables: Reader, code: int) -> bool:
     return True
 
 
-def _text(data: bytes) -> str:
+def _decoded(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -278,13 +278,13 @@ class LogWriter:
     version: int | None = 90704
 
     @property
-    def mariadb(self) -> bool:
+    def is_mariadb(self) -> bool:
         return self.flavour == "mariadb"
 
-    def between(self, first: int, last: int) -> bool:
+    def is_mysql_between(self, first: int, last: int) -> bool:
         """Return whether a MySQL of a version from `first` to `last`, or of an unknown
         version, wrote the log."""
-        return not self.mariadb and (self.version is None or first <= self.version <= last)
+        return not self.is_mariadb and (self.version is None or first <= self.version <= last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,8 +294,8 @@ class Description:
 
     version: str
     writer: LogWriter
-    checksum: bool
-    created: int
+    has_checksums: bool
+    created_at: int
 
     @property
     def flavour(self) -> str:
@@ -337,18 +337,18 @@ def read_description(event: Event) -> Description:
     format_version = reader.integer(2)
     version = reader.take(50).rstrip(b"\0").decode("latin-1")
     reader.take(4)
-    header = reader.integer(1)
+    header_bytes = reader.integer(1)
     lengths = reader.rest()[:-1]
     unexpected = [
         EventType(kind).name
         for kind, length in _POST_HEADERS.items()
         if kind <= len(lengths) and lengths[kind - 1] not in (length, 0)
     ]
-    if format_version != 4 or header != HEADER.size or unexpected:
-        what = f"format {format_version}, headers of {header} bytes"
-        what += f", another form of {unexpected[0]}" if unexpected else ""
+    if format_version != 4 or header_bytes != HEADER.size or unexpected:
+        difference = f"format {format_version}, headers of {header_bytes} bytes"
+        difference += f", another form of {unexpected[0]}" if unexpected else ""
         raise UnsupportedEvent(
-            f"the log at {event.at} has a format that this version does not read ({what})",
+            f"the log at {event.at} has a format that this version does not read ({difference})",
             hint="it was not recorded; MySQL 8.0 to 9, and MariaDB 10.5 to 11, write format 4",
         )
     flavour: Literal["mysql", "mariadb"] = "mariadb" if "mariadb" in version.lower() else "mysql"
@@ -359,14 +359,14 @@ def read_description(event: Event) -> Description:
 def encode_gtid_set(gtids: GtidSet) -> bytes:
     """Return a GTID set's bytes for COM_BINLOG_DUMP_GTID. They have MySQL 8.3's form
     with tags only if the set has tags, because older servers do not read that form."""
-    tagged = any(":" in source for source in gtids.intervals)
+    has_tags = any(":" in source for source in gtids.intervals)
     count = len(gtids.intervals)
-    middle = count.to_bytes(6, "little")
-    parts = [b"\x01" + middle + b"\x01" if tagged else struct.pack("<Q", count)]
+    count_bytes = count.to_bytes(6, "little")
+    parts = [b"\x01" + count_bytes + b"\x01" if has_tags else struct.pack("<Q", count)]
     for source, spans in gtids.intervals.items():
         uuid, _, tag = source.partition(":")
         parts.append(UUID(uuid).bytes)
-        if tagged:
+        if has_tags:
             parts.append(bytes([2 * len(tag)]) + tag.encode("ascii"))
         parts.append(struct.pack("<Q", len(spans)))
         parts += [struct.pack("<QQ", first, last + 1) for first, last in spans]
@@ -377,13 +377,13 @@ def decode_gtid_set(data: bytes) -> GtidSet:
     """Read a GTID set in the form that `encode_gtid_set` writes; DamagedEvent if it has
     another."""
     reader = Reader(data, "a PREVIOUS_GTIDS event")
-    head = reader.take(8)
-    tagged = head[7] == 1
-    count = int.from_bytes(head[1:7] if tagged else head, "little")
+    header = reader.take(8)
+    has_tags = header[7] == 1
+    count = int.from_bytes(header[1:7] if has_tags else header, "little")
     parts = []
     for _ in range(count):
         source = str(UUID(bytes=reader.take(16)))
-        if tagged:
+        if has_tags:
             tag = reader.take(reader.length_encoded() // 2).decode("ascii", "replace")
             source = f"{source}:{tag}" if tag else source
         for _ in range(reader.integer(8)):
@@ -395,7 +395,7 @@ def decode_gtid_set(data: bytes) -> GtidSet:
         raise damaged(f"a PREVIOUS_GTIDS event is not a GTID set: {error}") from error
 
 
-_COUNT: Final = (1 << 28) - 1
+_COUNT_MASK: Final = (1 << 28) - 1
 
 
 def read_gtid_list(event: Event) -> GtidSet:
@@ -403,7 +403,7 @@ def read_gtid_list(event: Event) -> GtidSet:
     server: count 4 (the low 28 bits), then domain 4, server 4, number 8
     (`Gtid_list_log_event` in MariaDB's `sql/log_event.h`)."""
     reader = Reader(event.body, "a GTID_LIST event")
-    count = reader.integer(4) & _COUNT
+    count = reader.integer(4) & _COUNT_MASK
     parts = [f"{reader.integer(4)}-{reader.integer(4)}-{reader.integer(8)}" for _ in range(count)]
     try:
         return GtidSet.parse(",".join(parts))

@@ -96,13 +96,13 @@ COMPRESSED_ROWS: Final = {
 }
 """Row events that MariaDB compressed, and their types when uncompressed."""
 
-ROWS: Final = frozenset(COMPRESSED_ROWS.values())
-GTIDS: Final = frozenset(
+ROW_EVENTS: Final = frozenset(COMPRESSED_ROWS.values())
+GTID_EVENTS: Final = frozenset(
     {EventType.GTID, EventType.ANONYMOUS_GTID, EventType.GTID_TAGGED, EventType.MARIADB_GTID}
 )
 """The events that announce a transaction."""
 
-PLACES: Final = frozenset(
+BETWEEN_TRANSACTIONS: Final = frozenset(
     {
         EventType.ROTATE,
         EventType.FORMAT_DESCRIPTION,
@@ -122,7 +122,7 @@ _BEFORE_DESCRIPTION: Final = frozenset(
 checksums."""
 
 _ARTIFICIAL_FLAG: Final = 0x20
-_REFUSED_BY_NAME: Final = {
+_REFUSED_TYPES: Final = {
     26: "INCIDENT (the server says that its log may be incomplete)",
     36: "TRANSACTION_CONTEXT (group replication)",
     172: "PARTIAL_ROW_DATA (MariaDB)",
@@ -132,10 +132,10 @@ _REFUSED_BY_NAME: Final = {
 @dataclass(frozen=True, slots=True)
 class Event:
     """One event. `timestamp`: seconds since the epoch. `offset`: the place in `file`
-    where it begins. `size`: its bytes, checksum included. `artificial`: the server made
-    it for this dump, so that it takes no bytes of the file. `raw`: header and body,
-    without the checksum. `crc32`: the event's own checksum, or computed by us if the
-    log has none."""
+    where it begins. `size`: its bytes, checksum included. `is_artificial`: the server
+    made it for this dump, so that it takes no bytes of the file. `raw`: header and
+    body, without the checksum. `crc32`: the event's own checksum, or computed by us if
+    the log has none."""
 
     type: EventType
     timestamp: int
@@ -144,7 +144,7 @@ class Event:
     file: LogFile
     offset: int
     size: int
-    artificial: bool
+    is_artificial: bool
     raw: bytes
     crc32: int
 
@@ -154,7 +154,7 @@ class Event:
 
     @property
     def end(self) -> int:
-        return self.offset if self.artificial else self.offset + self.size
+        return self.offset if self.is_artificial else self.offset + self.size
 
     @property
     def at(self) -> Coordinates:
@@ -171,8 +171,8 @@ def is_artificial(code: int, log_pos: int, flags: int) -> bool:
     went through a transaction's cache."""
     if flags & _ARTIFICIAL_FLAG or code == EventType.HEARTBEAT or code == EventType.HEARTBEAT_V2:
         return True
-    of_file = code == EventType.ROTATE or code == EventType.FORMAT_DESCRIPTION
-    return log_pos == 0 and (of_file or code == EventType.MARIADB_START_ENCRYPTION)
+    is_file_event = code == EventType.ROTATE or code == EventType.FORMAT_DESCRIPTION
+    return log_pos == 0 and (is_file_event or code == EventType.MARIADB_START_ENCRYPTION)
 
 
 def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Event:
@@ -181,20 +181,20 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Even
     no."""
     timestamp, code, server_id, size, log_pos, flags = HEADER.unpack_from(packet)
     try:
-        kind = EventType(code)
+        event_type = EventType(code)
     except ValueError:
-        name = _REFUSED_BY_NAME.get(code, "unknown to this version")
+        name = _REFUSED_TYPES.get(code, "unknown to this version")
         raise UnsupportedEvent(
             f"the log holds an event of type {code}, {name}, at {at}",
             hint="it was not recorded; switch off the feature that writes such events, or wait for "
             "a version that reads them",
-            at=str(at),
+            event_place=str(at),
         ) from None
     artificial = is_artificial(code, log_pos, flags)
     crc32 = int.from_bytes(packet[-4:], "little") if checksum else zlib.crc32(packet)
     raw = packet[:-CHECKSUM_BYTES] if checksum else packet
     return Event(
-        kind, timestamp, server_id, flags, at.file, at.offset, size, artificial, raw, crc32
+        event_type, timestamp, server_id, flags, at.file, at.offset, size, artificial, raw, crc32
     )
 
 
@@ -202,10 +202,10 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
     """Verify and read an event that the compiled loop does not verify: a ROTATE, a
     format description, or an event before the first format description (with `checksum`
     None)."""
-    kind = packet[4]
-    if checksum is None and kind not in _BEFORE_DESCRIPTION:
-        raise damaged(f"an event of type {kind} comes before the format description", at)
-    if kind == EventType.FORMAT_DESCRIPTION:
+    event_type = packet[4]
+    if checksum is None and event_type not in _BEFORE_DESCRIPTION:
+        raise damaged(f"an event of type {event_type} comes before the format description", at)
+    if event_type == EventType.FORMAT_DESCRIPTION:
         event = _read_description_event(packet, at)
     else:
         # The artificial ROTATE comes before the first format description. Whether it
@@ -216,7 +216,7 @@ def read_first_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -
             raise damaged("an event's checksum does not match its bytes", at)
         event = read_event(packet, at, checksum=has_crc)
     log_pos = HEADER.unpack_from(packet)[4]
-    if not event.artificial and event.end & 0xFFFFFFFF != log_pos:
+    if not event.is_artificial and event.end & 0xFFFFFFFF != log_pos:
         raise damaged(f"an event says that it ends at {log_pos}, but it ends at {event.end}", at)
     return event
 
@@ -229,9 +229,9 @@ def _read_description_event(packet: bytes, at: Coordinates) -> Event:
     algorithm = packet[-CHECKSUM_BYTES - 1]
     if algorithm not in (0, 1):
         raise damaged(f"the log's checksum algorithm {algorithm} is unknown", at)
-    bare = bytearray(packet)
-    bare[17] &= 0xFE
-    if algorithm == 1 and not (_crc_matches(packet) or _crc_matches(bytes(bare))):
+    without_flag = bytearray(packet)
+    without_flag[17] &= 0xFE
+    if algorithm == 1 and not (_crc_matches(packet) or _crc_matches(bytes(without_flag))):
         raise damaged("an event's checksum does not match its bytes", at)
     event = read_event(packet, at, checksum=True)
     return event if algorithm else replace(event, crc32=zlib.crc32(packet))
@@ -269,7 +269,7 @@ class Reader:
         self.at = 0
 
     @property
-    def left(self) -> int:
+    def bytes_left(self) -> int:
         return len(self._data) - self.at
 
     def take(self, count: int) -> bytes:
@@ -304,16 +304,16 @@ class Reader:
         first byte are a one for each byte that follows it, then a zero, then the
         value."""
         first = self.integer(1)
-        following = 0
-        while following < 8 and first >> following & 1:
-            following += 1
-        if following == 8:
+        more_bytes = 0
+        while more_bytes < 8 and first >> more_bytes & 1:
+            more_bytes += 1
+        if more_bytes == 8:
             return self.integer(8)
-        value = first | int.from_bytes(self.take(following), "little") << 8
-        return value >> following + 1
+        value = first | int.from_bytes(self.take(more_bytes), "little") << 8
+        return value >> more_bytes + 1
 
     def length_encoded_text(self) -> bytes:
         return self.take(self.length_encoded())
 
     def rest(self) -> bytes:
-        return self.take(self.left)
+        return self.take(self.bytes_left)

@@ -65,69 +65,71 @@ class InputBytes:
     packets: int = 0
 
 
-class Wire:
+class WireInput:
     """Makes inputs for the loop from the pieces that a socket delivers. A caller
-    repeats: `put` a piece; then, until `next` returns None, have the loop read that
-    input and call `mark_read`."""
+    repeats: `put` a piece; then, until `next_input` returns None, have the loop read
+    that input and call `mark_read`."""
 
     def __init__(self) -> None:
-        self._rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
-        self._large: _LargeEvent | None = None
-        self._whole: InputBytes | None = None
+        self._unread_rest: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+        self._large_event: _LargeEvent | None = None
+        self._whole_event: InputBytes | None = None
         self._piece: InputBytes | None = None
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """True if everything was read up to the end of an event."""
-        idle = self._large is None and self._whole is None and self._piece is None
-        return idle and not len(self._rest)
+        has_no_input = (
+            self._large_event is None and self._whole_event is None and self._piece is None
+        )
+        return has_no_input and not len(self._unread_rest)
 
     def put(self, data: Bytes, begin: int, end: int) -> None:
         """Take the next piece, `data[begin:end]`, which has HEADROOM free bytes before
         `begin`."""
-        rest, self._rest = self._rest, np.empty(0, np.uint8)
+        rest, self._unread_rest = self._unread_rest, np.empty(0, np.uint8)
         if len(rest):
             begin -= len(rest)
             data[begin : begin + len(rest)] = rest
         self._piece = InputBytes(data, begin, end, WIRE)
 
-    def next(self) -> InputBytes | None:
+    def next_input(self) -> InputBytes | None:
         """Return the input to read now; None if the next piece is needed."""
-        if self._whole is not None:
-            return self._whole
+        if self._whole_event is not None:
+            return self._whole_event
         piece = self._piece
-        if piece is None or self._large is None:
+        if piece is None or self._large_event is None:
             return piece
-        large = self._large
+        large = self._large_event
         if not large.take(piece):
             self._piece = None
             return None
         if large.bytes[:1] != b"\0":
-            raise refused_by(bytes(large.bytes[:_REFUSAL_BYTES]))
+            raise packet_error(bytes(large.bytes[:_REFUSAL_BYTES]))
         data = np.frombuffer(large.bytes, np.uint8)
-        self._whole = InputBytes(data, 1, len(data), WHOLE, large.packets)
-        self._large = None
-        return self._whole
+        self._whole_event = InputBytes(data, 1, len(data), WHOLE, large.packets)
+        self._large_event = None
+        return self._whole_event
 
     def mark_read(self) -> None:
-        """Note that the loop read all whole events of the input from `next`, and keep
-        the rest."""
-        if self._whole is not None:
-            self._whole = None
+        """Note that the loop read all whole events of the input from `next_input`, and
+        keep the rest."""
+        if self._whole_event is not None:
+            self._whole_event = None
             return
         piece, self._piece = self._piece, None
         if piece is None:
             return
         unread = piece.data[piece.at : piece.stop]
         if len(unread) <= HEADROOM:
-            self._rest = unread.copy()
+            self._unread_rest = unread.copy()
         else:
-            self._large = _LargeEvent()
-            self._large.take(piece)
+            self._large_event = _LargeEvent()
+            self._large_event.take(piece)
 
     def mark_large(self) -> None:
         """Note that the piece continues with the first of several packets of one event."""
-        self._large = _LargeEvent()
+        self._large_event = _LargeEvent()
 
 
 class _LargeEvent:
@@ -136,14 +138,14 @@ class _LargeEvent:
     def __init__(self) -> None:
         self.bytes = bytearray()
         self.packets = 0
-        self._head = bytearray()
+        self._packet_header = bytearray()
         self._bytes_left = 0
-        self._last = False
+        self._is_last_packet = False
 
     def take(self, piece: InputBytes) -> bool:
         """Consume bytes of the piece; return whether the event is complete."""
-        while self._bytes_left or not self._last:
-            if not self._bytes_left and not self._read_head(piece):
+        while self._bytes_left or not self._is_last_packet:
+            if not self._bytes_left and not self._read_packet_header(piece):
                 return False
             count = min(self._bytes_left, piece.stop - piece.at)
             if self._bytes_left and not count:
@@ -155,21 +157,21 @@ class _LargeEvent:
                 raise _too_large()
         return True
 
-    def _read_head(self, piece: InputBytes) -> bool:
+    def _read_packet_header(self, piece: InputBytes) -> bool:
         """Read the next packet's header; return False if the piece ends within it."""
-        end = min(piece.at + 4 - len(self._head), piece.stop)
-        self._head += piece.data[piece.at : end].data
+        end = min(piece.at + 4 - len(self._packet_header), piece.stop)
+        self._packet_header += piece.data[piece.at : end].data
         piece.at = end
-        if len(self._head) < 4:
+        if len(self._packet_header) < 4:
             return False
-        self._bytes_left = int.from_bytes(self._head[:3], "little")
-        self._last = self._bytes_left < PACKET_LIMIT
-        self._head.clear()
+        self._bytes_left = int.from_bytes(self._packet_header[:3], "little")
+        self._is_last_packet = self._bytes_left < PACKET_LIMIT
+        self._packet_header.clear()
         self.packets += 1
         return True
 
 
-class Nested:
+class PayloadInput:
     """Makes inputs for the loop from the pieces of a decompressed payload."""
 
     def __init__(self, pieces: Iterator[Bytes]) -> None:
@@ -204,7 +206,7 @@ def _too_large() -> DamagedEvent:
     return damaged(f"an event has more than {MAX_EVENT_BYTES} bytes")
 
 
-def events(dump: Iterable[Received]) -> Iterator[bytes]:
+def dump_events(dump: Iterable[Received]) -> Iterator[bytes]:
     """Yield a dump's events one by one, without checking them, for callers that need
     only a few.
 
@@ -216,9 +218,9 @@ def events(dump: Iterable[Received]) -> Iterator[bytes]:
         piece = InputBytes(received.data, received.begin, received.end, WIRE)
         while event.take(piece):
             if event.bytes[:1] != b"\0":
-                if is_end(bytes(event.bytes)):
+                if is_end_packet(bytes(event.bytes)):
                     return
-                raise refused_by(bytes(event.bytes[:_REFUSAL_BYTES]))
+                raise packet_error(bytes(event.bytes[:_REFUSAL_BYTES]))
             if len(event.bytes) <= HEADER_BYTES:
                 raise damaged("an event is too short to have a header")
             yield bytes(event.bytes[1:])
@@ -231,10 +233,10 @@ _TEXT_BYTES: Final = 5 + 1 + 512
 """Longest text of a server's error, SQL state included (MYSQL_ERRMSG_SIZE of
 `include/mysql_com.h`). A longer text is not from a server, and is cut off."""
 
-_PRIVILEGE: Final = frozenset({1044, 1045, 1142, 1227})
+_PRIVILEGE_ERRORS: Final = frozenset({1044, 1045, 1142, 1227})
 
 
-def refusal(text: str) -> LockstepError:
+def dump_refusal(text: str) -> LockstepError:
     """Return the error for the text of an errno 1236, from MySQL or MariaDB."""
     lowered = text.lower()
     if "could not find first log file" in lowered or "purged" in lowered:
@@ -269,13 +271,13 @@ def refusal(text: str) -> LockstepError:
 _NO_BOUNDARY = ("max_allowed_packet", "truncated in the middle", "bogus data", "event too small")
 
 
-def is_end(packet: bytes) -> bool:
+def is_end_packet(packet: bytes) -> bool:
     """Return whether a packet without an event is an EOF packet, which marks the end of
     the log."""
     return packet[:1] == b"\xfe" and len(packet) < _EOF_MAX_BYTES
 
 
-def refused_by(packet: bytes) -> LockstepError:
+def packet_error(packet: bytes) -> LockstepError:
     """Return the error for an error packet, which a server may send at any point of a
     stream: 0xFF, errno 2, `#` and SQL state 5, text."""
     if packet[:1] != b"\xff":
@@ -288,8 +290,8 @@ def refused_by(packet: bytes) -> LockstepError:
     if text.startswith("#"):
         text = text[6:]
     if number == DUMP_REFUSED:
-        return refusal(text)
-    if number in _PRIVILEGE:
+        return dump_refusal(text)
+    if number in _PRIVILEGE_ERRORS:
         return PrivilegeMissing(
             f"the server refuses the dump: {text}",
             hint="grant replication slave on *.* to the account of the source",

@@ -42,7 +42,7 @@ from lockstep.pipeline.binlog.stream.rules import Phase
     TEXT_PUT,
     SERVER_ID,
 ) = range(26)
-COUNT: Final = 26
+REGISTER_COUNT: Final = 26
 """AT: the next unread byte of the input. EVENT_AT, EVENT_SIZE, EVENT_CRC: the current
 event's first byte, its bytes (checksum included) and its CRC32. NEXT: the byte after
 it. PHASE: the buffer's state (`rules`). CHECKSUM: 1 if the log has CRC32s, 0 if not, -1
@@ -64,16 +64,16 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 class _Register:
     """A descriptor for one register, as a Python integer."""
 
-    __slots__ = ("_place",)
+    __slots__ = ("_index",)
 
-    def __init__(self, place: int) -> None:
-        self._place = place
+    def __init__(self, index: int) -> None:
+        self._index = index
 
     def __get__(self, registers: Registers, _: object = None) -> int:
-        return registers.array.item(self._place)
+        return registers.array.item(self._index)
 
     def __set__(self, registers: Registers, value: int) -> None:
-        registers.array[self._place] = value
+        registers.array[self._index] = value
 
 
 class Registers:
@@ -105,7 +105,7 @@ class Registers:
 
     def __init__(self, offset: int) -> None:
         """Set the registers for a dump that begins at `offset` of its first file."""
-        self.array: Integers = np.zeros(COUNT, np.int64)
+        self.array: Integers = np.zeros(REGISTER_COUNT, np.int64)
         self.array[CHECKSUM] = self.array[SERVER_ID] = -1
         self.array[SEQUENCE] = 1
         self.array[OFFSET] = offset
@@ -127,12 +127,12 @@ class Registers:
         return None if checksum < 0 else checksum == 1
 
     @checksum.setter
-    def checksum(self, carried: bool) -> None:
-        self.array[CHECKSUM] = carried
+    def checksum(self, has_checksum: bool) -> None:
+        self.array[CHECKSUM] = has_checksum
 
     # -- where reading stops ---------------------------------------------------------
 
-    def count_from_here(self, transactions: int | None, log_bytes: int | None) -> None:
+    def limit_from_here(self, transactions: int | None, log_bytes: int | None) -> None:
         """Stop after this many transactions or bytes of the log, counted from now. None
         is no limit."""
         self.array[ALL_TRANSACTIONS] = self.array[ALL_BYTES] = 0
@@ -156,7 +156,7 @@ class Registers:
 
     # -- the ring's room -------------------------------------------------------------
 
-    def cut_open(self, events: int = 0, put: int | None = None) -> None:
+    def truncate_open(self, events: int = 0, put: int | None = None) -> None:
         """Keep only the first `events` events of the open transaction. `put`: the
         ring's sequence after the last of them."""
         self.array[EVENTS] = self.array[COMPLETE_EVENTS] + events

@@ -102,13 +102,13 @@ TEXT_BUFFER_BYTES: Final = 4 << 20
 _MOST_CONTINUATION_BYTES: Final = 3
 """Bytes after the first one in the longest characters of UTF-8."""
 
-_PACKET_HEAD: Final = 5
+_PACKET_HEADER_BYTES: Final = 5
 """Length 3, sequence number 1, and a status byte, which is 0 before an event."""
 
-_QUERY_HEAD: Final = 13
+_QUERY_HEADER_BYTES: Final = 13
 """Bytes before a QUERY's status variables, its database and its statement."""
 
-_MAP_HEAD: Final = 8
+_MAP_HEADER_BYTES: Final = 8
 """Table id 6, flags 2. The bytes after these identify a map, because table ids are
 reused."""
 
@@ -118,7 +118,7 @@ _DUMMY_TABLE: Final = 0xFFFFFF
 _STANDALONE, _XA_FLAGS = 0x01, 0xC0
 _LOGICAL_CLOCK: Final = 2
 _55_BITS: Final = (1 << 55) - 1
-_BEGIN: Final = int.from_bytes(b"BEGI", "little")
+_BEGI: Final = int.from_bytes(b"BEGI", "little")
 _COMM: Final = int.from_bytes(b"COMM", "little")
 
 _PYTHON: Final = -2
@@ -197,7 +197,7 @@ def scan(
             _emit(state, transactions, u32(wire, event), size if mode != NESTED else 0)
             if state[ALONE]:
                 return EMITTED
-            if mode != NESTED and _stops(state):
+            if mode != NESTED and _is_at_stop(state):
                 return STOPPED
 
 
@@ -207,7 +207,7 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
     event."""
     at = state[AT]
     if mode == WIRE:
-        if stop - at < _PACKET_HEAD:
+        if stop - at < _PACKET_HEADER_BYTES:
             return MORE
         length = u16(wire, at) | u8(wire, at + 2) << 16
         if u8(wire, at + 3) != state[SEQUENCE] & 0xFF:
@@ -219,10 +219,10 @@ def _find_event(wire: Bytes, stop: int, mode: int, state: Integers) -> int:
         state[NEXT] = at + 4 + length
         if length == 0 or u8(wire, at + 4) != 0:
             return PACKET
-        state[EVENT_AT], size = at + _PACKET_HEAD, length - 1
+        state[EVENT_AT], size = at + _PACKET_HEADER_BYTES, length - 1
         if size < HEADER_BYTES:
             return NO_HEADER
-        if u32(wire, at + _PACKET_HEAD + 9) != size:
+        if u32(wire, at + _PACKET_HEADER_BYTES + 9) != size:
             return WRONG_SIZE
     else:
         if stop - at < HEADER_BYTES:
@@ -254,8 +254,8 @@ def _check_event(wire: Bytes, event: int, size: int, code: int, mode: int, state
         state[EVENT_CRC] = crc
     log_pos = u32(wire, event + 13)
     # Offsets of 32 bits wrap. MariaDB 11 writes 0 for events of a transaction's cache.
-    wrong = log_pos != 0 and log_pos != (state[OFFSET] + size) & 0xFFFFFFFF
-    if wrong and not _is_artificial(code, log_pos, u16(wire, event + 17)):
+    is_wrong = log_pos != 0 and log_pos != (state[OFFSET] + size) & 0xFFFFFFFF
+    if is_wrong and not _is_artificial(code, log_pos, u16(wire, event + 17)):
         return WRONG_OFFSET
     return NONE
 
@@ -265,17 +265,22 @@ def _classify(wire: Bytes, event: int, end: int, code: int) -> int:
     """Return the event's role, or _PYTHON if a few bytes do not show it."""
     body = event + HEADER_BYTES
     if code == EventType.QUERY:
-        if end - body < _QUERY_HEAD:
+        if end - body < _QUERY_HEADER_BYTES:
             return _PYTHON
-        text = body + _QUERY_HEAD + u16(wire, body + 11) + u8(wire, body + 8) + 1
-        if end - text == 5 and u32(wire, text) == _BEGIN and u8(wire, text + 4) == 0x4E:
+        text = body + _QUERY_HEADER_BYTES + u16(wire, body + 11) + u8(wire, body + 8) + 1
+        if end - text == 5 and u32(wire, text) == _BEGI and u8(wire, text + 4) == 0x4E:
             return EventRole.BEGIN.value
         if end - text == 6 and u32(wire, text) == _COMM and u16(wire, text + 4) == 0x5449:
             return EventRole.COMMIT.value
         return _PYTHON
-    rows = EventType.WRITE_ROWS <= code <= EventType.DELETE_ROWS
-    rows_v1 = EventType.WRITE_ROWS_V1 <= code <= EventType.DELETE_ROWS_V1
-    if code == EventType.TABLE_MAP or rows or rows_v1 or code == EventType.PARTIAL_UPDATE_ROWS:
+    is_rows = EventType.WRITE_ROWS <= code <= EventType.DELETE_ROWS
+    is_rows_v1 = EventType.WRITE_ROWS_V1 <= code <= EventType.DELETE_ROWS_V1
+    if (
+        code == EventType.TABLE_MAP
+        or is_rows
+        or is_rows_v1
+        or code == EventType.PARTIAL_UPDATE_ROWS
+    ):
         return EventRole.CHANGE.value
     if code == EventType.XID:
         return EventRole.COMMIT.value
@@ -310,19 +315,19 @@ def _keep(
     body = event + HEADER_BYTES
     if end - body < 8:
         return SHORT
-    table = u32(wire, body) | u16(wire, body + 4) << 32
-    if code != EventType.TABLE_MAP and table == _DUMMY_TABLE:
+    table_id = u32(wire, body) | u16(wire, body + 4) << 32
+    if code != EventType.TABLE_MAP and table_id == _DUMMY_TABLE:
         if u16(wire, body + 6) & STATEMENT_END:
             state[STATEMENT] += 1
         return NONE
-    entry = table & len(ids) - 1
-    while ids[entry, 0] != table:
+    entry = table_id & len(ids) - 1
+    while ids[entry, 0] != table_id:
         if ids[entry, 0] < 0:
             return NEW_MAP if code == EventType.TABLE_MAP else NO_MAP
         entry = entry + 1 & len(ids) - 1
     number = ids[entry, 1]
     if code == EventType.TABLE_MAP:
-        place = body + _MAP_HEAD
+        place = body + _MAP_HEADER_BYTES
         if end - place != map_places[number, 1]:
             return NEW_MAP
         if not equal_bytes(wire, place, maps, map_places[number, 0], end - place):
@@ -437,13 +442,13 @@ def _begin_transaction(
     # A logical clock of 1 + 16 bytes (since 5.7), then commit times of 7 bytes each
     # (since 8.0).
     if end - body >= 49 and u8(wire, body + 25) == _LOGICAL_CLOCK:
-        moment = _u56(wire, body + 42)
-        immediate = original = moment & _55_BITS
-        if moment >> 55 and end - body >= 56:
+        timestamp_bits = _u56(wire, body + 42)
+        immediate = original = timestamp_bits & _55_BITS
+        if timestamp_bits >> 55 and end - body >= 56:
             original = _u56(wire, body + 49) & _55_BITS
         row[columns.ORIGINAL_TIME] = original
-        own = u32(wire, event + 5) == state[SERVER_ID]
-        row[columns.COMMIT_TIME] = immediate if own or original > immediate else original
+        is_own = u32(wire, event + 5) == state[SERVER_ID]
+        row[columns.COMMIT_TIME] = immediate if is_own or original > immediate else original
 
 
 @part
@@ -471,10 +476,10 @@ def _keep_text(
     room = MOST_TEXT_BYTES - row[columns.TEXT_BYTES]
     if room < 0:
         return NONE
-    whole = size < room
-    if not whole:
+    is_whole = size < room
+    if not is_whole:
         size = _cut_text(wire, begin, max(room - 1, 0))
-    if whole or size > 0:
+    if is_whole or size > 0:
         if state[TEXTS] == len(index) or state[TEXT_PUT] + size > len(data):
             return FULL
         copy(data, state[TEXT_PUT], wire, begin, size)
@@ -486,7 +491,9 @@ def _keep_text(
         )
         state[TEXTS] += 1
         state[TEXT_PUT] += size
-    row[columns.TEXT_BYTES] = row[columns.TEXT_BYTES] + size + 1 if whole else MOST_TEXT_BYTES + 1
+    row[columns.TEXT_BYTES] = (
+        row[columns.TEXT_BYTES] + size + 1 if is_whole else MOST_TEXT_BYTES + 1
+    )
     return NONE
 
 
@@ -539,10 +546,10 @@ def is_at_stop(state: Integers) -> bool:
 
 _open_transaction: Final = part(open_transaction)
 _emit: Final = part(emit)
-_stops: Final = part(is_at_stop)
+_is_at_stop: Final = part(is_at_stop)
 
 
-_SENTENCES: Final = {
+_DAMAGE_SENTENCES: Final = {
     NO_HEADER: "an event is too short to have a header",
     WRONG_SIZE: "an event's length is not the one in its header",
     WRONG_CHECKSUM: "an event's checksum does not match its bytes",
@@ -553,9 +560,9 @@ _SENTENCES: Final = {
 }
 
 
-def damage(code: int, at: Coordinates) -> DamagedEvent:
+def damage_error(code: int, at: Coordinates) -> DamagedEvent:
     """Return the error for an outcome of the loop, at the place of the event concerned."""
-    return damaged(_SENTENCES[code], at)
+    return damaged(_DAMAGE_SENTENCES[code], at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -580,17 +587,17 @@ class TextBuffer:
         texts = registers.texts
         return int(self.index[:texts, columns.TEXT_OWNER].searchsorted(transaction)) if texts else 0
 
-    def cut(self, registers: Registers, transaction: int, texts: int) -> None:
+    def truncate(self, registers: Registers, transaction: int, texts: int) -> None:
         """Remove the texts of `transaction`, the newest one, except its first `texts`."""
         count = self.count_before(registers, transaction) + texts
         registers.texts, registers.text_put = count, self._end(count)
 
-    def complete(self, registers: Registers, transactions: int) -> Texts:
+    def copy_of_first(self, registers: Registers, transactions: int) -> Texts:
         """Return a copy of the texts of the first `transactions` transactions."""
         texts = self.count_before(registers, transactions)
         return Texts(self.data[: self._end(texts)].copy(), self.index[:texts].copy())
 
-    def drop(self, registers: Registers, transactions: int) -> None:
+    def drop_first(self, registers: Registers, transactions: int) -> None:
         """Remove the texts of the first `transactions` transactions; the others move
         up."""
         texts, end = self.count_before(registers, transactions), registers.texts

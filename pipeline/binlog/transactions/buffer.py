@@ -27,7 +27,12 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream import stream
 from lockstep.pipeline.binlog.stream.control import Description
 from lockstep.pipeline.binlog.stream.framing import WHOLE
-from lockstep.pipeline.binlog.stream.intake import InputBytes, Wire, is_end, refused_by
+from lockstep.pipeline.binlog.stream.intake import (
+    InputBytes,
+    WireInput,
+    is_end_packet,
+    packet_error,
+)
 from lockstep.pipeline.binlog.stream.ring import (
     BEGIN_OFFSET,
     TRANSACTION,
@@ -38,12 +43,12 @@ from lockstep.pipeline.binlog.stream.ring import (
 )
 from lockstep.pipeline.binlog.stream.rules import Phase
 from lockstep.pipeline.binlog.stream.stream import TEXT_BUFFER_BYTES, TextBuffer
-from lockstep.pipeline.binlog.transactions.identity import gtid_text, members
+from lockstep.pipeline.binlog.transactions.identity import gtid_text, membership
 from lockstep.pipeline.binlog.transactions.loop import Limits, LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.rare_events import RareEvents
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
 from lockstep.pipeline.binlog.transactions.spill import PreparedTransactions
-from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.values.errors import NotAnEventBoundary
@@ -63,16 +68,16 @@ TRANSACTIONS: Final = 1 << 16
 class TransactionBuffer:
     """Reads one dump that begins at `start`, a place between two transactions.
 
-    `wants`: returns whether a table's rows are captured; called once per table map.
-    `spool`: has files for transactions that are prepared or larger than the ring.
+    `is_captured`: returns whether a table's rows are captured; called once per table
+    map. `spool`: has files for transactions that are prepared or larger than the ring.
     `prepared`: the XA transactions that are prepared in earlier batches and still open.
     `begins`: where the dump begins, if that is before `start`; the transactions before
     `start` are left out. `leave_out`: transactions that were read before, perhaps from
-    another server; they are not handed out again. `keeps`: keep all rows of an XA
-    transaction until it is committed, and call `wants` again then. `elsewhere`: returns
-    whether rows of a table that is not captured may be stored in other tables (MERGE).
-    `created`: when the first file was created (seconds since the epoch), or 0.
-    `events`, `transactions`: rows of the indexes.
+    another server; they are not handed out again. `keeps_all_prepared`: keep all rows
+    of an XA transaction until it is committed, and call `is_captured` again then.
+    `may_be_merge_table`: returns whether rows of a table that is not captured may be
+    stored in other tables (MERGE). `file_created`: when the first file was created
+    (seconds since the epoch), or 0. `events`, `transactions`: rows of the indexes.
 
     `ended`: the server's end of log was read, or `end` was called, or `stop` before
     `start` was reached. `stopped`: one of the limits was reached.
@@ -82,16 +87,16 @@ class TransactionBuffer:
         self,
         start: Coordinates,
         *,
-        wants: Callable[[TableName], bool],
+        is_captured: Callable[[TableName], bool],
         spool: Spool,
         begins: Coordinates | None = None,
         source: str = "",
-        prepared: Mapping[Xid, Prepared] | None = None,
-        created: int = 0,
+        prepared: Mapping[Xid, PreparedTransaction] | None = None,
+        file_created: int = 0,
         limits: Limits | None = None,
         leave_out: GtidSet | None = None,
-        keeps: bool = False,
-        elsewhere: Callable[[TableName], bool] = lambda _: False,
+        keeps_all_prepared: bool = False,
+        may_be_merge_table: Callable[[TableName], bool] = lambda _: False,
         ring_bytes: int = RING_BYTES,
         group_bytes: int = GROUP_EVENT_BYTES,
         events: int = EVENTS,
@@ -102,30 +107,36 @@ class TransactionBuffer:
         self._skip_to = start if begins is not None and begins != start else None
         self._limits = limits or Limits()
         self._group_bytes = group_bytes
-        self._out = False
-        self._reached: tuple[Coordinates, Anchor | None] = start, None
+        self._is_group_out = False
+        self._handed_out_end: tuple[Coordinates, Anchor | None] = start, None
         """The end of the last group that was handed out, and the anchor of the event
         before it."""
         self._leave_out = TransactionFilter(leave_out) if leave_out else None
         self.prepared = PreparedTransactions(source, spool, prepared)
-        self.prepared.before_start = self._skip_to is not None
+        self.prepared.is_before_start = self._skip_to is not None
 
         first = begins or start
         until = self._limits if self._skip_to is None else Limits(end=start)
         self._loop = loop = Loop(
             first.offset,
             ring,
-            TableMaps(wants, keeps=keeps, elsewhere=elsewhere),
+            TableMaps(
+                is_captured,
+                keeps_all_prepared=keeps_all_prepared,
+                may_be_merge_table=may_be_merge_table,
+            ),
             TextBuffer.of(text_bytes),
         )
-        self._log = log = LogPlace(first, loop.registers, until, created)
+        self._log = log = LogPlace(first, loop.registers, until, file_created)
         self._transactions = RingTransactions(loop, log, spool)
-        again = leave_out or GtidSet()
-        self._rare = RareEvents(loop, log, self._transactions, self.prepared, again=again)
-        self._wire = Wire()
+        read_before = leave_out or GtidSet()
+        self._rare = RareEvents(
+            loop, log, self._transactions, self.prepared, read_before=read_before
+        )
+        self._wire = WireInput()
         self.ended = False
         self.stopped = False
-        self._ready = False
+        self._must_hand_out = False
 
     # -- where it stands ------------------------------------------------------------
 
@@ -146,25 +157,25 @@ class TransactionBuffer:
         """The position that is reached once all groups handed out are recorded: the end
         of the last transaction, or of the events between transactions that follow
         it."""
-        return self._place()[0]
+        return self._reached_place()[0]
 
     @property
     def anchor(self) -> Anchor | None:
         """Describes the event that ends at `at`, so that a later run can recognise it;
         None if no event was read."""
-        return self._place()[1]
+        return self._reached_place()[1]
 
-    def _place(self) -> tuple[Coordinates, Anchor | None]:
-        event = self._log.last
-        if event is None or self._transactions.count or event.after < self._reached[0]:
-            return self._reached
+    def _reached_place(self) -> tuple[Coordinates, Anchor | None]:
+        event = self._log.last_event
+        if event is None or self._transactions.count or event.after < self._handed_out_end[0]:
+            return self._handed_out_end
         # After a ROTATE the position is the next file's beginning, not the ROTATE's own
         # end.
         between = self.phase is Phase.BETWEEN
         return (self._log.at if between else event.after), self._log.anchor(event)
 
     @property
-    def complete(self) -> Coordinates:
+    def complete_end(self) -> Coordinates:
         """The end of the last complete transaction, even if it is not handed out yet,
         or of the events between transactions that follow it."""
         if self.phase is Phase.BETWEEN:
@@ -198,21 +209,25 @@ class TransactionBuffer:
     def get(self) -> TransactionGroup | None:
         """Return complete transactions if there are enough of them, or if reading has
         ended. Return None if more bytes are needed, or if nothing is left."""
-        if self._out:
+        if self._is_group_out:
             raise RuntimeError("a group is out; ack it first")
         while True:
             if self._skip_to is not None:
                 self._skip(self._skip_to)
-            over = self.stopped or self.ended
-            enough = over or self._ready or self._transactions.bytes >= self._group_bytes
-            if enough and self._transactions.count and self._rare.nested is None:
+            is_over = self.stopped or self.ended
+            is_enough = (
+                is_over
+                or self._must_hand_out
+                or self._transactions.event_bytes >= self._group_bytes
+            )
+            if is_enough and self._transactions.count and self._rare.nested is None:
                 if (group := self._hand_out()) is not None:
                     return group
                 continue
-            if over:
+            if is_over:
                 return None
             nested = self._rare.nested
-            current = self._wire.next() if nested is None else nested.input
+            current = self._wire.next_input() if nested is None else nested.input
             if current is None:
                 return None
             must_hand_out = self._read(current) and self._skip_to is None
@@ -227,43 +242,43 @@ class TransactionBuffer:
         ends_nested = self._rare.nested is not None and self.phase is Phase.BETWEEN
         if self._transactions.count and not ends_nested:
             self._transactions.free()
-            self._ready = False
+            self._must_hand_out = False
         if self.stopped:
             if self._log.at != start:
                 raise NotAnEventBoundary(
                     f"no transaction ends at {start}; one ends at {self._log.at}",
                     hint=f"choose {self._log.at}, or an offset that SHOW BINLOG EVENTS lists",
                 )
-            self._skip_to, self.stopped, self._log.last = None, False, None
-            self.prepared.before_start = False
-            self._log.count_from_here(self._limits)
+            self._skip_to, self.stopped, self._log.last_event = None, False, None
+            self.prepared.is_before_start = False
+            self._log.set_limits(self._limits)
             self._stop_between()
 
     def ack(self) -> None:
         """Free the ring of the group that `get` returned: its rows have been used."""
-        if not self._out:
+        if not self._is_group_out:
             raise RuntimeError("no group is out")
-        self._out = False
+        self._is_group_out = False
         self._transactions.free()
 
     def _hand_out(self) -> TransactionGroup | None:
         """Return the complete transactions; None if all of them are left out."""
         group = self._transactions.group()
-        self._ready = False
+        self._must_hand_out = False
         last = group.transactions[-1]
         anchor = Anchor(
             int(last[columns.LAST_OFFSET]),
             int(last[columns.LAST_SIZE]),
             int(last[columns.LAST_CRC]),
             gtid_text(last, group.gtid_sources),
-            self._log.created,
+            self._log.file_created,
         )
-        self._reached = group.end(-1), anchor
-        rest = group if self._leave_out is None else self._leave_out.rest(group)
+        self._handed_out_end = group.end(-1), anchor
+        rest = group if self._leave_out is None else self._leave_out.without_members(group)
         if rest is None:
             self._transactions.free()
             return None
-        self._out = True
+        self._is_group_out = True
         return rest
 
     # -- what the loop returns for ------------------------------------------------------
@@ -274,9 +289,9 @@ class TransactionBuffer:
         code = self._loop.scan(current)
         match code:
             case stream.MORE:
-                self._more(current)
+                self._refill(current)
             case stream.EVENT:
-                return not self._take()
+                return not self._handle_event()
             case stream.FULL:
                 if self._transactions.count:
                     return True
@@ -285,11 +300,11 @@ class TransactionBuffer:
                 if self._transactions.count:
                     return True
                 self._transactions.spill_rows(self._loop.large_rows())
-                self._loop.pass_rows()
+                self._loop.step_over_rows()
             case stream.NEW_MAP:
                 self._loop.bind_map()
             case stream.EMITTED:
-                self._ready = True
+                self._must_hand_out = True
                 self._stop_between()
             case stream.STOPPED:
                 self.stopped = True
@@ -297,42 +312,42 @@ class TransactionBuffer:
                 self._wire.mark_large()
             case stream.PACKET:
                 packet = self._loop.packet()
-                if not is_end(packet):
-                    raise refused_by(packet)
+                if not is_end_packet(packet):
+                    raise packet_error(packet)
                 self.ended = True
             case _:
-                raise stream.damage(code, self._log.at)
+                raise stream.damage_error(code, self._log.at)
         return False
 
     def _stop_between(self) -> None:
-        if self._rare.between and stream.is_at_stop(self._loop.registers.array):
+        if self._rare.is_between and stream.is_at_stop(self._loop.registers.array):
             self.stopped = True
 
-    def _more(self, current: InputBytes) -> None:
+    def _refill(self, current: InputBytes) -> None:
         """Note that the loop has used up its input, and finish the event that the input
         was."""
         nested = self._rare.nested
         if nested is None:
             if current.mode == WHOLE:
                 if current.at < current.stop:
-                    raise stream.damage(stream.WRONG_SIZE, self._log.at)
+                    raise stream.damage_error(stream.WRONG_SIZE, self._log.at)
                 self._loop.registers.sequence += current.packets
             self._wire.mark_read()
             return
         if nested.refill():
             return
         if nested.input.at < nested.input.stop:
-            raise stream.damage(stream.WRONG_SIZE, self._log.at)
+            raise stream.damage_error(stream.WRONG_SIZE, self._log.at)
         self._rare.finish()
         self._stop_between()
 
-    def _take(self) -> bool:
+    def _handle_event(self) -> bool:
         """Handle the current event. Return False, without handling it, if a group has
         to be handed out first."""
-        if not self._rare.take(self._loop.event(self._log.at)):
+        if not self._rare.handle_event(self._loop.event(self._log.at)):
             return False
-        if self._transactions.alone:
-            self._ready = True
+        if self._transactions.needs_own_group:
+            self._must_hand_out = True
         self._stop_between()
         return True
 
@@ -347,40 +362,40 @@ class TransactionFilter:
 
     def __init__(self, gtids: GtidSet) -> None:
         self._gtids = gtids
-        self._new = False
+        self._has_new = False
         self.out_of_order = 0
 
-    def rest(self, group: TransactionGroup) -> TransactionGroup | None:
+    def without_members(self, group: TransactionGroup) -> TransactionGroup | None:
         """Return the group without these transactions; None if no transaction is left."""
-        keep = ~members(group.transactions, group.gtid_sources, self._gtids)
-        first = 0 if self._new else int(np.argmax(keep)) if keep.any() else len(keep)
+        keep = ~membership(group.transactions, group.gtid_sources, self._gtids)
+        first = 0 if self._has_new else int(np.argmax(keep)) if keep.any() else len(keep)
         self.out_of_order += int((~keep[first:]).sum())
-        self._new = self._new or bool(keep.any())
+        self._has_new = self._has_new or bool(keep.any())
         if keep.all():
             return group
         if not keep.any():
             return None
-        number = np.cumsum(keep) - 1
+        new_rows = np.cumsum(keep) - 1
         return replace(
             group,
             transactions=group.transactions[keep],
             statements=tuple(
-                (int(number[at]), query) for at, query in group.statements if keep[at]
+                (int(new_rows[at]), query) for at, query in group.statements if keep[at]
             ),
             merge_table_rows=tuple(
-                (int(number[at]), rows) for at, rows in group.merge_table_rows if keep[at]
+                (int(new_rows[at]), rows) for at, rows in group.merge_table_rows if keep[at]
             ),
-            blocks=_kept(group.blocks, keep, number),
-            texts=group.texts.select(keep, number),
+            blocks=_filter_blocks(group.blocks, keep, new_rows),
+            texts=group.texts.select(keep, new_rows),
         )
 
 
-def _kept(
-    blocks: Iterator[Block], keep: npt.NDArray[np.bool_], number: npt.NDArray[np.int64]
+def _filter_blocks(
+    blocks: Iterator[Block], keep: npt.NDArray[np.bool_], new_rows: npt.NDArray[np.int64]
 ) -> Iterator[Block]:
     """Yield the events of the transactions in `keep`, with the transactions' new rows."""
     for block in blocks:
         events = block.events[keep[block.events[:, TRANSACTION]]]
-        events[:, TRANSACTION] = number[events[:, TRANSACTION]]
+        events[:, TRANSACTION] = new_rows[events[:, TRANSACTION]]
         if len(events):
             yield Block(block.data, events)

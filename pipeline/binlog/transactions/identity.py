@@ -29,7 +29,7 @@ from lockstep.pipeline.binlog.stream.ring import (
 )
 from lockstep.pipeline.values.gtid import GtidSet
 
-IDENTITY: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, ORIGINAL_TIME, COMMIT_TIME)
+IDENTITY_COLUMNS: Final = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER, ORIGINAL_TIME, COMMIT_TIME)
 """Columns of the index that are read from a GTID event."""
 
 Identity: TypeAlias = tuple[int, int, int, int, int, int]
@@ -37,7 +37,7 @@ Identity: TypeAlias = tuple[int, int, int, int, int, int]
 _LOGICAL_CLOCK: Final = 2
 _55_BITS: Final = (1 << 55) - 1
 
-_64 = (1 << 64) - 1
+_64_BITS = (1 << 64) - 1
 
 
 def read_identity(event: Event, gtid_sources: list[str], server_id: int) -> Identity:
@@ -45,13 +45,13 @@ def read_identity(event: Event, gtid_sources: list[str], server_id: int) -> Iden
     `gtid_sources`: the list to which the `uuid:tag` of a tagged GTID is added.
     `server_id`: the server that wrote the log. DamagedEvent if a value has more than 63
     bits."""
-    identity = _read(event, gtid_sources, own=event.server_id == server_id)
+    identity = _read_values(event, gtid_sources, is_own=event.server_id == server_id)
     if max(identity) >> 63:
         raise damaged("a GTID event has an impossible number or time", event.at)
     return identity
 
 
-def _read(event: Event, gtid_sources: list[str], *, own: bool) -> Identity:
+def _read_values(event: Event, gtid_sources: list[str], *, is_own: bool) -> Identity:
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
         return MARIADB, gtid.domain, event.server_id, gtid.number, 0, 0
@@ -64,7 +64,7 @@ def _read(event: Event, gtid_sources: list[str], *, own: bool) -> Identity:
         kind = MYSQL if event.type is EventType.GTID else ANONYMOUS
         high, low, number, immediate, original = _read_untagged(event)
     # The compiled loop has the same rule (`stream`), which `commit_times` explains.
-    time = immediate if own or original > immediate else original
+    time = immediate if is_own or original > immediate else original
     return kind, high, low, number, original, time
 
 
@@ -79,7 +79,7 @@ def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
     if event.type is EventType.GTID and not 1 <= number < 1 << 63:
         raise damaged(f"a GTID event holds no GTID: its number is {number}", event.at)
     immediate = original = 0
-    if reader.left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
+    if reader.bytes_left >= 24 and reader.integer(1) == _LOGICAL_CLOCK:
         reader.take(16)
         timestamp = reader.integer(7)
         immediate = original = timestamp & _55_BITS
@@ -88,23 +88,23 @@ def _read_untagged(event: Event) -> tuple[int, int, int, int, int]:
     return high, low, number, immediate, original
 
 
-def source_text(kind: int, high: int, low: int, gtid_sources: Sequence[str]) -> str:
+def gtid_prefix(kind: int, high: int, low: int, gtid_sources: Sequence[str]) -> str:
     """Return the part of a GTID before its number: `uuid:`, `uuid:tag:`, or
     `domain-server-`."""
     if kind == TAGGED:
         return f"{gtid_sources[high]}:"
     if kind == MARIADB:
         return f"{high}-{low}-"
-    return f"{UUID(int=(high & _64) << 64 | low & _64)}:"
+    return f"{UUID(int=(high & _64_BITS) << 64 | low & _64_BITS)}:"
 
 
 def gtid_text(transaction: Integers, gtid_sources: Sequence[str]) -> str:
     """Return the GTID of an index row, "" for an anonymous transaction."""
-    kind, high, low, number = (int(transaction[c]) for c in _COLUMNS)
-    return "" if kind == ANONYMOUS else f"{source_text(kind, high, low, gtid_sources)}{number}"
+    kind, high, low, number = (int(transaction[c]) for c in _GTID_COLUMNS)
+    return "" if kind == ANONYMOUS else f"{gtid_prefix(kind, high, low, gtid_sources)}{number}"
 
 
-_COLUMNS = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
+_GTID_COLUMNS = (GTID_KIND, GTID_HIGH, GTID_LOW, GTID_NUMBER)
 
 
 def gtid_texts(transactions: Integers, gtid_sources: Sequence[str]) -> pa.Array:
@@ -112,22 +112,22 @@ def gtid_texts(transactions: Integers, gtid_sources: Sequence[str]) -> pa.Array:
     one."""
     if not len(transactions):
         return pa.array([], pa.string())
-    identities, source = _identities(transactions)
+    identities, identity_rows = _identities(transactions)
     prefixes = [
-        None if kind == ANONYMOUS else source_text(kind, high, low, gtid_sources)
+        None if kind == ANONYMOUS else gtid_prefix(kind, high, low, gtid_sources)
         for kind, high, low in identities.tolist()
     ]
     numbers = pa.array(transactions[:, GTID_NUMBER]).cast(pa.string())
-    before = pa.array(prefixes, pa.string()).take(pa.array(source))
-    return pc.binary_join_element_wise(before, numbers, "")
+    prefix_of_row = pa.array(prefixes, pa.string()).take(pa.array(identity_rows))
+    return pc.binary_join_element_wise(prefix_of_row, numbers, "")
 
 
 def gtid_set(transactions: Integers, gtid_sources: Sequence[str]) -> GtidSet:
     """Return the GTIDs as a set. For MariaDB a GTID stands for all up to its number.
     DamagedEvent for a number below 1, or for GTIDs of both flavours."""
-    read = GtidCollector()
-    read.add(transactions, gtid_sources)
-    return read.set()
+    collector = GtidCollector()
+    collector.add(transactions, gtid_sources)
+    return collector.merged_set()
 
 
 class GtidCollector:
@@ -143,16 +143,16 @@ class GtidCollector:
     def add(self, transactions: Integers, gtid_sources: Sequence[str]) -> None:
         """Add the GTIDs of an index of transactions. If `gtid_sources` is the same list
         as before, it may only have grown."""
-        named = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
+        with_gtid = transactions[transactions[:, GTID_KIND] != ANONYMOUS]
         if gtid_sources is not self._gtid_sources:
-            self.set()
+            self.merged_set()
             self._gtid_sources = gtid_sources
-        self._waiting.append(named[:, _COLUMNS])
-        self._count += len(named)
-        if self._count >= _MANY:
-            self.set()
+        self._waiting.append(with_gtid[:, _GTID_COLUMNS])
+        self._count += len(with_gtid)
+        if self._count >= _COUNT_TO_MERGE:
+            self.merged_set()
 
-    def set(self) -> GtidSet:
+    def merged_set(self) -> GtidSet:
         """Return the set of all GTIDs that were added."""
         if self._count:
             self._set = union(self._set, _as_set(np.concatenate(self._waiting), self._gtid_sources))
@@ -160,13 +160,13 @@ class GtidCollector:
         return self._set
 
 
-_MANY = 1 << 18
+_COUNT_TO_MERGE = 1 << 18
 """Number of GTIDs that are collected before they are merged into the set."""
 
 
 def _as_set(identities: Integers, gtid_sources: Sequence[str]) -> GtidSet:
-    """Return the set of GTIDs (columns `_COLUMNS`). They are sorted first, so that each
-    source has few intervals even if sources alternate."""
+    """Return the set of GTIDs (columns `_GTID_COLUMNS`). They are sorted first, so that
+    each source has few intervals even if sources alternate."""
     order = np.lexsort(identities.T[::-1])
     ordered = identities[order]
     numbers = ordered[:, 3]
@@ -182,7 +182,7 @@ def _as_set(identities: Integers, gtid_sources: Sequence[str]) -> GtidSet:
     for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
         kind, high, low, end = ordered[last].tolist()
         begin = "" if kind == MARIADB else f"{numbers[first]}-"
-        parts.append(f"{source_text(kind, high, low, gtid_sources)}{begin}{end}")
+        parts.append(f"{gtid_prefix(kind, high, low, gtid_sources)}{begin}{end}")
     return GtidSet.parse(",".join(parts))
 
 
@@ -197,27 +197,27 @@ def union(gtids: GtidSet, other: GtidSet) -> GtidSet:
 _MIXED: Final = "a log holds GTIDs of MySQL and of MariaDB"
 
 
-def members(
+def membership(
     transactions: Integers, gtid_sources: Sequence[str], gtids: GtidSet
 ) -> npt.NDArray[np.bool_]:
     """Return a boolean for each transaction of an index: True if `gtids` has its GTID."""
-    inside = np.zeros(len(transactions), np.bool_)
+    is_member = np.zeros(len(transactions), np.bool_)
     if not len(transactions) or not gtids:
-        return inside
-    identities, source = _identities(transactions)
+        return is_member
+    identities, identity_rows = _identities(transactions)
     for number, (kind, high, low) in enumerate(identities.tolist()):
         if kind == ANONYMOUS:
             continue
         # The keys of `intervals` lack the separator before the number.
-        spans = gtids.intervals.get(source_text(kind, high, low, gtid_sources)[:-1])
+        spans = gtids.intervals.get(gtid_prefix(kind, high, low, gtid_sources)[:-1])
         if spans is None:
             continue
         firsts, lasts = np.array(spans, np.int64).T
-        own = np.flatnonzero(source == number)
-        numbers = transactions[own, GTID_NUMBER]
+        own_rows = np.flatnonzero(identity_rows == number)
+        numbers = transactions[own_rows, GTID_NUMBER]
         at = np.searchsorted(firsts, numbers, side="right") - 1
-        inside[own] = (at >= 0) & (numbers <= lasts[at])
-    return inside
+        is_member[own_rows] = (at >= 0) & (numbers <= lasts[at])
+    return is_member
 
 
 def _identities(transactions: Integers) -> tuple[Integers, Integers]:

@@ -36,7 +36,7 @@ _VERIFIED_HERE: Final = (EventType.FORMAT_DESCRIPTION, EventType.ROTATE)
 """Events whose checksum is verified by Python instead of compiled code."""
 
 _TYPE_AT: Final = 4
-_PACKET_HEAD: Final = 4
+_PACKET_HEADER_BYTES: Final = 4
 """Length 3, sequence number 1."""
 
 
@@ -78,7 +78,7 @@ class Loop:
 
     def event(self, at: Coordinates) -> Event:
         """Return the current event, which is at `at`, verified."""
-        packet, checksum = self._bytes(), self.registers.checksum
+        packet, checksum = self._event_bytes(), self.registers.checksum
         nested = self._input.mode == NESTED
         if not nested and (checksum is None or packet[_TYPE_AT] in _VERIFIED_HERE):
             return read_first_event(packet, at, checksum=checksum)
@@ -88,7 +88,7 @@ class Loop:
         """Register the current table map, so that the loop itself handles the same map
         later."""
         has_checksum = self._input.mode != NESTED and self.registers.checksum
-        packet = self._bytes(CHECKSUM_BYTES if has_checksum else 0)
+        packet = self._event_bytes(CHECKSUM_BYTES if has_checksum else 0)
         table_map = read_table_map(packet, self.maps.writer)
         self.maps.bind(table_map.table_id, self.maps.add(table_map))
 
@@ -100,16 +100,16 @@ class Loop:
 
     def packet(self) -> bytes:
         """Return the current packet, which has no event, without its header."""
-        begin = self._input.at + _PACKET_HEAD
+        begin = self._input.at + _PACKET_HEADER_BYTES
         return self._input.data[begin : self.registers.next].tobytes()
 
-    def _bytes(self, without: int = 0) -> bytes:
+    def _event_bytes(self, trailing_bytes: int = 0) -> bytes:
         begin, size = self.registers.event_at, self.registers.event_size
-        return self._input.data[begin : begin + size - without].tobytes()
+        return self._input.data[begin : begin + size - trailing_bytes].tobytes()
 
     # -- stepping over the current event ---------------------------------------------
 
-    def enter(self) -> None:
+    def step_into(self) -> None:
         """Step over the current event in the input, but not in the log: the position
         moves when the events inside it are read."""
         registers = self.registers
@@ -122,17 +122,17 @@ class Loop:
         self.registers.offset += size
         self.open_row[columns.LOG_BYTES] += size
 
-    def advance(self, *, artificial: bool = False) -> None:
+    def step_over(self, *, artificial: bool = False) -> None:
         """Step over the current event; an artificial one occupies no bytes of the log."""
-        self.enter()
+        self.step_into()
         if self._input.mode != NESTED and not artificial:
             self.add_to_log(self.registers.event_size)
 
-    def pass_rows(self) -> None:
+    def step_over_rows(self) -> None:
         """Step over the current row event, which is not put into the ring."""
         flags = self._input.data[self.registers.event_at + HEADER_BYTES + 6]
         self.registers.statement += int(flags) & STATEMENT_END
-        self.advance()
+        self.step_over()
 
     # -- the index of transactions -----------------------------------------------------
 
@@ -178,18 +178,19 @@ class LogPlace:
     """The place in the log that reading has reached.
 
     `files`: all files so far, in order; the index of transactions refers to them by
-    number. `created`: when the current file was created (seconds since the epoch), 0 if
-    unknown. `last`: the newest event of the log that stands between transactions."""
+    number. `file_created`: when the current file was created (seconds since the epoch),
+    0 if unknown. `last_event`: the newest event of the log that stands between
+    transactions."""
 
     def __init__(
-        self, start: Coordinates, registers: Registers, limits: Limits, created: int
+        self, start: Coordinates, registers: Registers, limits: Limits, file_created: int
     ) -> None:
         self.files: list[LogFile] = [start.file]
         self.description: Description | None = None
-        self.created = created
-        self.last: Event | None = None
+        self.file_created = file_created
+        self.last_event: Event | None = None
         self._registers = registers
-        self.count_from_here(limits)
+        self.set_limits(limits)
 
     @property
     def at(self) -> Coordinates:
@@ -198,7 +199,7 @@ class LogPlace:
     def anchor(self, event: Event) -> Anchor:
         """Return the anchor of an event between transactions, which a later run
         recognises."""
-        return Anchor(event.offset, event.size, event.crc32, "", self.created)
+        return Anchor(event.offset, event.size, event.crc32, "", self.file_created)
 
     def changes_writer(self, event: Event) -> bool:
         """Return whether another version of a server wrote the log from this event on.
@@ -212,36 +213,36 @@ class LogPlace:
     def describe(self, event: Event) -> Description:
         """Read a format description, which applies to all events after it."""
         self.description = description = read_description(event)
-        self._registers.checksum = description.checksum
+        self._registers.checksum = description.has_checksums
         self._registers.server_id = event.server_id
-        if not event.artificial:
-            self.created = description.created
+        if not event.is_artificial:
+            self.file_created = description.created_at
         return description
 
     def move(self, event: Event) -> None:
         """Move the place past an event between transactions, which the loop has stepped
         over."""
         if event.type is EventType.ROTATE:
-            to = read_rotate(event.body, event.at)
-            if event.artificial and to.file == self.at.file:
+            next_place = read_rotate(event.body, event.at)
+            if event.is_artificial and next_place.file == self.at.file:
                 # A dump begins with this event. Its offset may have wrapped, so it is
                 # ignored: the reading is at the place for which the dump was asked.
                 return
-            if to.file != self.files[-1]:
-                self.files.append(to.file)
+            if next_place.file != self.files[-1]:
+                self.files.append(next_place.file)
                 self._registers.file = len(self.files) - 1
-            self._registers.offset = to.offset
-            self._watch_end()
-        if not event.artificial:
-            self.last = event
+            self._registers.offset = next_place.offset
+            self._set_stop_offset()
+        if not event.is_artificial:
+            self.last_event = event
 
     # -- where it stops ----------------------------------------------------------------
 
-    def count_from_here(self, limits: Limits) -> None:
+    def set_limits(self, limits: Limits) -> None:
         """Set the limits, whose transactions and bytes are counted from now on."""
         self._limits = limits
-        self._registers.count_from_here(limits.transactions, limits.log_bytes)
-        self._watch_end()
+        self._registers.limit_from_here(limits.transactions, limits.log_bytes)
+        self._set_stop_offset()
 
-    def _watch_end(self) -> None:
+    def _set_stop_offset(self) -> None:
         self._registers.stop_at(self._limits.offset_in(self.files[-1]))

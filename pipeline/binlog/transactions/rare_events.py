@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from lockstep.pipeline.binlog.stream.compressed import payload_pieces, plain_query, plain_rows
+from lockstep.pipeline.binlog.stream.compressed import (
+    decompress_query,
+    decompress_rows,
+    payload_pieces,
+)
 from lockstep.pipeline.binlog.stream.control import (
     Query,
     is_uncommitted_alter,
@@ -17,14 +21,14 @@ from lockstep.pipeline.binlog.stream.control import (
     savepoint_name,
 )
 from lockstep.pipeline.binlog.stream.framing import (
+    BETWEEN_TRANSACTIONS,
     COMPRESSED_ROWS,
-    PLACES,
-    ROWS,
+    ROW_EVENTS,
     Event,
     EventType,
     damaged,
 )
-from lockstep.pipeline.binlog.stream.intake import Nested
+from lockstep.pipeline.binlog.stream.intake import PayloadInput
 from lockstep.pipeline.binlog.stream.ring import Block
 from lockstep.pipeline.binlog.stream.rules import TRANSITIONS, BufferAction, EventRole, Phase
 from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
@@ -36,15 +40,15 @@ from lockstep.pipeline.values.gtid import GtidSet
 _XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
-_ROWS: Final = ROWS | {EventType.PARTIAL_UPDATE_ROWS}
+_ROWS: Final = ROW_EVENTS | {EventType.PARTIAL_UPDATE_ROWS}
 """Row events. The compiled loop hands over only those of MERGE tables, whose rows are
 stored in other tables than the event names."""
 
 
 class RareEvents:
     """Applies the rules (`stream.rules`) to rare events. `nested`: the events inside a
-    compressed event, which the caller reads next, or None. `again`: transactions that
-    were read before."""
+    compressed event, which the caller reads next, or None. `read_before`: transactions
+    that were read before."""
 
     def __init__(
         self,
@@ -53,39 +57,39 @@ class RareEvents:
         transactions: RingTransactions,
         prepared: PreparedTransactions,
         *,
-        again: GtidSet,
+        read_before: GtidSet,
     ) -> None:
         self._loop = loop
         self._log = log
         self._transactions = transactions
         self._prepared = prepared
-        self._again = again
-        self.nested: Nested | None = None
-        self._holder: Event | None = None
+        self._read_before = read_before
+        self.nested: PayloadInput | None = None
+        self._outer_event: Event | None = None
 
     @property
-    def between(self) -> bool:
+    def is_between(self) -> bool:
         """True if reading is between two transactions, and not inside a compressed
         event."""
         return self.nested is None and self._loop.registers.phase is Phase.BETWEEN
 
-    def take(self, event: Event) -> bool:
+    def handle_event(self, event: Event) -> bool:
         """Apply the rules to an event. Return False if complete transactions have to be
         handed out first; the caller then passes the same event again."""
         if event.type is EventType.MARIADB_QUERY_COMPRESSED:
-            event = plain_query(event)
+            event = decompress_query(event)
         role, query = classify(event)
         phase = self._loop.registers.phase
         if self.nested is not None and phase is Phase.BETWEEN:
             raise damaged("a compressed transaction continues after its end", event.at)
         action, next_phase = TRANSITIONS.get((phase, role), (BufferAction.REFUSE, phase))
         if action is BufferAction.REFUSE:
-            raise refused(event, phase, role)
+            raise unexpected_event_error(event, phase, role)
         if action is BufferAction.KEEP and event.type in _ROWS:
-            return self._note_elsewhere(event)
-        full = action is BufferAction.BEGIN and self._transactions.full
+            return self._note_merge_table(event)
+        is_full = action is BufferAction.BEGIN and self._transactions.is_full
         if self._transactions.count and (
-            full or _comes_alone(action, role) or self._log.changes_writer(event)
+            is_full or _needs_own_group(action, role) or self._log.changes_writer(event)
         ):
             return False
         self._act(action, event, role, query)
@@ -100,22 +104,22 @@ class RareEvents:
         """Carry out an action and move the position past the event. A transaction
         begins before this move and ends after it, so that the event is part of it."""
         if action is BufferAction.UNPACK:
-            self._enter(event, Nested(payload_pieces(event)))
+            self._enter(event, PayloadInput(payload_pieces(event)))
             return
         if action is BufferAction.KEEP and event.type in COMPRESSED_ROWS:
-            self._enter(event, Nested(iter((plain_rows(event),))))
+            self._enter(event, PayloadInput(iter((decompress_rows(event),))))
             return
         if action is BufferAction.MOVE:
             if event.type is EventType.FORMAT_DESCRIPTION:
                 self._loop.maps.begin_file(self._log.describe(event).writer)
-            self._loop.advance(artificial=event.artificial)
+            self._loop.step_over(artificial=event.is_artificial)
             self._log.move(event)
             return
         if action is BufferAction.BEGIN:
             self._transactions.begin(event)
-        self._loop.advance(artificial=event.artificial)
-        if self._again and action in _XA_ACTIONS:
-            self._prepared.recorded_before = self._transactions.is_in(self._again)
+        self._loop.step_over(artificial=event.is_artificial)
+        if self._read_before and action in _XA_ACTIONS:
+            self._prepared.is_recorded_before = self._transactions.is_open_in(self._read_before)
         if query is not None:
             self._take_statement(action, event, role, query)
         elif action is BufferAction.PREPARE:
@@ -125,14 +129,14 @@ class RareEvents:
         elif action is BufferAction.EMIT:
             self._emit(event)
 
-    def _note_elsewhere(self, event: Event) -> bool:
+    def _note_merge_table(self, event: Event) -> bool:
         """Note that the rows of a MERGE table are stored in other tables. The
         transaction has to be the first of its group, so return False if others have to
         be handed out before it."""
         if self._transactions.count:
             return False
-        self._transactions.note_elsewhere(int.from_bytes(event.body[:6], "little"))
-        self._loop.pass_rows()
+        self._transactions.note_merge_table(int.from_bytes(event.body[:6], "little"))
+        self._loop.step_over_rows()
         return True
 
     def _take_statement(
@@ -140,19 +144,19 @@ class RareEvents:
     ) -> None:
         match action:
             case BufferAction.KEEP if role is EventRole.CREATE:
-                self._transactions.keep(query)
+                self._transactions.keep_statement(query)
             case BufferAction.KEEP if role is EventRole.STATEMENT:
-                self._transactions.keep(replace(query, for_rows=True))
+                self._transactions.keep_statement(replace(query, replaces_rows=True))
             case BufferAction.MARK:
-                self._transactions.mark(savepoint_name(query.text))
+                self._transactions.set_savepoint(savepoint_name(query.text))
             case BufferAction.DROP_TO_MARK:
-                self._transactions.drop_to(savepoint_name(query.text), self._log.at)
+                self._transactions.roll_back_to(savepoint_name(query.text), self._log.at)
             case BufferAction.EMIT:
                 # Of MariaDB's two-phase ALTER only COMMIT ALTER changes the table.
                 if role in (EventRole.STATEMENT, EventRole.CREATE) and not (
-                    self._loop.maps.writer.mariadb and is_uncommitted_alter(event)
+                    self._loop.maps.writer.is_mariadb and is_uncommitted_alter(event)
                 ):
-                    self._transactions.keep(query)
+                    self._transactions.keep_statement(query)
                 self._emit(event)
             case BufferAction.EMIT_WITHOUT_ROWS:
                 self._transactions.roll_back()
@@ -169,37 +173,37 @@ class RareEvents:
     def finish(self) -> None:
         """Complete the compressed event after all events inside it (`nested`) have been
         read."""
-        holder, self._holder, self.nested = self._holder, None, None
-        assert holder is not None, "nested events are inside an event"
-        if holder.type is not EventType.TRANSACTION_PAYLOAD:
-            self._loop.add_to_log(holder.size)
+        outer_event, self._outer_event, self.nested = self._outer_event, None, None
+        assert outer_event is not None, "nested events are inside an event"
+        if outer_event.type is not EventType.TRANSACTION_PAYLOAD:
+            self._loop.add_to_log(outer_event.size)
             return
-        if not self.between:
-            raise damaged("a compressed transaction has no end", holder.at)
-        self._transactions.end_payload(holder)
+        if not self.is_between:
+            raise damaged("a compressed transaction has no end", outer_event.at)
+        self._transactions.end_payload(outer_event)
 
-    def _enter(self, event: Event, nested: Nested) -> None:
+    def _enter(self, event: Event, nested: PayloadInput) -> None:
         if self.nested is not None:
             raise damaged("a compressed event contains another", event.at)
-        self._loop.enter()
-        self.nested, self._holder = nested, event
+        self._loop.step_into()
+        self.nested, self._outer_event = nested, event
 
     def _emit(self, event: Event, blocks: Iterator[Block] | None = None) -> None:
-        self._transactions.add(event, 0 if self.nested is not None else event.size, blocks)
+        self._transactions.complete(event, 0 if self.nested is not None else event.size, blocks)
 
 
-def _comes_alone(action: BufferAction, role: EventRole) -> bool:
+def _needs_own_group(action: BufferAction, role: EventRole) -> bool:
     """Return whether the transactions before this event have to be handed out first. A
     group of its own has each statement that may change a structure, and each
     transaction whose rows are in a file. A statement that was logged instead of rows is
     in the first transaction of its group."""
     if role is EventRole.STATEMENT and action is BufferAction.KEEP:
         return True
-    statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)
-    return statement or action is BufferAction.EMIT_PREPARED
+    is_statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)
+    return is_statement or action is BufferAction.EMIT_PREPARED
 
 
-def refused(event: Event, phase: Phase, role: EventRole) -> DamagedEvent:
+def unexpected_event_error(event: Event, phase: Phase, role: EventRole) -> DamagedEvent:
     """Return the error for an event that no rule allows in that phase."""
     return DamagedEvent(
         f"a {event.type.name} event comes {phase.words}, at {event.at}",
@@ -230,7 +234,7 @@ _ROLES: Final = {
     **dict.fromkeys(_VALUES, EventRole.VALUE),
     EventType.HEARTBEAT: EventRole.HEARTBEAT,
     EventType.HEARTBEAT_V2: EventRole.HEARTBEAT,
-    **dict.fromkeys(PLACES, EventRole.PLACE),
+    **dict.fromkeys(BETWEEN_TRANSACTIONS, EventRole.PLACE),
 }
 _STATEMENTS: Final = {
     ("BEGIN",): EventRole.BEGIN,
@@ -258,9 +262,9 @@ def classify(event: Event) -> tuple[EventRole, Query | None]:
         return (EventRole.XA_ONE_PHASE if one_phase else EventRole.XA_PREPARE), None
     if event.type is EventType.MARIADB_GTID:
         gtid = read_mariadb_gtid(event)
-        if gtid.prepares:
+        if gtid.is_prepare:
             return EventRole.XA_GROUP, None
-        return (EventRole.GTID if gtid.standalone or gtid.xid else EventRole.GROUP), None
+        return (EventRole.GTID if gtid.is_standalone or gtid.xid else EventRole.GROUP), None
     return _ROLES.get(event.type, EventRole.CHANGE), None
 
 

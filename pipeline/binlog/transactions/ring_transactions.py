@@ -14,7 +14,11 @@ from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.control import Query
 from lockstep.pipeline.binlog.stream.framing import Event, damaged
 from lockstep.pipeline.binlog.stream.ring import Block, MergeTableRows, TransactionGroup, pack_block
-from lockstep.pipeline.binlog.transactions.identity import IDENTITY, members, read_identity
+from lockstep.pipeline.binlog.transactions.identity import (
+    IDENTITY_COLUMNS,
+    membership,
+    read_identity,
+)
 from lockstep.pipeline.binlog.transactions.loop import LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.spill import Spill
 from lockstep.pipeline.ports.segments import Spool
@@ -34,14 +38,14 @@ class RingTransactions:
         self._log = log
         self._spool = spool
         self._statements: list[tuple[int, Query]] = []
-        self._elsewhere: list[tuple[int, MergeTableRows]] = []
+        self._merge_table_rows: list[tuple[int, MergeTableRows]] = []
         """`_statements` may change a structure, or were logged instead of rows.
-        `_elsewhere` are changes through MERGE tables. Each comes after its
+        `_merge_table_rows` are changes through MERGE tables. Each comes after its
         transaction's row in the index."""
         self._prepared_rows: Iterator[Block] | None = None
         self._spill: Spill | None = None
         self._savepoints: dict[str, Savepoint] = {}
-        self._saved_in = (-1, -1)
+        self._savepoints_of = (-1, -1)
 
     # -- the complete transactions -----------------------------------------------------
 
@@ -51,23 +55,23 @@ class RingTransactions:
         return self._registers.transactions
 
     @property
-    def bytes(self) -> int:
+    def event_bytes(self) -> int:
         """Size of the complete transactions' row events in the ring."""
         return self._registers.get - self._registers.ack
 
     @property
-    def full(self) -> bool:
+    def is_full(self) -> bool:
         """True if the index has no row for one more transaction."""
         return self.count + 1 >= len(self._loop.ring.transactions)
 
     @property
-    def alone(self) -> bool:
+    def needs_own_group(self) -> bool:
         """True if the newest complete transaction has to be a group of its own."""
         if self._prepared_rows is not None or (self.count and self._registers.alone):
             return True
         return any(transaction == self.count - 1 for transaction, _ in self._statements)
 
-    def add(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
+    def complete(self, last: Event, size: int, blocks: Iterator[Block] | None = None) -> None:
         """Complete the open transaction. `size`: bytes of its last event in the log.
         `blocks`: its rows, if it commits a prepared XA transaction."""
         self._prepared_rows = blocks
@@ -88,20 +92,23 @@ class RingTransactions:
     def group(self) -> TransactionGroup:
         """Return the complete transactions, whose memory is valid until `free`."""
         count, events = self.count, self._registers.complete_events
-        blocks, from_file = self._prepared_rows, True
+        blocks, is_from_file = self._prepared_rows, True
         if self._spill is not None and self._registers.alone:
-            blocks = self._from_file(self._spill)
+            blocks = self._blocks_from_file(self._spill)
         elif blocks is None:
-            blocks, from_file = iter((self._loop.ring.block(0, events),) if events else ()), False
+            blocks, is_from_file = (
+                iter((self._loop.ring.block(0, events),) if events else ()),
+                False,
+            )
         return TransactionGroup(
             self._loop.ring.transactions[:count].copy(),
             self._log.files,
             self.gtid_sources,
-            tuple(kept for kept in self._statements if kept[0] < count),
+            tuple(statement for statement in self._statements if statement[0] < count),
             map(self._loop.maps.wanted, blocks),
-            self._loop.texts.complete(self._registers, count),
-            from_file,
-            tuple(rows for rows in self._elsewhere if rows[0] < count),
+            self._loop.texts.copy_of_first(self._registers, count),
+            is_from_file,
+            tuple(rows for rows in self._merge_table_rows if rows[0] < count),
         )
 
     def free(self) -> None:
@@ -118,9 +125,11 @@ class RingTransactions:
         if count:
             ring.transactions[0] = ring.transactions[count]
             ring.transactions[0, columns.FIRST_EVENT] = 0
-        self._loop.texts.drop(registers, count)
+        self._loop.texts.drop_first(registers, count)
         self._statements = [(at - count, q) for at, q in self._statements if at >= count]
-        self._elsewhere = [(at - count, rows) for at, rows in self._elsewhere if at >= count]
+        self._merge_table_rows = [
+            (at - count, rows) for at, rows in self._merge_table_rows if at >= count
+        ]
         registers.free_complete()
 
     # -- the open transaction: its identity and its statements -------------------------
@@ -129,21 +138,21 @@ class RingTransactions:
         """Open a transaction with its GTID event."""
         identity = read_identity(event, self.gtid_sources, self._registers.server_id)
         row = self._loop.begin()
-        for column, value in zip(IDENTITY, identity, strict=True):
+        for column, value in zip(IDENTITY_COLUMNS, identity, strict=True):
             row[column] = value
         row[columns.ORIGIN_SERVER] = event.server_id
 
-    def is_in(self, gtids: GtidSet) -> bool:
+    def is_open_in(self, gtids: GtidSet) -> bool:
         """Return whether `gtids` has the open transaction's GTID."""
         row = self._loop.open_row.reshape(1, -1)
-        return bool(members(row, self.gtid_sources, gtids)[0])
+        return bool(membership(row, self.gtid_sources, gtids)[0])
 
-    def keep(self, query: Query) -> None:
+    def keep_statement(self, query: Query) -> None:
         """Keep a statement that may change a structure, or that was logged instead of
         rows."""
         self._statements.append((self.count, query))
 
-    def note_elsewhere(self, table_id: int) -> None:
+    def note_merge_table(self, table_id: int) -> None:
         """Note that rows of this MERGE table may be stored in the other tables of its
         statement. A rollback does not remove the note, because those are MyISAM tables,
         which have no transactions and keep the rows."""
@@ -151,53 +160,55 @@ class RingTransactions:
         table = maps.table_of(table_id)
         tables = frozenset(maps.tables_of(self._registers.statement) - {table})
         note = self.count, MergeTableRows(table, tables)
-        if tables and note not in self._elsewhere:
-            self._elsewhere.append(note)
+        if tables and note not in self._merge_table_rows:
+            self._merge_table_rows.append(note)
 
     # -- the open transaction: its rows, and rolling them back --------------------------
 
-    def mark(self, name: str) -> None:
+    def set_savepoint(self, name: str) -> None:
         """Set a savepoint; an earlier one of the same name is replaced."""
         registers, texts = self._registers, self._loop.texts
-        place = Savepoint(
+        savepoint = Savepoint(
             blocks=self._spill.blocks if self._spill else 0,
             events=registers.events - registers.complete_events,
             put=registers.put,
             texts=registers.texts - texts.count_before(registers, self.count),
             text_bytes=int(self._loop.open_row[columns.TEXT_BYTES]),
         )
-        places = self._places()
-        places.pop(name, None)
-        places[name] = place
+        savepoints = self._open_savepoints()
+        savepoints.pop(name, None)
+        savepoints[name] = savepoint
 
-    def drop_to(self, name: str, at: Coordinates) -> None:
+    def roll_back_to(self, name: str, at: Coordinates) -> None:
         """Drop the rows, texts and savepoints after a savepoint. DamagedEvent if the
         transaction does not have it. `at`: the place of the ROLLBACK TO in the log."""
-        places = self._places()
-        if name not in places:
+        savepoints = self._open_savepoints()
+        if name not in savepoints:
             raise damaged(
                 f"a transaction is rolled back to the savepoint {name!r}, which it does not have",
                 at,
             )
-        while next(reversed(places)) != name:
-            places.popitem()
-        mark = places[name]
-        self._cut_texts(mark.texts, mark.text_bytes)
-        if self._spill is not None and mark.blocks < self._spill.blocks:
-            self._spill.cut(mark.blocks, mark.events)
-            self._registers.cut_open()
+        while next(reversed(savepoints)) != name:
+            savepoints.popitem()
+        savepoint = savepoints[name]
+        self._cut_texts(savepoint.texts, savepoint.text_bytes)
+        if self._spill is not None and savepoint.blocks < self._spill.blocks:
+            self._spill.truncate(savepoint.blocks, savepoint.events)
+            self._registers.truncate_open()
         else:
             # If no event precedes the savepoint, its `put` may be outdated, because the
             # ring may have skipped the bytes before its end since.
-            self._registers.cut_open(mark.events, mark.put if mark.events else None)
+            self._registers.truncate_open(
+                savepoint.events, savepoint.put if savepoint.events else None
+            )
 
     def roll_back(self) -> None:
         """Drop the open transaction's rows and texts; it stays open."""
         self._cut_texts(0, 0)
-        self._registers.cut_open()
+        self._registers.truncate_open()
         if self._spill is not None:
             self._spill.file.close()
-        self._forget()
+        self._forget_open()
 
     def take_open(self) -> Block | Spill | None:
         """Remove the row events of the open transaction and return them; None if it has
@@ -207,33 +218,35 @@ class RingTransactions:
         if self._spill is not None and block is not None:
             self._spill.add(block, self._loop.maps)
         taken = self._spill or block
-        self._registers.cut_open()
-        self._forget()
+        self._registers.truncate_open()
+        self._forget_open()
         return taken
 
-    def _places(self) -> dict[str, Savepoint]:
+    def _open_savepoints(self) -> dict[str, Savepoint]:
         """Return the open transaction's savepoints by name, in the order of the log.
         Savepoints of an earlier transaction are cleared here, because the loop does not
         report its end."""
         row = self._loop.open_row
         transaction = int(row[columns.FILE]), int(row[columns.BEGIN_OFFSET])
-        if transaction != self._saved_in:
-            self._saved_in = transaction
+        if transaction != self._savepoints_of:
+            self._savepoints_of = transaction
             self._savepoints.clear()
         return self._savepoints
 
     def _cut_texts(self, texts: int, size: int) -> None:
-        self._loop.texts.cut(self._registers, self.count, texts)
+        self._loop.texts.truncate(self._registers, self.count, texts)
         self._loop.open_row[columns.TEXT_BYTES] = size
 
-    def _forget(self) -> None:
+    def _forget_open(self) -> None:
         """Forget the open transaction's file, savepoints and statements."""
         self._spill = None
         self._savepoints.clear()
         # Statements logged instead of rows stay: they may have changed tables of an
         # engine without transactions, which a rollback does not undo.
         self._statements = [
-            kept for kept in self._statements if kept[0] < self.count or kept[1].for_rows
+            statement
+            for statement in self._statements
+            if statement[0] < self.count or statement[1].replaces_rows
         ]
         self._registers.alone = 0
 
@@ -258,7 +271,7 @@ class RingTransactions:
         if events := self._registers.events:
             spill.add(self._loop.ring.block(0, events), self._loop.maps)
 
-    def _from_file(self, spill: Spill) -> Iterator[Block]:
+    def _blocks_from_file(self, spill: Spill) -> Iterator[Block]:
         self._spill_ring(spill)
         for block in spill.read():
             block.events[:, columns.TRANSACTION] = 0

@@ -34,21 +34,21 @@ from lockstep.pipeline.binlog.stream.ring import (
     Block,
     pack_block,
 )
-from lockstep.pipeline.model.batch import Ended, Prepared, WaitingFile, Xid
+from lockstep.pipeline.model.batch import EndedTransaction, PreparedTransaction, WaitingFile, Xid
 from lockstep.pipeline.ports.segments import EventFile, Spool
 from lockstep.pipeline.values.errors import PreparedElsewhere, SegmentsLost
 from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
-_HEAD = struct.Struct("<QQQ")
-_MAP_HEAD = struct.Struct("<QQ")
+_BLOCK_HEADER = struct.Struct("<QQQ")
+_MAP_HEADER = struct.Struct("<QQ")
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _BlockPlace:
     """A block's offset in its file, and the number of its events that were not rolled
     back."""
 
@@ -61,7 +61,7 @@ class Spill:
 
     def __init__(self, file: EventFile) -> None:
         self.file = file
-        self._places: list[_Place] = []
+        self._places: list[_BlockPlace] = []
         self._end = 0
         self.maps: set[int] = set()
         """Numbers of the table maps of all events that were added."""
@@ -74,16 +74,16 @@ class Spill:
         """Append the events of a block. There are always three writes (counts and table
         maps, index, bytes), which `SummarisedFile` relies on."""
         gapless = pack_block(block)
-        used = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
-        self.maps.update(number for number, _ in used)
-        head = [_HEAD.pack(len(used), len(gapless.events), len(gapless.data))]
-        head += [_MAP_HEAD.pack(number, len(raw)) + raw for number, raw in used]
-        self._places.append(_Place(self._end, len(gapless.events)))
-        for piece in (b"".join(head), gapless.events.tobytes(), gapless.data.data):
+        used_maps = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
+        self.maps.update(number for number, _ in used_maps)
+        header = [_BLOCK_HEADER.pack(len(used_maps), len(gapless.events), len(gapless.data))]
+        header += [_MAP_HEADER.pack(number, len(raw)) + raw for number, raw in used_maps]
+        self._places.append(_BlockPlace(self._end, len(gapless.events)))
+        for piece in (b"".join(header), gapless.events.tobytes(), gapless.data.data):
             self.file.write(piece)
             self._end += len(piece)
 
-    def cut(self, blocks: int, events: int) -> None:
+    def truncate(self, blocks: int, events: int) -> None:
         """Keep only the first `blocks` blocks, and the first `events` events of the
         next one."""
         if blocks < len(self._places):
@@ -109,8 +109,8 @@ def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block
         events = block.events
         events[:, MAP] = [numbers[n] for n in events[:, MAP].tolist()]
         yield block
-        heads = sum(_MAP_HEAD.size + len(table_map.raw) for _, table_map in table_maps)
-        at += _HEAD.size + heads + events.nbytes + len(block.data)
+        map_headers = sum(_MAP_HEADER.size + len(table_map.raw) for _, table_map in table_maps)
+        at += _BLOCK_HEADER.size + map_headers + events.nbytes + len(block.data)
     file.close()
 
 
@@ -118,21 +118,23 @@ def tables_in(file: EventFile, size: int) -> set[TableName]:
     """Return the tables of all row events in a file of `size` bytes."""
     at, tables = 0, set[TableName]()
     while at < size:
-        table_maps, events, count, at = _read_head(file, at)
+        table_maps, events, count, at = _read_block_header(file, at)
         tables.update(table_map.table for _, table_map in table_maps)
         at += events * EVENT_COLUMNS * 8 + count
     return tables
 
 
-def _read_head(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], int, int, int]:
+def _read_block_header(
+    file: EventFile, at: int
+) -> tuple[list[tuple[int, TableMap]], int, int, int]:
     """Return a block's table maps, its counts of events and bytes, and its index's
     offset."""
-    maps, events, count = _HEAD.unpack(file.read(at, _HEAD.size))
-    at += _HEAD.size
+    maps, events, count = _BLOCK_HEADER.unpack(file.read(at, _BLOCK_HEADER.size))
+    at += _BLOCK_HEADER.size
     table_maps = []
     for _ in range(maps):
-        number, length = _MAP_HEAD.unpack(file.read(at, _MAP_HEAD.size))
-        at += _MAP_HEAD.size
+        number, length = _MAP_HEADER.unpack(file.read(at, _MAP_HEADER.size))
+        at += _MAP_HEADER.size
         table_maps.append((number, read_table_map(bytes(file.read(at, length)))))
         at += length
     return table_maps, events, count, at
@@ -140,14 +142,17 @@ def _read_head(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], in
 
 def read_block(file: EventFile, at: int) -> tuple[list[tuple[int, TableMap]], Block]:
     """Return the block at an offset, and its table maps with their numbers in it."""
-    table_maps, events, count, at = _read_head(file, at)
+    table_maps, events, count, at = _read_block_header(file, at)
     index = np.frombuffer(file.read(at, events * EVENT_COLUMNS * 8), np.int64)
     at += index.nbytes
     data = np.frombuffer(file.read(at, count), np.uint8)
     table = index.reshape(events, EVENT_COLUMNS).copy()
     places, sizes = table[:, AT], table[:, SIZE]
-    inside = (places >= 0) & (sizes >= 0) & (sizes <= count) & (places <= count - sizes)
-    if not inside.all() or not np.isin(table[:, MAP], [number for number, _ in table_maps]).all():
+    is_inside = (places >= 0) & (sizes >= 0) & (sizes <= count) & (places <= count - sizes)
+    if (
+        not is_inside.all()
+        or not np.isin(table[:, MAP], [number for number, _ in table_maps]).all()
+    ):
         raise SegmentsLost(
             "the index in a file of row events does not match its bytes",
             hint="it was not recorded; run again",
@@ -166,23 +171,23 @@ class RefusingSpool:
 
 
 class SummarisingSpool(Generic[T]):
-    """A spool that stores summaries instead of rows. `seen` makes the summary of each
-    block that is written to a scratch file. When the block is read again, `came_out`
-    gets the summary, and the reader gets a block without events.
+    """A spool that stores summaries instead of rows. `summarise` makes the summary of
+    each block that is written to a scratch file. When the block is read again,
+    `on_read` gets the summary, and the reader gets a block without events.
 
     Files of earlier batches are read from `recorded`. A summary is of the whole block,
     even if ROLLBACK TO removed its end.
     """
 
     def __init__(
-        self, recorded: Spool, seen: Callable[[Block], T], came_out: Callable[[T], None]
+        self, recorded: Spool, summarise: Callable[[Block], T], on_read: Callable[[T], None]
     ) -> None:
         self._recorded = recorded
-        self._seen = seen
-        self._came_out = came_out
+        self._summarise = summarise
+        self._on_read = on_read
 
     def scratch(self) -> SummarisedFile[T]:
-        return SummarisedFile(self._seen, self._came_out)
+        return SummarisedFile(self._summarise, self._on_read)
 
     def open(self, source: str, file: WaitingFile) -> EventFile:
         return self._recorded.open(source, file)
@@ -194,9 +199,9 @@ class SummarisedFile(Generic[T]):
     """The `EventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in
     three pieces."""
 
-    def __init__(self, seen: Callable[[Block], T], came_out: Callable[[T], None]) -> None:
-        self._seen = seen
-        self._came_out = came_out
+    def __init__(self, summarise: Callable[[Block], T], on_read: Callable[[T], None]) -> None:
+        self._summarise = summarise
+        self._on_read = on_read
         self._pieces: list[bytes | memoryview] = []
         self._begin = self._size = 0
         self._blocks: dict[int, T] = {}
@@ -210,13 +215,15 @@ class SummarisedFile(Generic[T]):
         if len(self._pieces) == 3:
             _, index, data = self._pieces
             events = np.frombuffer(index, np.int64).reshape(-1, EVENT_COLUMNS).copy()
-            self._blocks[self._begin] = self._seen(Block(np.frombuffer(data, np.uint8), events))
+            self._blocks[self._begin] = self._summarise(
+                Block(np.frombuffer(data, np.uint8), events)
+            )
             self._pieces.clear()
 
     def read(self, at: int, count: int) -> bytes:
         """Return zeros, which `read_block` reads as a block without events."""
         if count and at in self._blocks:
-            self._came_out(self._blocks[at])
+            self._on_read(self._blocks[at])
         return bytes(count)
 
     def close(self) -> None:
@@ -228,7 +235,7 @@ MEMORY_BYTES: Final = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _PreparedRows:
     """A transaction that was prepared at `at`, in this reading. Its row events are in
     memory or in a scratch file."""
 
@@ -259,31 +266,31 @@ class PreparedTransactions:
     """
 
     def __init__(
-        self, source: str, spool: Spool, recorded: Mapping[Xid, Prepared] | None = None
+        self, source: str, spool: Spool, recorded: Mapping[Xid, PreparedTransaction] | None = None
     ) -> None:
         self._source = source
         self._spool = spool
         self._recorded = dict(recorded or {})
-        self._waiting: dict[Xid, _Waiting] = {}
+        self._waiting: dict[Xid, _PreparedRows] = {}
         self._bytes = 0
-        self.ended: list[Ended] = []
-        self.before_start = False
+        self.ended: list[EndedTransaction] = []
+        self.is_before_start = False
         """The log before the start is being read, whose transactions earlier batches
         recorded."""
-        self.recorded_before = False
+        self.is_recorded_before = False
         """An earlier batch recorded the current transaction."""
-        self.statements_only = False
+        self.is_for_statements_only = False
         """The reading wants statements only, so prepared rows do not matter."""
-        self.lenient = False
+        self.leaves_out_unread = False
         """If a prepare was not read, its XA COMMIT is left out instead of refused."""
-        self.unread: list[tuple[Xid, Coordinates]] = []
+        self.unread_commits: list[tuple[Xid, Coordinates]] = []
         """The XA COMMITs that were left out, with their places."""
-        self.seen: set[Xid] = set()
+        self.prepared_xids: set[Xid] = set()
         """All XIDs whose prepare was read."""
         self._committed: CommittedRows | None = None
 
     @property
-    def waiting(self) -> bool:
+    def has_open(self) -> bool:
         """True if this reading has read the prepare of a transaction that is still
         open."""
         return bool(self._waiting)
@@ -291,7 +298,7 @@ class PreparedTransactions:
     @property
     def _ignores_rows(self) -> bool:
         """True if rows of prepared transactions do not matter now."""
-        return self.before_start or self.recorded_before or self.statements_only
+        return self.is_before_start or self.is_recorded_before or self.is_for_statements_only
 
     def keep(
         self, xid: Xid, at: Coordinates, events: Block | Spill | None, maps: TableMaps
@@ -299,16 +306,16 @@ class PreparedTransactions:
         """Keep the rows of a prepared transaction, whose last event is at `at`. A block
         must be packed. An open transaction of the same XID is dropped: its end was not
         logged."""
-        self.seen.add(xid)
+        self.prepared_xids.add(xid)
         self.forget(xid)
         if self._ignores_rows:
-            _release(events)
+            _close_file(events)
             return
         if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
             spill = Spill(self._spool.scratch())
             spill.add(events, maps)
             events = spill
-        waiting = _Waiting(at, events)
+        waiting = _PreparedRows(at, events)
         self._bytes += waiting.bytes
         self._waiting[xid] = waiting
 
@@ -321,9 +328,9 @@ class PreparedTransactions:
             self._bytes -= waiting.bytes
             self._committed = CommittedRows(_tables(waiting, maps), waiting.at, None)
             return _at_commit(_blocks(waiting), at)
-        prepared = self._end(xid, committed=True)
-        if prepared is None and self.lenient:
-            self.unread.append((xid, at))
+        prepared = self._end_recorded(xid, committed=True)
+        if prepared is None and self.leaves_out_unread:
+            self.unread_commits.append((xid, at))
             return iter(())
         if prepared is None:
             raise PreparedElsewhere(
@@ -332,7 +339,7 @@ class PreparedTransactions:
                 "before that prepare; or continue after the commit with "
                 f"{start_at('PLACE', self._source)}, and let `lockstep verify --repair` find what "
                 "it changed",
-                at=str(at),
+                event_place=str(at),
             )
         if prepared.file is None:
             return iter(())
@@ -354,14 +361,14 @@ class PreparedTransactions:
         waiting = self._waiting.pop(xid, None)
         if waiting is not None:
             self._bytes -= waiting.bytes
-            _release(waiting.events)
+            _close_file(waiting.events)
         elif not self._ignores_rows:
-            self._end(xid, committed=False)
+            self._end_recorded(xid, committed=False)
 
-    def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
+    def seal(self, batch: int, maps: TableMaps) -> tuple[PreparedTransaction, ...]:
         """Make the rows of open transactions durable, and return what the ledger (the
         database of batches) has to record of them with the batch."""
-        sealed = []
+        records = []
         for number, (xid, waiting) in enumerate(self._waiting.items(), start=1):
             file = None
             if waiting.events is not None:
@@ -369,22 +376,22 @@ class PreparedTransactions:
                 for block in _blocks(waiting):
                     spill.add(block, maps)
                 file = self._spool.seal(spill.file)
-            sealed.append(Prepared(xid, batch, str(waiting.at), file))
-        return tuple(sealed)
+            records.append(PreparedTransaction(xid, batch, str(waiting.at), file))
+        return tuple(records)
 
-    def _end(self, xid: Xid, *, committed: bool) -> Prepared | None:
+    def _end_recorded(self, xid: Xid, *, committed: bool) -> PreparedTransaction | None:
         prepared = self._recorded.pop(xid, None)
         if prepared is not None:
-            self.ended.append(Ended(prepared, committed))
+            self.ended.append(EndedTransaction(prepared, committed))
         return prepared
 
 
-def _release(events: Block | Spill | None) -> None:
+def _close_file(events: Block | Spill | None) -> None:
     if isinstance(events, Spill):
         events.file.close()
 
 
-def _tables(waiting: _Waiting, maps: TableMaps) -> frozenset[TableName]:
+def _tables(waiting: _PreparedRows, maps: TableMaps) -> frozenset[TableName]:
     match waiting.events:
         case Block(_, events):
             numbers = set(np.unique(events[:, MAP]).tolist())
@@ -395,7 +402,7 @@ def _tables(waiting: _Waiting, maps: TableMaps) -> frozenset[TableName]:
     return frozenset(maps.maps[number].table for number in numbers)
 
 
-def _blocks(waiting: _Waiting) -> Iterator[Block]:
+def _blocks(waiting: _PreparedRows) -> Iterator[Block]:
     if isinstance(waiting.events, Block):
         yield waiting.events
     elif waiting.events is not None:

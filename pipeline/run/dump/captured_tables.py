@@ -75,12 +75,14 @@ class TableSegment:
 
     - `folder`: the folder of its files, which is that of the changelog, except in a replay.
     - `schema`: the schema of the changelog.
-    - `first`, `last`: sequence numbers of its first and last change; 0 if it has none.
-    - `place`, `rows_there`: file and offset of its last event, and the number of rows that events
-      at this offset have so far. If the next event has the same offset, its `_row` begins there.
+    - `first_sequence`, `last_sequence`: sequence numbers of its first and last change; 0 if it has
+      none.
+    - `last_place`, `rows_there`: file and offset of its last event, and the number of rows that
+      events at this offset have so far. If the next event has the same offset, its `_row` begins
+      there.
     - `extra_columns`: number of columns that the files have after those of the changelog, because
       some row images leave columns out (see `file_schema`).
-    - `before`: its totals before the current transaction, if that is captured in parts.
+    - `totals_before`: its totals before the current transaction, if that is captured in parts.
     """
 
     version: SchemaVersion
@@ -89,11 +91,11 @@ class TableSegment:
     unwritten: RowBuffer = field(default_factory=RowBuffer)
     writer: SegmentWriter | None = None
     counts: RowCounts = field(default_factory=RowCounts)
-    first: int = 0
-    last: int = 0
-    place: tuple[str, int] = ("", 0)
+    first_sequence: int = 0
+    last_sequence: int = 0
+    last_place: tuple[str, int] = ("", 0)
     rows_there: int = 0
-    before: _Totals | None = None
+    totals_before: _Totals | None = None
     extra_columns: int = 0
 
 
@@ -103,10 +105,10 @@ class _Totals:
     files and its totals. If the table stops inside the transaction, the segment is set
     back to this."""
 
-    files: int
+    file_count: int
     counts: RowCounts
-    first: int
-    last: int
+    first_sequence: int
+    last_sequence: int
 
 
 @dataclass(slots=True)
@@ -114,65 +116,67 @@ class CapturedTable:
     """One table of a capture: which of its changes are taken, its state, and its
     segments.
 
-    - `captured`: the patterns of the capture match the table.
-    - `state`: its state after the last change so far; None if the table is new. `touched`: the
-      capture changed the state. `stopped`: why and where the table stopped in this capture.
-    - `unread`: its rows have yet to be read from the source (MySQL); until that reading begins,
+    - `is_captured`: the patterns of the capture match the table.
+    - `state`: its state after the last change so far; None if the table is new.
+    - `is_state_changed`: the capture changed the state.
+    - `quarantine`: why and where the table stopped in this capture.
+    - `is_unread`: its rows have yet to be read from the source (MySQL); until that reading begins,
       none of its changes are taken.
     - `begins`: the place in the log from which its changes are taken; None for the batch's start.
-    - `reading`: rows or columns of it that were read from the source. It is None again once the log
-      reaches the place where they were read.
-    - `load`: its rows are being read in chunks while its log is captured.
+    - `pending_reading`: rows or columns of it that were read from the source. It is None again once
+      the log reaches the place where they were read.
+    - `open_load`: its rows are being read in chunks while its log is captured.
     - `resumed_version`: the version of its structure that was recorded at `begins`. It is None
       again once the log reaches that place.
     - `structure_order`: a person's order that gives the table's structure from `begins` on.
-      `stopped_by`: the consequence for the table of the statement at `begins`.
-    - `doubt`: why its earlier rows may have changed without being logged, so that they have to be
-      read from the source; None if they are certain.
-    - `completed`: values that the log lacks are read from the source after the capture.
-    - `busy`: its rows are being read, or its mirror is being rewritten.
-    - `defined`: this batch determines all of its rows: it was created or emptied in the batch, or
-      got the rows of another table. `read`: all of its rows were read from the source, or copied.
-    - `undecodable`: it stopped because its rows could not be decoded.
+      `stop_consequence`: the consequence for the table of the statement at `begins`.
+    - `doubt_reason`: why its earlier rows may have changed without being logged, so that they have
+      to be read from the source; None if they are certain.
+    - `is_completed_later`: values that the log lacks are read from the source after the capture.
+    - `is_busy`: its rows are being read, or its mirror is being rewritten.
+    - `has_determined_rows`: this batch determines all of its rows: it was created or emptied in the
+      batch, or got the rows of another table.
+    - `has_all_rows`: all of its rows were read from the source, or copied.
+    - `is_undecodable`: it stopped because its rows could not be decoded.
     - `segments`: by the number of the version of its structure.
     """
 
     name: TableName
-    captured: bool = True
+    is_captured: bool = True
     state: TableState | None = None
-    touched: bool = False
-    stopped: StoppedTable | None = None
-    unread: bool = False
+    is_state_changed: bool = False
+    quarantine: StoppedTable | None = None
+    is_unread: bool = False
     begins: Coordinates | None = None
-    reading: SourceReading | None = None
-    load: SourceReading | None = None
+    pending_reading: SourceReading | None = None
+    open_load: SourceReading | None = None
     resumed_version: SchemaVersion | None = None
     structure_order: TableOrder | None = None
-    stopped_by: Consequence | None = None
-    doubt: str | None = None
-    completed: bool = False
-    busy: bool = False
-    defined: bool = False
-    read: bool = False
-    undecodable: bool = False
+    stop_consequence: Consequence | None = None
+    doubt_reason: str | None = None
+    is_completed_later: bool = False
+    is_busy: bool = False
+    has_determined_rows: bool = False
+    has_all_rows: bool = False
+    is_undecodable: bool = False
     segments: dict[int, TableSegment] = field(default_factory=dict)
 
     @property
-    def wanted(self) -> bool:
+    def is_wanted(self) -> bool:
         """True if changes of the table are taken, now or from a later place in the log
         on."""
-        if not self.captured or self.stopped is not None or self.unread:
+        if not self.is_captured or self.quarantine is not None or self.is_unread:
             return False
         return self.state is None or not self.state.has_stopped
 
     def takes(self, at: Coordinates) -> bool:
         """Return whether a change at this place in the log is taken."""
-        return self.wanted and (self.begins is None or self.begins <= at)
+        return self.is_wanted and (self.begins is None or self.begins <= at)
 
-    def taken(self, group: TransactionGroup, events: Integers) -> Integers | slice:
+    def taken_events(self, group: TransactionGroup, events: Integers) -> Integers | slice:
         """Return an index that selects the events whose changes are taken. `events`:
         the table's events in `group`, one row each."""
-        if not self.wanted:
+        if not self.is_wanted:
             return slice(0)
         if self.begins is None:
             return slice(None)
@@ -191,27 +195,28 @@ class CapturedTable:
         return self.state is not None
 
     @property
-    def loading(self) -> bool:
+    def is_loading(self) -> bool:
         """True if the table's rows are being read from the source and its changes are
         taken."""
-        return self.state is not None and self.state.loading and self.wanted
+        return self.state is not None and self.state.is_loading and self.is_wanted
 
 
 class CapturedTables:
     """The tables of one capture, by name. A table is added when it is first looked up.
 
-    - `captured`: returns whether the patterns of the capture match a table.
-    - `base`: the sequence number before the batch's first change.
+    - `is_captured`: returns whether the patterns of the capture match a table.
+    - `last_sequence_before`: the sequence number before the batch's first change.
     - `states`: the tables' states in the ledger; a table without one is new.
-    - `past`: the ranges of the log that earlier runs read, with the patterns of each.
-    - `recorded`: returns the versions of a table's structure that earlier batches recorded.
+    - `past_ranges`: the ranges of the log that earlier runs read, with the patterns of each.
+    - `recorded_versions`: returns the versions of a table's structure that earlier batches
+      recorded.
     - `policies_of`: returns a table's policies.
-    - `loading`: tables whose rows are read from the source. The value is True if an earlier batch
-      has begun to capture the table's changes during that reading.
-    - `scratch`: files are written to the folder of replays, not to the changelogs.
+    - `open_loads`: tables whose rows are being read from the source, each with True if an earlier
+      batch has begun to capture the table's changes during that reading.
+    - `in_scratch_folder`: files are written to the folder of replays, not to the changelogs.
     - `names`: the rules for the names of mirrors. If two mirrors would have the same folder, the
-      table that comes earlier in `first` gets it.
-    - `old`: folders that mirrors used before; no new mirror gets one of them.
+      table that comes earlier in `folder_precedence` gets it.
+    - `used_folders`: folders that mirrors used before; no new mirror gets one of them.
     """
 
     def __init__(
@@ -220,126 +225,138 @@ class CapturedTables:
         *,
         source: str,
         batch: int,
-        base: int = 0,
-        captured: Callable[[TableName], bool] = lambda table: True,
+        last_sequence_before: int = 0,
+        is_captured: Callable[[TableName], bool] = lambda table: True,
         states: Mapping[TableName, TableState],
-        past: Sequence[PastRange] = (),
-        recorded: Callable[[TableName], Sequence[SchemaVersion]] = lambda table: (),
+        past_ranges: Sequence[PastRange] = (),
+        recorded_versions: Callable[[TableName], Sequence[SchemaVersion]] = lambda table: (),
         policies_of: PoliciesOf = lambda table: LakePolicies(),
-        loading: Mapping[TableName, bool] | None = None,
-        scratch: bool = False,
+        open_loads: Mapping[TableName, bool] | None = None,
+        in_scratch_folder: bool = False,
         names: MirrorNames | None = None,
-        first: Sequence[TableName] = (),
-        old: Collection[str] = (),
+        folder_precedence: Sequence[TableName] = (),
+        used_folders: Collection[str] = (),
     ) -> None:
-        self.batch, self._base = batch, base
-        self.changes = 0
+        self.batch, self._last_sequence_before = batch, last_sequence_before
+        self.change_count = 0
         """Number of changes so far: row images, and marks that stand for all rows of a
         table."""
         self.policies_of = policies_of
         self.events: list[TableEvent] = []
         self.snapshots: list[SnapshotPart] = []
-        self.followed: list[LoadFollowed] = []
-        self.joined: list[LoadJoined] = []
-        self.loaded: list[LoadProgress] = []
+        self.followed_loads: list[LoadFollowed] = []
+        self.joined_loads: list[LoadJoined] = []
+        self.finished_loads: list[LoadProgress] = []
         """The progress of the loads that ended."""
-        self._store, self._source, self._scratch = store, source, scratch
-        self._captured, self._states, self._loading = captured, states, loading or {}
+        self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder
+        self._is_captured, self._states, self._open_loads = is_captured, states, open_loads or {}
         self._tables: dict[TableName, CapturedTable] = {}
-        self.taken_up: dict[TableName, CapturedTable] = {}
+        self.waiting: dict[TableName, CapturedTable] = {}
         """Tables whose capture, load or read rows begin or end at a place that the log
         has yet to reach."""
         self._segments: list[TableSegment] = []
         """The segments of all tables, in the order in which they began."""
         self._unwritten_bytes = 0
         self._names = MirrorNames(source) if names is None else names
-        self._folders = {*old, *(state.mirror for state in states.values())}
-        self._holders: dict[TableName, TableName] = {}
-        for table in (*first, *states) if self._names.rules else ():
-            self._holders.setdefault(self._names.folded(table), table)
-        self._past, self._recorded = past, recorded
+        self._used_folders = {*used_folders, *(state.mirror for state in states.values())}
+        self._folder_owners: dict[TableName, TableName] = {}
+        for table in (*folder_precedence, *states) if self._names.rules else ():
+            self._folder_owners.setdefault(self._names.folded(table), table)
+        self._past_ranges, self._recorded_versions = past_ranges, recorded_versions
 
     def __getitem__(self, name: TableName) -> CapturedTable:
         if name not in self._tables:
-            state, followed = self._states.get(name), self._loading.get(name)
-            unread = followed is False if state is None else state.loading and not followed
-            self._tables[name] = CapturedTable(name, self._captured(name), state, unread=unread)
+            state, is_followed = self._states.get(name), self._open_loads.get(name)
+            is_unread = (
+                is_followed is False if state is None else state.is_loading and not is_followed
+            )
+            self._tables[name] = CapturedTable(
+                name, self._is_captured(name), state, is_unread=is_unread
+            )
         return self._tables[name]
 
     def __iter__(self) -> Iterator[CapturedTable]:
         return iter(self._tables.values())
 
-    def wanted(self, table: TableName) -> bool:
-        return self[table].wanted
+    def is_wanted(self, table: TableName) -> bool:
+        return self[table].is_wanted
 
-    def take_up(
+    def add_waiting(
         self,
-        rereads: Sequence[SourceReading] = (),
+        readings: Sequence[SourceReading] = (),
         returning: Sequence[ReturningTable] = (),
-        completed: Collection[TableName] = (),
+        completed_later: Collection[TableName] = (),
     ) -> None:
         """Register the tables that do not simply continue with this batch.
 
-        - `rereads`: rows or columns that were or are being read from the source.
+        - `readings`: rows or columns that were or are being read from the source.
         - `returning`: stopped tables that are followed again from the place where they stopped.
-        - `completed`: tables that are read from the source after the capture. Values that the log
-          lacks do not stop them.
+        - `completed_later`: tables that are read from the source after the capture. Values that the
+          log lacks do not stop them.
         """
-        for reread in rereads:
-            table = self.taken_up[reread.table] = self[reread.table]
-            table.busy = True
-            table.begins = reread.low if reread.columns is None else None
-            if reread.load is not None and reread.load.followed is not None:
-                table.load = reread
+        for reading in readings:
+            table = self.waiting[reading.table] = self[reading.table]
+            table.is_busy = True
+            table.begins = reading.low if reading.columns is None else None
+            if reading.load is not None and reading.load.followed_from is not None:
+                table.open_load = reading
             else:
-                table.reading = reread
-        for stopped in returning:
-            table = self.taken_up[stopped.table] = self[stopped.table]
-            table.busy, table.begins, table.resumed_version = True, stopped.low, stopped.version
-            table.structure_order = None if stopped.order.schema is None else stopped.order
-        for name in completed:
-            self[name].completed = True
+                table.pending_reading = reading
+        for returning_table in returning:
+            table = self.waiting[returning_table.table] = self[returning_table.table]
+            table.is_busy, table.begins, table.resumed_version = (
+                True,
+                returning_table.low,
+                returning_table.version,
+            )
+            table.structure_order = (
+                None if returning_table.order.schema is None else returning_table.order
+            )
+        for name in completed_later:
+            self[name].is_completed_later = True
 
     @property
-    def last(self) -> int:
+    def last_sequence(self) -> int:
         """The sequence number of the last change so far."""
-        return self._base + self.changes
+        return self._last_sequence_before + self.change_count
 
     @property
-    def stopped(self) -> dict[TableName, StoppedTable]:
+    def quarantines(self) -> dict[TableName, StoppedTable]:
         """The tables that stopped in this capture."""
-        return {table.name: table.stopped for table in self if table.stopped is not None}
+        return {table.name: table.quarantine for table in self if table.quarantine is not None}
 
     @property
-    def touched(self) -> tuple[TableState, ...]:
+    def changed_states(self) -> tuple[TableState, ...]:
         """The states that the capture changed."""
-        return tuple(table.state for table in self if table.touched and table.state is not None)
+        return tuple(
+            table.state for table in self if table.is_state_changed and table.state is not None
+        )
 
     # -- what happens to a table ----------------------------------------------------------
 
-    def load_begins(self, version: SchemaVersion) -> None:
+    def note_load_begin(self, version: SchemaVersion) -> None:
         """Note that the table's changes are taken from here on. They are merged once
         all of its rows were read."""
         table = self[version.table]
-        table.unread, table.read = False, True
-        self._touch(version, need=Need.ROWS)
+        table.is_unread, table.has_all_rows = False, True
+        self._update_state(version, need=Need.ROWS)
 
-    def load_ends(self, name: TableName) -> None:
+    def note_load_end(self, name: TableName) -> None:
         """Note that all rows of the table were read from the source."""
         table = self[name]
-        table.unread, table.read = False, True
-        if table.state is not None and not table.state.complete:
-            table.state, table.touched = table.state.started(), True
+        table.is_unread, table.has_all_rows = False, True
+        if table.state is not None and not table.state.is_complete:
+            table.state, table.is_state_changed = table.state.as_started(), True
 
-    def copy(self, version: SchemaVersion, origin: TableName, why: str) -> None:
+    def record_copy(self, version: SchemaVersion, origin: TableName, reason: str) -> None:
         """Record that a RENAME gave the table the rows of `origin`, after the last
-        change so far. Raise TableError if the table cannot be captured. `why`: the
+        change so far. Raise TableError if the table cannot be captured. `reason`: the
         reason to record."""
         table = self[version.table]
-        table.read = True
+        table.has_all_rows = True
         self.segment(version)
-        self.record_event(TableEventKind.COPIED, version, why, origin)
-        table.defined = True
+        self.record_event(TableEventKind.COPIED, version, reason, origin)
+        table.has_determined_rows = True
 
     def record_event(
         self,
@@ -351,38 +368,44 @@ class CapturedTables:
         """Record an event of a table after the last change so far."""
         table = version.table
         if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
-            self[table].defined = True
+            self[table].has_determined_rows = True
         dropped = kind is TableEventKind.DROPPED
-        self._touch(version, TableCondition.DROPPED if dropped else TableCondition.FOLLOWING)
+        self._update_state(version, TableCondition.DROPPED if dropped else TableCondition.FOLLOWING)
         self.events.append(
-            TableEvent(table, kind, self.last, version.version, version.since, reason, origin)
+            TableEvent(
+                table, kind, self.last_sequence, version.version, version.since, reason, origin
+            )
         )
 
     def stop(self, name: TableName, at: Coordinates, error: TableError) -> StoppedTable:
         """Stop the table at `at`, and remove its rows of the current transaction."""
         table = self[name]
-        table.stopped = stopped = StoppedTable.of(name, error, str(at), at)
-        table.state, table.touched = table.state or self._new(name), True
+        table.quarantine = quarantine = StoppedTable.of(name, error, str(at), at)
+        table.state, table.is_state_changed = table.state or self._new_state(name), True
         for segment in table.segments.values():
             self._take_back(segment)
-        return stopped
+        return quarantine
 
-    def missed(self, table: TableName) -> str | None:
+    def end_of_missed_log(self, table: TableName) -> str | None:
         """Return the end of the last part of the log in which the table's changes were
         not read. Return None if there is no such part, or if all of its rows were
         determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
         source."""
-        ever, captured = hole(table, None, self._past), self[table]
-        if ever is None or captured.read or captured.defined:
+        any_end, captured = hole(table, None, self._past_ranges), self[table]
+        if any_end is None or captured.has_all_rows or captured.has_determined_rows:
             return None
-        return hole(table, self._first_batch(table), self._past) if captured.is_known else ever
+        return (
+            hole(table, self._first_batch(table), self._past_ranges)
+            if captured.is_known
+            else any_end
+        )
 
     def _first_batch(self, table: TableName) -> int | None:
         """Return the batch in which the table was created or first read; None if no
         version of its structure was recorded. A version after an ALTER does not count:
         it has `columns_from`, because the rows of the version before it remain."""
         batch = None
-        for version in self._recorded(table):
+        for version in self._recorded_versions(table):
             if version.knowledge is Knowledge.KNOWN and version.columns_from is None:
                 batch = version.batch
         return batch
@@ -392,7 +415,7 @@ class CapturedTables:
         another table's mirror; otherwise None."""
         if self[table].is_known:
             return None
-        other = self._holders.get(self._names.folded(table))
+        other = self._folder_owners.get(self._names.folded(table))
         if other in (None, table) or not self._names.meet(table, other):
             return None
         return collision_error(table, other, self._names.of(table), in_lake=False)
@@ -403,9 +426,9 @@ class CapturedTables:
         """Return the table's segment under this version, a new one if there is none.
         Raise TableError if the table cannot be captured."""
         segment = self[version.table].segments.get(version.version)
-        return segment or self._first_seen(version)
+        return segment or self._begin_segment(version)
 
-    def mark(
+    def add_mark(
         self,
         kind: ChangeType,
         version: SchemaVersion,
@@ -416,11 +439,11 @@ class CapturedTables:
     ) -> None:
         """Add a change that stands for all rows of the table: at `at`, it was emptied,
         or all of its rows were replaced by rows that the log does not have."""
-        self.changes += 1
-        table = self.segment(version)
+        self.change_count += 1
+        segment = self.segment(version)
         marks = {
             "_change_type": kind.value,
-            "_sequence": self.last,
+            "_sequence": self.last_sequence,
             "_file": str(at.file),
             "_offset": at.offset,
             "_row": 0,
@@ -431,16 +454,19 @@ class CapturedTables:
             "_schema_version": version.version,
             "_derived": False,
         }
-        table.first, table.last = table.first or self.last, self.last
-        self.add(table, changelog_rows(table.schema, 1, marks))
+        segment.first_sequence, segment.last_sequence = (
+            segment.first_sequence or self.last_sequence,
+            self.last_sequence,
+        )
+        self.add(segment, changelog_rows(segment.schema, 1, marks))
 
-    def add(self, table: TableSegment, rows: pa.RecordBatch) -> None:
+    def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
         tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`."""
-        table.unwritten.add(rows)
+        segment.unwritten.add(rows)
         self._unwritten_bytes += rows.nbytes
-        if table.unwritten.is_full:
-            self._write(table)
+        if segment.unwritten.is_full:
+            self._write(segment)
         if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
             # Down to half, so that not every further batch of rows causes a small row
             # group.
@@ -450,38 +476,48 @@ class CapturedTables:
                     break
                 self._write(largest)
 
-    def begin_part(self, table: TableSegment) -> None:
+    def begin_part(self, segment: TableSegment) -> None:
         """Note the segment's totals before a part of a transaction, so that `stop` can
         remove the rows that are added from here on. A file is closed here, because rows
         of an open file cannot be removed."""
-        if table.before is None:
-            self._write(table)
-            files = table.writer.cut() if table.writer is not None else 0
-            table.before = _Totals(files, table.counts, table.first, table.last)
+        if segment.totals_before is None:
+            self._write(segment)
+            files = segment.writer.cut() if segment.writer is not None else 0
+            segment.totals_before = _Totals(
+                files, segment.counts, segment.first_sequence, segment.last_sequence
+            )
 
     @property
-    def rows_in_parts(self) -> int:
+    def rows_of_transaction(self) -> int:
         """The number of rows of the current transaction, without those of stopped
         tables."""
-        parts = ((table.counts, table.before) for table in self._segments)
-        return sum(now.total - before.counts.total for now, before in parts if before is not None)
+        parts = ((segment.counts, segment.totals_before) for segment in self._segments)
+        return sum(
+            counts_now.total - before.counts.total
+            for counts_now, before in parts
+            if before is not None
+        )
 
     def end_parts(self) -> None:
         """Note that the transaction is complete, so that its rows remain if a table
         stops."""
-        for table in self._segments:
-            table.before = None
+        for segment in self._segments:
+            segment.totals_before = None
 
     def _take_back(self, segment: TableSegment) -> None:
         """Remove the segment's rows of the current transaction from memory and from its
         files."""
-        if (before := segment.before) is None:
+        if (before := segment.totals_before) is None:
             return
         self._clear(segment)
         if segment.writer is not None:
-            segment.writer.drop(before.files)
-        segment.counts, segment.first, segment.last = before.counts, before.first, before.last
-        segment.before = None
+            segment.writer.drop(before.file_count)
+        segment.counts, segment.first_sequence, segment.last_sequence = (
+            before.counts,
+            before.first_sequence,
+            before.last_sequence,
+        )
+        segment.totals_before = None
 
     def drop(self) -> None:
         """Discard all rows in memory and all files."""
@@ -493,35 +529,44 @@ class CapturedTables:
     def finish(self) -> tuple[Segment, ...]:
         """Write and close every file, which makes it durable, and return the segments."""
         segments = []
-        for table in self._segments:
-            self._write(table)
-            files = table.writer.close() if table.writer is not None else ()
+        for segment in self._segments:
+            self._write(segment)
+            files = segment.writer.close() if segment.writer is not None else ()
             if files:
-                name, number = table.version.table, table.version.version
-                segments.append(Segment(name, number, files, table.counts, table.first, table.last))
+                name, number = segment.version.table, segment.version.version
+                segments.append(
+                    Segment(
+                        name,
+                        number,
+                        files,
+                        segment.counts,
+                        segment.first_sequence,
+                        segment.last_sequence,
+                    )
+                )
         return tuple(segments)
 
-    def _write(self, table: TableSegment) -> None:
-        if not table.unwritten.batches:
+    def _write(self, segment: TableSegment) -> None:
+        if not segment.unwritten.batches:
             return
-        if table.writer is None:
-            table.writer = self._store.open(
-                table.folder,
+        if segment.writer is None:
+            segment.writer = self._store.open(
+                segment.folder,
                 batch=self.batch,
-                schema_version=table.version.version,
-                schema=table.schema,
-                updated=self.policies_of(table.version.table).updated_columns,
+                schema_version=segment.version.version,
+                schema=segment.schema,
+                updated=self.policies_of(segment.version.table).updated_columns,
             )
-        table.writer.write(_unwritten_rows(table))
-        self._clear(table)
+        segment.writer.write(_unwritten_rows(segment))
+        self._clear(segment)
 
-    def _clear(self, table: TableSegment) -> None:
-        self._unwritten_bytes -= table.unwritten.bytes
-        table.unwritten.clear()
+    def _clear(self, segment: TableSegment) -> None:
+        self._unwritten_bytes -= segment.unwritten.bytes
+        segment.unwritten.clear()
 
     # -- tables seen for the first time ---------------------------------------------------
 
-    def _first_seen(self, version: SchemaVersion) -> TableSegment:
+    def _begin_segment(self, version: SchemaVersion) -> TableSegment:
         """Begin the table's segment under this version. Raise TableError if the table
         cannot be captured."""
         # captured_schema raises TableError for a column type that cannot be read.
@@ -535,16 +580,16 @@ class CapturedTables:
             and (refused := unsupported_error(version.schema)) is not None
         ):
             raise refused
-        state = self._touch(version)
+        state = self._update_state(version)
         folder = state.changelog
-        if self._scratch:
+        if self._in_scratch_folder:
             folder = scratch_path(self._source, folder)
         segment = TableSegment(version, folder, schema)
         self[version.table].segments[version.version] = segment
         self._segments.append(segment)
         return segment
 
-    def _touch(
+    def _update_state(
         self,
         version: SchemaVersion,
         condition: TableCondition = TableCondition.FOLLOWING,
@@ -553,35 +598,35 @@ class CapturedTables:
         """Update the table's state and return it. `need`: what the table lacks from
         here on. A table whose rows are being read keeps the need that it has."""
         table, before = self[version.table], self[version.table].state
-        if before is not None and before.loading and condition is TableCondition.FOLLOWING:
+        if before is not None and before.is_loading and condition is TableCondition.FOLLOWING:
             need = before.need
         state = replace(
-            before or self._new(version.table),
+            before or self._new_state(version.table),
             condition=condition,
             need=need,
             changelog=changelog_path(self._source, version.table, version.generation),
             changelog_generation=version.generation,
         )
         if state != before:
-            table.state, table.touched = state, True
+            table.state, table.is_state_changed = state, True
         return state
 
-    def _new(self, table: TableName) -> TableState:
+    def _new_state(self, table: TableName) -> TableState:
         if self.name_conflict(table) is not None:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
-            self._holders.setdefault(self._names.folded(table), table)
+            self._folder_owners.setdefault(self._names.folded(table), table)
         # Not a folder that another table has or had: readers of its old versions would
         # see both.
         name, fold = self._names.of(table), self._names.is_configured(table)
-        mirror = free_place(self._source, name, 1, self._folders, fold=fold)
-        self._folders.add(mirror)
+        mirror = free_place(self._source, name, 1, self._used_folders, fold=fold)
+        self._used_folders.add(mirror)
         return new_table(self._source, table, mirror)
 
     def _require_no_hole(self, version: SchemaVersion) -> None:
         """Raise TableError if earlier runs did not read changes of the table."""
         table = version.table
-        if (missed := self.missed(table)) is not None:
+        if (missed := self.end_of_missed_log(table)) is not None:
             raise TableError(
                 f"the patterns of earlier runs left it out, so that its changes up to {missed} "
                 "were not read",
@@ -590,17 +635,23 @@ class CapturedTables:
             )
 
 
-def _unwritten_rows(table: TableSegment) -> pa.Table:
+def _unwritten_rows(segment: TableSegment) -> pa.Table:
     """Return the segment's rows in memory. Once a row image has left out a column, all
     later rows of the segment also record which columns each image has."""
-    count, rows = len(table.schema), table.unwritten.batches
-    table.extra_columns = max([table.extra_columns, *(len(batch.schema) - count for batch in rows)])
-    if not table.extra_columns:
-        return pa.Table.from_batches(rows, schema=table.schema)
-    names = [column.name for column in table.version.shown_structure.columns]
-    schema = file_schema(table.schema, names, table.extra_columns)
+    count, rows = len(segment.schema), segment.unwritten.batches
+    segment.extra_columns = max(
+        [segment.extra_columns, *(len(batch.schema) - count for batch in rows)]
+    )
+    if not segment.extra_columns:
+        return pa.Table.from_batches(rows, schema=segment.schema)
+    names = [column.name for column in segment.version.shown_structure.columns]
+    schema = file_schema(segment.schema, names, segment.extra_columns)
     batches = []
     for batch in rows:
-        lacking = [pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]]
-        batches.append(pa.RecordBatch.from_arrays([*batch.columns, *lacking], schema=schema))
+        missing_columns = [
+            pa.nulls(batch.num_rows, kind) for kind in schema.types[len(batch.schema) :]
+        ]
+        batches.append(
+            pa.RecordBatch.from_arrays([*batch.columns, *missing_columns], schema=schema)
+        )
     return pa.Table.from_batches(batches)

@@ -256,13 +256,15 @@ def _width(column: Column) -> object:
 def may_log_hidden(writer: LogWriter) -> bool:
     """Return whether a server of this version may log hidden columns. True if the
     version is not known exactly."""
-    return writer.between(FIRST_WITH_HIDDEN, FIRST_WITHOUT_HIDDEN - 1)
+    return writer.is_mysql_between(FIRST_WITH_HIDDEN, FIRST_WITHOUT_HIDDEN - 1)
 
 
 def logs_hidden(writer: LogWriter) -> bool:
     """Return whether a server of this version certainly logs hidden columns, at places
     that can be computed from the table's structure."""
-    return writer.version is not None and writer.between(FIRST_WITH_HIDDEN, LAST_WITH_PLACES)
+    return writer.version is not None and writer.is_mysql_between(
+        FIRST_WITH_HIDDEN, LAST_WITH_PLACES
+    )
 
 
 def hidden_in(
@@ -377,7 +379,7 @@ class ImageDecoder:
 
     def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
         version, decoder = self.decoder(number, at)
-        mariadb = self.buffer.maps.maps[number].writer.mariadb
+        mariadb = self.buffer.maps.maps[number].writer.is_mariadb
         shaper = self._shapers[number, version.version]
         later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
         for images in decoder.decode(events):

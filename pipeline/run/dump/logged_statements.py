@@ -72,7 +72,7 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
         text = statement_text(query.raw, context.client_charset)
         # A statement inside a transaction does not always stand for rows: MariaDB logs
         # a DROP TABLE there for a CREATE OR REPLACE TABLE … SELECT that failed.
-        for_rows = query.for_rows and (
+        for_rows = query.replaces_rows and (
             text[:8].upper().startswith(_CHANGE_ROWS)
             or isinstance(read_change(text, context), NotUnderstood)
         )
@@ -85,7 +85,7 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
                 end=group.end(number),
                 gtid=gtid_text(row, group.gtid_sources),
                 committed_at=to_datetime(int(commit_times(row[None])[0])),
-                executed_at=to_datetime(query.second * SECOND + context.microseconds),
+                executed_at=to_datetime(query.timestamp * SECOND + context.microseconds),
                 server_id=int(row[ORIGIN_SERVER]),
             )
         )
@@ -122,8 +122,8 @@ def with_view_noted(
 
 def context_of(query: Query, dialect: ServerDialect) -> StatementContext:
     """Return the session's facts from the statement's event."""
-    context = read_context(query.status, dialect, query.database)
-    return replace(context, thread_specific=query.thread_specific, error=query.error)
+    context = read_context(query.status_variables, dialect, query.database)
+    return replace(context, thread_specific=query.is_thread_specific, error=query.error_number)
 
 
 def statement_text(raw: bytes, charset: str) -> str:

@@ -45,7 +45,7 @@ from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
-from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedLoss
+from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedCascade
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.table_changes import TableChanges
@@ -68,31 +68,31 @@ _VERSION = 1
 """Version of the structure of the system tables, which never changed."""
 
 
-class CountedTransactions:
+class TransactionCounts:
     """The numbers of rows and images of each transaction of a group, counted block by
     block. `before`: sequence number of the last change before the group. `marks`:
     sequence numbers of marks that belong to the group's first transaction (a mark
     stands for all rows of a table, for example at a TRUNCATE)."""
 
     def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
-        self._before, self._marks = before, marks
-        self.rows: Integers = np.zeros(len(group.transactions), np.int64)
-        self._images: Integers = np.zeros(len(group.transactions), np.int64)
+        self._last_before, self._marks = before, marks
+        self.row_counts: Integers = np.zeros(len(group.transactions), np.int64)
+        self._image_counts: Integers = np.zeros(len(group.transactions), np.int64)
 
     def add(self, events: Integers, rows: Integers, images: Integers) -> None:
         """Add the numbers of rows and images of a block's events."""
-        transactions, count = events[:, columns.TRANSACTION], len(self.rows)
+        transactions, count = events[:, columns.TRANSACTION], len(self.row_counts)
         # bincount returns doubles, which are exact for any possible number of rows.
-        self.rows += np.bincount(transactions, rows, count).astype(np.int64)
-        self._images += np.bincount(transactions, images, count).astype(np.int64)
+        self.row_counts += np.bincount(transactions, rows, count).astype(np.int64)
+        self._image_counts += np.bincount(transactions, images, count).astype(np.int64)
 
     @property
-    def numbers(self) -> tuple[Integers, Integers]:
+    def sequence_ranges(self) -> tuple[Integers, Integers]:
         """The sequence numbers of each transaction's first and last change; 0 if it has
         none."""
-        has_images = self._images > 0
-        ends = self._before + np.cumsum(self._images)
-        first = np.where(has_images, ends - self._images + 1, 0)
+        has_images = self._image_counts > 0
+        ends = self._last_before + np.cumsum(self._image_counts)
+        first = np.where(has_images, ends - self._image_counts + 1, 0)
         last = np.where(has_images, ends, 0)
         if self._marks:
             first[0], last[0] = self._marks[0], max(self._marks[-1], int(last[0]))
@@ -105,20 +105,20 @@ class SystemTableRows:
     contain such values."""
 
     def __init__(
-        self, store: SegmentStore, *, source: str, batch: int, hides: bool = False
+        self, store: SegmentStore, *, source: str, batch: int, hides_values: bool = False
     ) -> None:
         self._store = store
-        self._source, self._batch, self._hides = source, batch, hides
+        self._source, self._batch, self._hides_values = source, batch, hides_values
         self._writer: SegmentWriter | None = None
         self._unwritten = RowBuffer()
         self._statements: list[PlacedStatement] = []
 
     @property
-    def statements(self) -> int:
+    def statement_count(self) -> int:
         """The number of DDL statements so far."""
         return len(self._statements)
 
-    def statement(
+    def add_statement(
         self,
         logged: LoggedStatement,
         followed: FollowedStatement,
@@ -129,8 +129,8 @@ class SystemTableRows:
         table. `sequence`: the sequence number of the last change before it."""
         self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
 
-    def transactions(
-        self, group: TransactionGroup, marks: TransactionMarks, counted: CountedTransactions
+    def add_transactions(
+        self, group: TransactionGroup, marks: TransactionMarks, counts: TransactionCounts
     ) -> None:
         """Add the transactions of a group."""
         texts = group.texts.lists_by_transaction(len(group.transactions))
@@ -139,9 +139,9 @@ class SystemTableRows:
             begin=group.transactions[:, columns.BEGIN_OFFSET],
             end=group.transactions[:, columns.END_OFFSET],
             server_id=group.transactions[:, columns.ORIGIN_SERVER],
-            rows=counted.rows,
-            numbers=counted.numbers,
-            statements=pa.nulls(len(texts), texts.type) if self._hides else texts,
+            rows=counts.row_counts,
+            numbers=counts.sequence_ranges,
+            statements=pa.nulls(len(texts), texts.type) if self._hides_values else texts,
             cut=group.transactions[:, columns.TEXT_BYTES] > MOST_TEXT_BYTES,
             batch=self._batch,
         )
@@ -153,14 +153,14 @@ class SystemTableRows:
         """Write and close all files, which makes them durable. `history`: the versions
         of table structures, and the statements, that this capture records."""
         self._write()
-        parts = []
+        segments = []
         if self._statements:
             writer = self._open(SystemTable.DDL)
             writer.write(statement_rows(history, self._statements, batch=self._batch))
-            parts.append(SystemTableSegment(SystemTable.DDL, writer.close()))
+            segments.append(SystemTableSegment(SystemTable.DDL, writer.close()))
         if self._writer is not None:
-            parts.append(SystemTableSegment(SystemTable.TRANSACTIONS, self._writer.close()))
-        return tuple(parts)
+            segments.append(SystemTableSegment(SystemTable.TRANSACTIONS, self._writer.close()))
+        return tuple(segments)
 
     def drop(self) -> None:
         """Discard the rows in memory and in files."""
@@ -190,8 +190,9 @@ class Segmenter:
     rows to `tables`. `work`: the ports of the run; None in a replay, which reads a part
     of the log again.
 
-    `softened`: number of values, by column, that a policy replaced by NULL. `unknown`:
-    number of texts, by column, with a code that has no character and became U+FFFD."""
+    `nulled_counts`: number of values, by column, that a policy replaced by NULL.
+    `unknown_code_counts`: number of texts, by column, with a code that has no character
+    and became U+FFFD."""
 
     def __init__(
         self,
@@ -201,76 +202,86 @@ class Segmenter:
         work: Workplace | None = None,
         *,
         system_table_rows: SystemTableRows | None = None,
-        copies: DecideCopies | None = None,
+        decide_copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._system_table_rows = system_table_rows
         self._structures = structures
-        self._changes = changes = TableChanges(
-            tables, structures, shaping, work, copies=copies, extents=extents
+        self._table_changes = table_changes = TableChanges(
+            tables, structures, shaping, work, decide_copies=decide_copies, extents=extents
         )
-        self._watch = CascadeWatch(structures, tables.wanted)
-        self._decoding = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
+        self._watch = CascadeWatch(structures, tables.is_wanted)
+        self._decoder = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
         # Methods of `LogTaker` that one of these parts implements completely.
-        self.wanted, self.watches = tables.wanted, self._watch.watches
-        self.lose, self.reach, self.stop = changes.lose, changes.reach, changes.stop
-        self.rewrite, self.begin_load = changes.rewrite, changes.begin_load
-        self.rows = 0
-        self.softened, self.unknown = Counter[str](), Counter[str]()
-        self.filled: Set[TableName] = self._decoding.filled
+        self.is_wanted, self.watches = tables.is_wanted, self._watch.watches
+        self.note_lost_rows, self.reach, self.stop = (
+            table_changes.stop_with_lost_rows,
+            table_changes.reach,
+            table_changes.stop,
+        )
+        self.rewrite, self.begin_load = table_changes.rewrite, table_changes.begin_load
+        self.row_count = 0
+        self.nulled_counts, self.unknown_code_counts = Counter[str](), Counter[str]()
+        self.tables_with_defaults: Set[TableName] = self._decoder.filled
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
-        self.renamed: Mapping[TableName, TableName] = {}
+        self.new_names: Mapping[TableName, TableName] = {}
         """Former names of tables that this batch renamed, each with the table's present
         name."""
 
     @property
-    def changes(self) -> int:
-        return self._tables.changes
+    def change_count(self) -> int:
+        return self._tables.change_count
 
     def follow(self, buffer: TransactionBuffer) -> None:
-        self._decoding.follow(buffer)
-        self._changes.follow(buffer)
+        self._decoder.follow(buffer)
+        self._table_changes.follow(buffer)
 
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
         transaction that is prepared and not yet committed."""
-        mapped = {table_map.table for table_map in self._decoding.buffer.maps.maps}
+        tables_with_events = {table_map.table for table_map in self._decoder.buffer.maps.maps}
         for table in list(self._tables):
-            has_rows = table.segments or (table.name in mapped and table.wanted)
-            if has_rows and not table.undecodable:
+            has_rows = table.segments or (table.name in tables_with_events and table.is_wanted)
+            if has_rows and not table.is_undecodable:
                 yield table.name
 
-    def parents(self, others: Iterable[TableName]) -> dict[TableName, frozenset[TableName]]:
+    def parents_with_children(
+        self, others: Iterable[TableName]
+    ) -> dict[TableName, frozenset[TableName]]:
         """Return the parents of foreign keys that have events in this batch, and the
         tables of `others`. The value is a table's children in the lake whose rows a
         cascade may have changed."""
         by_parent = {table: self._watch.children(table) for table in others}
-        by_parent |= self._watch.inspected
+        by_parent |= self._watch.inspected_parents
         return {
             parent: frozenset(
-                child for child in children if self.wanted(child) and self._tables[child].is_known
+                child
+                for child in children
+                if self.is_wanted(child) and self._tables[child].is_known
             )
             for parent, children in by_parent.items()
         }
 
-    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply a statement that changed structures to the tables."""
-        renamed = (effect for effect in followed.effects if isinstance(effect, Renamed))
-        renames = {effect.table: effect.to for effect in renamed}
-        moved = {table: renames.get(name, name) for table, name in self.renamed.items()}
-        self.renamed = moved | renames
-        actions = self._changes.changed(logged, followed)
+        rename_effects = (effect for effect in followed.effects if isinstance(effect, Renamed))
+        renames = {effect.table: effect.to for effect in rename_effects}
+        earlier_renames = {table: renames.get(name, name) for table, name in self.new_names.items()}
+        self.new_names = earlier_renames | renames
+        actions = self._table_changes.apply_statement(logged, followed)
         if self._watch.refresh():
-            self._decoding.buffer.maps.update_wanted()
+            self._decoder.buffer.maps.update_wanted()
         if (
             self._system_table_rows is not None
-            and self._system_table_rows.statements < self._structures.statement_count
+            and self._system_table_rows.statement_count < self._structures.statement_count
         ):
-            self._system_table_rows.statement(logged, followed, actions, self._tables.last)
+            self._system_table_rows.add_statement(
+                logged, followed, actions, self._tables.last_sequence
+            )
 
-    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Stop the table if a change of it at `at` would be taken."""
         if self._tables[table].takes(at):
             self.stop(table, at, error)
@@ -279,178 +290,189 @@ class Segmenter:
         """Decode a group's rows, number them, and add them to the segments of their
         tables."""
         marks = marks_of(group)
-        counted = CountedTransactions(group, self._tables.last, self._changes.take_marks())
+        counts = TransactionCounts(
+            group, self._tables.last_sequence, self._table_changes.take_mark_sequences()
+        )
         for block in group.blocks:
-            self._put_block(group, block, marks, counted)
+            self._put_block(group, block, marks, counts)
         if group.is_from_file:
-            counted.rows[0] = self._tables.rows_in_parts
+            counts.row_counts[0] = self._tables.rows_of_transaction
             self._tables.end_parts()
         if self._system_table_rows is not None:
-            self._system_table_rows.transactions(group, marks, counted)
+            self._system_table_rows.add_transactions(group, marks, counts)
 
     def _put_block(
         self,
         group: TransactionGroup,
         block: Block,
         marks: TransactionMarks,
-        counted: CountedTransactions,
+        counts: TransactionCounts,
     ) -> None:
-        images_of, rows_of = (np.zeros(len(block.events), np.int64) for _ in range(2))
-        lost = self._lost(group, block)
+        event_images, event_rows = (np.zeros(len(block.events), np.int64) for _ in range(2))
+        losses = self._losses(group, block)
         # Rows before an unlogged change are decoded while their table is still wanted.
-        decoded = self._decoded(group, block, lost)
-        self._changes.stop_lost(lost)
-        for of_table in decoded:
-            images_of[of_table.which] = of_table.images
-            rows_of[of_table.which] = of_table.rows
-        counted.add(block.events, rows_of, images_of)
+        decoded_tables = self._decode(group, block, losses)
+        self._table_changes.stop_losing_tables(losses)
+        for decoded in decoded_tables:
+            event_images[decoded.event_numbers] = decoded.event_images
+            event_rows[decoded.event_numbers] = decoded.event_rows
+        counts.add(block.events, event_rows, event_images)
         # Sequence numbers ascend in the order of the log over all tables, so every
         # table has to be decoded before the first row gets its number.
-        first_of = self._tables.last + 1 + np.cumsum(images_of) - images_of
-        for of_table in decoded:
-            self._add(group, of_table, first_of[of_table.which], marks)
-        self._tables.changes += int(images_of.sum())
+        first_sequences = self._tables.last_sequence + 1 + np.cumsum(event_images) - event_images
+        for decoded in decoded_tables:
+            self._add(group, decoded, first_sequences[decoded.event_numbers], marks)
+        self._tables.change_count += int(event_images.sum())
 
-    def _decoded(
-        self, group: TransactionGroup, block: Block, lost: dict[TableName, UnloggedLoss]
-    ) -> list[Decoded]:
-        """Return the decoded events of a block, table by table. `lost`: tables that
+    def _decode(
+        self, group: TransactionGroup, block: Block, losses: dict[TableName, UnloggedCascade]
+    ) -> list[DecodedEvents]:
+        """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
-        decoded: list[Decoded] = []
-        for name, which, part in by_table(block, self._decoding.buffer.maps.maps):
-            kept = self._tables[name].taken(group, part.events)
-            which, part = which[kept], Block(part.data, part.events[kept])
-            if name in lost:
-                before = lost[name].before(part.events)
-                which, part = which[before], Block(part.data, part.events[before])
-            of_table = self._decoded_table(group, name, which, part) if len(which) else None
-            if of_table is not None:
-                decoded.append(of_table)
+        decoded: list[DecodedEvents] = []
+        for name, event_numbers, part in by_table(block, self._decoder.buffer.maps.maps):
+            taken = self._tables[name].taken_events(group, part.events)
+            event_numbers, part = event_numbers[taken], Block(part.data, part.events[taken])
+            if name in losses:
+                earlier = losses[name].before(part.events)
+                event_numbers, part = event_numbers[earlier], Block(part.data, part.events[earlier])
+            decoded_table = (
+                self._decode_table(group, name, event_numbers, part) if len(event_numbers) else None
+            )
+            if decoded_table is not None:
+                decoded.append(decoded_table)
         return decoded
 
-    def _decoded_table(
-        self, group: TransactionGroup, name: TableName, which: Integers, part: Block
-    ) -> Decoded | None:
+    def _decode_table(
+        self, group: TransactionGroup, name: TableName, event_numbers: Integers, part: Block
+    ) -> DecodedEvents | None:
         """Return a table's decoded events. If an event cannot be decoded, return None
         and stop the table before its first transaction in this block: a transaction is
         captured whole or not at all."""
         at = group.begin(part.events[0, columns.TRANSACTION])
         try:
             with arrow_errors_as_table_error("decode its rows"):
-                version, _ = self._decoding.decoder(int(part.events[0, columns.MAP]), at)
-                table, batches = self._tables.segment(version), [*self._decoding.images(part, at)]
+                version, _ = self._decoder.decoder(int(part.events[0, columns.MAP]), at)
+                segment, batches = self._tables.segment(version), [*self._decoder.images(part, at)]
         except TableError as error:
-            self._tables[name].undecodable = True
+            self._tables[name].is_undecodable = True
             self.stop(name, at, error)
             return None
         except DamagedEvent as error:
             # The event's frame and checksum are right, so the rest of the log can be
             # read.
-            self._tables[name].undecodable = True
+            self._tables[name].is_undecodable = True
             self.stop(name, at, TableError(error.message, hint=error.hint))
             return None
-        return Decoded.of(table, which, part.events, batches)
+        return DecodedEvents.of(segment, event_numbers, part.events, batches)
 
     def _add(
         self,
         group: TransactionGroup,
-        decoded: Decoded,
+        decoded: DecodedEvents,
         first_sequence: Integers,
         marks: TransactionMarks,
     ) -> None:
         """Add a table's rows to its segment. `first_sequence`: for each event, the
         sequence number of its first image."""
-        table = decoded.table
+        segment = decoded.segment
         if group.is_from_file:
-            self._tables.begin_part(table)
-        first_row = _first_rows(table, group, decoded)
-        added = np.zeros(len(decoded.which), np.int64)
+            self._tables.begin_part(segment)
+        first_row = _first_rows(segment, group, decoded)
+        images_so_far = np.zeros(len(decoded.event_numbers), np.int64)
         for images in decoded.batches:
             first_event = int(images.event[0].as_py())
-            numbers = sequences(images, first_sequence, int(added[first_event]))
+            sequence_numbers = sequences(images, first_sequence, int(images_so_far[first_event]))
             rows = with_marks(
                 images,
-                numbers,
+                sequence_numbers,
                 decoded.events,
                 first_row,
                 marks,
-                table.schema,
+                segment.schema,
                 batch=self._tables.batch,
-                schema_version=table.version.version,
+                schema_version=segment.version.version,
             )
-            added += images_per_event(images, len(added))
-            self._count(table, images, numbers)
-            self._tables.add(table, rows)
+            images_so_far += images_per_event(images, len(images_so_far))
+            self._count(segment, images, sequence_numbers)
+            self._tables.add(segment, rows)
 
-    def _count(self, table: TableSegment, images: RowImages, numbers: Integers) -> None:
-        table.first = table.first or int(numbers[0])
-        table.last = int(numbers[-1])
+    def _count(self, segment: TableSegment, images: RowImages, sequence_numbers: Integers) -> None:
+        segment.first_sequence = segment.first_sequence or int(sequence_numbers[0])
+        segment.last_sequence = int(sequence_numbers[-1])
         counts = row_counts(images)
-        table.counts += counts
-        self.rows += counts.total
+        segment.counts += counts
+        self.row_count += counts.total
         for column, count in images.nulled.items():
-            self.softened[f"{table.version.table}.{column}"] += count
+            self.nulled_counts[f"{segment.version.table}.{column}"] += count
         for column, count in images.unknown.items():
-            self.unknown[f"{table.version.table}.{column}"] += count
+            self.unknown_code_counts[f"{segment.version.table}.{column}"] += count
 
     # -- changes by foreign keys that are not logged ------------------------------------------
 
-    def _lost(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedLoss]:
+    def _losses(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedCascade]:
         """Return the captured tables with rows that the server changed in this block
         without logging the change."""
-        maps = self._decoding.buffer.maps.maps
-        losses = self._watch.lost(group, block, maps)
+        maps = self._decoder.buffer.maps.maps
+        losses = self._watch.find_unlogged(group, block, maps)
         for table in list(losses):
             captured = self._tables[table]
             if not self._has_rows(losses[table], block):
                 del losses[table]
             elif captured.begins is not None:
                 del losses[table]
-                later = Block(block.data, block.events[captured.taken(group, block.events)])
-                later_losses = self._watch.lost(group, later, maps)
+                later_block = Block(
+                    block.data, block.events[captured.taken_events(group, block.events)]
+                )
+                later_losses = self._watch.find_unlogged(group, later_block, maps)
                 losses |= {table: later_losses[table]} if table in later_losses else {}
         return losses
 
-    def _has_rows(self, loss: UnloggedLoss, block: Block) -> bool:
+    def _has_rows(self, loss: UnloggedCascade, block: Block) -> bool:
         """Return whether the table may have rows in the lake, or in this block before
         the unlogged change."""
         if self._tables[loss.table].is_known:
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
-        maps = self._decoding.buffer.maps.maps
+        maps = self._decoder.buffer.maps.maps
         numbers = set(so_far[:, columns.MAP])
         return any(maps[int(number)].table == loss.table for number in numbers)
 
 
 @dataclass(frozen=True, slots=True)
-class Decoded:
+class DecodedEvents:
     """The decoded events of one table in a block.
 
-    - `which`: numbers of the events in the block. `events`: their entries in the block's index.
+    - `event_numbers`: numbers of the events in the block. `events`: their entries in the block's
+      index.
     - `batches`: the row images of all events.
-    - `images`, `rows`: for each event, the number of images and of rows that are taken.
-    - `spans`: for each event, the number of its rows up to the last one that is taken.
+    - `event_images`, `event_rows`: for each event, the number of images and of rows that are taken.
+    - `event_spans`: for each event, the number of its rows up to the last one that is taken.
     """
 
-    table: TableSegment
-    which: Integers
+    segment: TableSegment
+    event_numbers: Integers
     events: Integers
     batches: list[RowImages]
-    images: Integers
-    rows: Integers
-    spans: Integers
+    event_images: Integers
+    event_rows: Integers
+    event_spans: Integers
 
     @classmethod
     def of(
-        cls, table: TableSegment, which: Integers, events: Integers, batches: list[RowImages]
-    ) -> Decoded:
-        count = len(which)
-        images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
-        rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
-        spans: Integers = np.zeros(count, np.int64)
+        cls,
+        segment: TableSegment,
+        event_numbers: Integers,
+        events: Integers,
+        batches: list[RowImages],
+    ) -> DecodedEvents:
+        count = len(event_numbers)
+        event_images = sum((images_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        event_rows = sum((rows_per_event(b, count) for b in batches), np.zeros(count, np.int64))
+        event_spans: Integers = np.zeros(count, np.int64)
         for batch in batches:
-            np.maximum.at(spans, batch.event.to_numpy(), batch.row.to_numpy() + 1)
-        return cls(table, which, events, batches, images, rows, spans)
+            np.maximum.at(event_spans, batch.event.to_numpy(), batch.row.to_numpy() + 1)
+        return cls(segment, event_numbers, events, batches, event_images, event_rows, event_spans)
 
 
 def marks_of(group: TransactionGroup) -> TransactionMarks:
@@ -464,7 +486,7 @@ def marks_of(group: TransactionGroup) -> TransactionMarks:
     )
 
 
-def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) -> Integers:
+def _first_rows(segment: TableSegment, group: TransactionGroup, decoded: DecodedEvents) -> Integers:
     """Return the `_row` of each event's first row. Usually it is 0. Events inside a
     compressed payload, or at an XA COMMIT, have the same offset as the event before.
     These continue its count, so that file, offset and `_row` identify a change."""
@@ -473,16 +495,18 @@ def _first_rows(table: TableSegment, group: TransactionGroup, decoded: Decoded) 
     same_place = np.zeros(len(offsets), bool)
     same_place[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
     place = (str(group.files[files[0]]), int(offsets[0]))
-    before = table.rows_there if place == table.place else 0
-    ends = np.cumsum(decoded.spans)
-    starts = ends - decoded.spans
-    heads = np.flatnonzero(~same_place)
+    rows_before = segment.rows_there if place == segment.last_place else 0
+    event_ends = np.cumsum(decoded.event_spans)
+    event_starts = event_ends - decoded.event_spans
+    place_starts = np.flatnonzero(~same_place)
     # Each event's rows are counted from the first event at the same place.
-    first = starts - np.repeat(starts[heads], np.diff(heads, append=len(same_place)))
-    first[: heads[1] if len(heads) > 1 else len(first)] += before
-    table.place = (str(group.files[files[-1]]), int(offsets[-1]))
-    table.rows_there = int(first[-1] + decoded.spans[-1])
-    return first
+    first_rows = event_starts - np.repeat(
+        event_starts[place_starts], np.diff(place_starts, append=len(same_place))
+    )
+    first_rows[: place_starts[1] if len(place_starts) > 1 else len(first_rows)] += rows_before
+    segment.last_place = (str(group.files[files[-1]]), int(offsets[-1]))
+    segment.rows_there = int(first_rows[-1] + decoded.event_spans[-1])
+    return first_rows
 
 
 def put_condition_rows(
@@ -500,17 +524,17 @@ def put_condition_rows(
         version is None
         or version.schema is None
         or version.shown_structure != read.structure
-        or not tables.wanted(read.table)
+        or not tables.is_wanted(read.table)
     ):
         raise RowsNotRead(
             f"{read.table} was altered, or stopped, while its rows were read",
             hint=AGAIN.format(read.table),
         )
     try:
-        table = tables.segment(version)
+        segment = tables.segment(version)
     except TableError as error:
         raise RowsNotRead(f"{read.table}: {error.reason}", hint=error.hint) from error
-    types = table.schema.types[len(MARKS) : len(MARKS) + len(read.structure.columns)]
+    types = segment.schema.types[len(MARKS) : len(MARKS) + len(read.structure.columns)]
     rows_so_far = 0
     for kind, rows in (
         (ChangeType.DELETE, read.deleted_rows),
@@ -521,7 +545,7 @@ def put_condition_rows(
             numbers = np.arange(count)
             marks = {
                 "_change_type": kind.value,
-                "_sequence": pa.array(numbers + tables.last + 1),
+                "_sequence": pa.array(numbers + tables.last_sequence + 1),
                 "_file": str(read.low.file),
                 "_offset": read.low.offset,
                 "_row": pa.array(numbers + rows_so_far, pa.int32()),
@@ -533,12 +557,12 @@ def put_condition_rows(
             }
             arrays = [column.cast(to) for column, to in zip(batch.columns, types, strict=True)]
 
-            table.first = table.first or tables.last + 1
+            segment.first_sequence = segment.first_sequence or tables.last_sequence + 1
             rows_so_far += count
-            tables.changes += count
-            table.last = tables.last
-            tables.add(table, changelog_rows(table.schema, count, marks, arrays))
-    table.counts += RowCounts(
+            tables.change_count += count
+            segment.last_sequence = tables.last_sequence
+            tables.add(segment, changelog_rows(segment.schema, count, marks, arrays))
+    segment.counts += RowCounts(
         updated=read.matching_rows.row_count,
         deleted=read.deleted_rows.row_count,
     )

@@ -50,7 +50,7 @@ from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSche
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
-from lockstep.pipeline.values.decisions import STRUCTURES, Decision, Lease, Unproven
+from lockstep.pipeline.values.decisions import STRUCTURES_KIND, Decision, Lease, UnprovenStructures
 from lockstep.pipeline.values.errors import (
     DamagedEvent,
     LogStops,
@@ -96,7 +96,7 @@ def prove_structures(
     capture: BatchCapture,
     source_readings: Sequence[SourceReading] = (),
     *,
-    earlier_unproven: Unproven | None = None,
+    earlier_unproven: UnprovenStructures | None = None,
 ) -> StructureProof:
     """Compare the structures by which a batch was decoded to those of the server.
     `source_readings`: tables that were read from the source. `earlier_unproven`: tables
@@ -111,7 +111,7 @@ def prove_structures(
     if not dependents and not renamed_tables:
         return StructureProof()
     later, server = _LaterStructures(capture), capture.basis.work.server
-    names_of = {table: {table, segmenter.renamed.get(table, table)} for table in dependents}
+    names_of = {table: {table, segmenter.new_names.get(table, table)} for table in dependents}
     current = server.current_schemas(sorted(renamed_tables.union(*names_of.values())))
     if (why := later.advance_to(current)) is not None:
         return StructureProof(unproven_tables=frozenset(dependents), reason=why)
@@ -135,15 +135,15 @@ def prove_structures(
                 errors[captured_table] = _structure_error(captured_table, table, name, differences)
             if table not in dependents[table] and schema is not None:
                 parent_schemas[table] = replace(schema, name=table)
-    for table in errors.keys() & segmenter.renamed.keys():
-        to = segmenter.renamed[table]
-        if to not in segmenter.renamed:
+    for table in errors.keys() & segmenter.new_names.keys():
+        to = segmenter.new_names[table]
+        if to not in segmenter.new_names:
             # The error under the old name suffices: the next run reads the table by its
             # new name.
             errors.pop(to, None)
     for table in sorted(renamed_tables - errors.keys()):
         if table in current.tables and later.is_missing(table) and later.still_exists(table):
-            errors[table] = _wrong_rename_error(table, segmenter.renamed[table])
+            errors[table] = _wrong_rename_error(table, segmenter.new_names[table])
     unproven_tables = frozenset(table for table in dependents if names_of[table] & unclear.keys())
     why = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(
@@ -154,7 +154,7 @@ def prove_structures(
 def _tables_to_compare(
     segmenter: Segmenter,
     source_readings: Sequence[SourceReading],
-    earlier_unproven: Unproven | None,
+    earlier_unproven: UnprovenStructures | None,
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that are wrong if
     it differs: itself, if it is captured, and children that its cascades change."""
@@ -163,9 +163,9 @@ def _tables_to_compare(
     earlier_tables = frozenset() if earlier_unproven is None else earlier_unproven.tables
     captured = {
         *segmenter.tables_with_rows(),
-        *filter(segmenter.wanted, read_tables | earlier_tables),
+        *filter(segmenter.is_wanted, read_tables | earlier_tables),
     } - dropped
-    parents = segmenter.parents(filter(segmenter.watches, earlier_tables))
+    parents = segmenter.parents_with_children(filter(segmenter.watches, earlier_tables))
     tables = captured | {parent for parent, children in parents.items() if children}
     return {
         table: parents.get(table, frozenset()) | ({table} if table in captured else frozenset())
@@ -179,8 +179,8 @@ def _renamed_tables(capture: BatchCapture) -> frozenset[TableName]:
     for MySQL."""
     if capture.basis.run_start.facts.flavour != "mariadb":
         return frozenset()
-    tables = (capture.basis.tables[name] for name in capture.segmenter.renamed)
-    return frozenset(table.name for table in tables if table.wanted and table.is_known)
+    tables = (capture.basis.tables[name] for name in capture.segmenter.new_names)
+    return frozenset(table.name for table in tables if table.is_wanted and table.is_known)
 
 
 def _wrong_rename_error(table: TableName, new_name: TableName) -> TableError:
@@ -223,7 +223,10 @@ def _structure_error(
 
 
 def note_unproven(
-    work: Workplace, lease: Lease, proof: StructureProof, earlier_unproven: Unproven | None
+    work: Workplace,
+    lease: Lease,
+    proof: StructureProof,
+    earlier_unproven: UnprovenStructures | None,
 ) -> None:
     """Report the tables that could not be compared, and record them for the next run.
     This must happen before the batch is recorded: a crash in between then makes the
@@ -249,7 +252,9 @@ def note_unproven(
         paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
         still_unproven |= uncompared & paused
     if still_unproven != earlier_tables:
-        decision = Decision(STRUCTURES, rule, sentence, structures=tuple(sorted(still_unproven)))
+        decision = Decision(
+            STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(still_unproven))
+        )
         work.ledger.decide(lease, decision)
 
 
@@ -262,7 +267,7 @@ class _LaterStructures:
 
     def __init__(self, capture: BatchCapture) -> None:
         self._basis = capture.basis
-        self._filled = capture.segmenter.filled
+        self._filled = capture.segmenter.tables_with_defaults
         self._place = capture.reading.end.at
         self._most_bytes = max(LATER_LOG_BYTES, capture.reading.log_bytes)
         self._schema: ServerSchema | None = None

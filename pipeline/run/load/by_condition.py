@@ -105,7 +105,7 @@ def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | N
     source = work.source.name
     state = work.ledger.table_states(source).get(table)
     is_loading = any(load.table == table for load in work.ledger.open_loads(source))
-    if is_loading or (state is not None and state.loading):
+    if is_loading or (state is not None and state.is_loading):
         return ConditionRefused(
             f"all of {table} is being read from the source",
             hint="`lockstep run` continues until all of it is read",
@@ -115,7 +115,7 @@ def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | N
             f"{table} is not in the lake yet",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
-    if not state.complete:
+    if not state.is_complete:
         return ConditionRefused(
             f"{table} is {state.in_words}: its mirror is not continued",
             hint="`lockstep status` says what brings it back",

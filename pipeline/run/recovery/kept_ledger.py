@@ -150,7 +150,9 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
         look = work.mirrors.log_above(state.mirror, checked.get(state.mirror, -1))
         if look.missing is not None:
             app_id = application_id(source, state, "mirror")
-            writes.append(work.ledger.newest_writes(source, [app_id])[app_id].intended + _FAR)
+            writes.append(
+                work.ledger.newest_writes(source, [app_id])[app_id].last_txn_version + _FAR
+            )
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
             metadata = commit.metadata or {}

@@ -126,7 +126,7 @@ def _tables_after(
                 _handover(work, adoption, adoption.version, basis)
                 for adoption in outcome.plan.adopted
             )
-            adopted = (handover.adopted() for handover in handovers)
+            adopted = (handover.adopted_state() for handover in handovers)
             return after_new_ledger(work, adopted, outcome.reloads)
         case Case.KEEP_LEDGER:
             return after_kept_ledger(work, outcome.reloads)
@@ -207,7 +207,7 @@ def _standing(work: Workplace) -> LedgerContent:
     batches = work.ledger.live_batches(source, 0, newest.batch)
     states = work.ledger.table_states(source).values()
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
-        state.adopted is not None for state in states
+        state.adopted_version is not None for state in states
     )
     if just_made and not disagreeing_tables(work) and source_error_in_changelogs(work) is None:
         return LedgerContent.MADE
@@ -475,7 +475,7 @@ def record_basis(
         end=start,
         anchor=placed.anchor,
         changes=plan.lake_end.cursor.sequence,
-        tables=tuple(handover.adopted() for handover in handovers),
+        tables=tuple(handover.adopted_state() for handover in handovers),
         by_gtid=placed.by_gtid,
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lockstep.pipeline.mirror.merging import reload_origin
-from lockstep.pipeline.model.life import LakeRestarted, step
+from lockstep.pipeline.model.life import LakeRestarted, next_state
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.context import Workplace
@@ -58,8 +58,8 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "this ledger holds the source"
     errors = {table: reread_error(why) for table, why in lacking}
-    known = KnownTables.of(work).stopped(cursor, errors)
-    states = {table: step(table, known.states[table], LakeRestarted()) for table in errors}
+    known = KnownTables.of(work).with_stopped(cursor, errors)
+    states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
     known = replace(known, states={**known.states, **states})
     with suppress(LockstepError):
         return tables_of_next_run(work, known)

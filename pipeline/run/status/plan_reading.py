@@ -37,7 +37,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import Renames, with_copies
+from lockstep.pipeline.run.dump.renames import Renames, with_copy_decisions
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
@@ -100,7 +100,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    taken_up = [order.table for order in plans.resumed]
+    taken_up = [order.table for order in plans.resumed_orders]
     basis = basis_of(work, run_start, bounds, batch, taken_up)
     tally = LogTally(basis, plans)
     stops: list[LockstepError] = []
@@ -124,7 +124,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         end=reading.end,
         why=_why(work, reading.reached_limit, bounds.end, run_start.facts.head),
         runs=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
-        transactions=reading.transactions,
+        transactions=reading.transaction_count,
         log_bytes=reading.log_bytes,
         tables=dict(sorted(tally.tables.items())),
         foreign=tally.foreign,
@@ -136,8 +136,8 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         refusal=stops[0] if stops else None,
         rereads=dict(sorted(tally.rereads.items())),
         merges=_foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
-        end_is_behind=bounds.end < run_start.facts.head and bounds.reached(run_start.start.at),
-        passed=tuple(reading.row_statements.lines()),
+        end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
+        passed=tuple(reading.row_statements.passed_sentences()),
     )
 
 
@@ -294,7 +294,7 @@ class LogTally:
         for table, plan in plans.plans.items():
             # `besides`: the step that supplies what the log lacks. The table is busy
             # with it.
-            basis.tables[table].busy = plan.besides is not None
+            basis.tables[table].is_busy = plan.besides is not None
         self._read_later = {table for table, plan in plans.plans.items() if plan.reads_all_later}
         self._captured = basis.tables
         self._policies_of = basis.work.source.policies_of
@@ -317,20 +317,20 @@ class LogTally:
         """Transactions that change no captured table."""
         self.foreign_bytes = 0
         """Bytes of log of these transactions."""
-        self.changes = 0
+        self.change_count = 0
         """Always 0: nothing is captured, and so nothing will be merged."""
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         return sum(table.counts.total for table in self.tables.values())
 
     def follow(self, buffer: TransactionBuffer) -> None:
         self._decoding.follow(buffer)
 
-    def wanted(self, table: TableName) -> bool:
+    def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of a table count. If all its rows will be read later,
         earlier changes do not."""
-        return table not in self._read_later and self._captured.wanted(table)
+        return table not in self._read_later and self._captured.is_wanted(table)
 
     def watches(self, table: TableName) -> bool:
         """Return False: a plan does not count what cascades may change in child tables."""
@@ -339,14 +339,14 @@ class LogTally:
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing: a plan reads no rows from MySQL."""
 
-    def changed(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        by_table = with_copies(
+    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+        by_table = with_copy_decisions(
             consequences(followed, self._policies_of, logged, self._treated),
             self._renames(followed.effects),
         )
         effects = []
         for table, consequence in by_table.items():
-            if not self.wanted(table):
+            if not self.is_wanted(table):
                 continue
             effects.append(f"{table}: {consequence.action}, {consequence.reason}")
             self._apply(table, consequence, logged)
@@ -368,7 +368,7 @@ class LogTally:
             )
         elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)
-            self._captured[table].defined = True
+            self._captured[table].has_determined_rows = True
         elif consequence.action is Action.REREAD:
             self._reread(table, consequence.reason)
 
@@ -377,14 +377,14 @@ class LogTally:
         self.rereads[table] = reason
         self._decoding.buffer.maps.drop(table)
 
-    def may_have_changed(self, table: TableName, at: Coordinates, error: TableError) -> None:
+    def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Quarantine a table that a statement may have changed without logging rows."""
         self._quarantine(table, at, error)
 
-    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+    def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
         """Note that the table has to be re-read, because the log lacks its rows from
         here on."""
-        if self.wanted(table):
+        if self.is_wanted(table):
             self._reread(table, reason)
 
     def put(self, group: TransactionGroup) -> None:
@@ -412,7 +412,7 @@ class LogTally:
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
         for name, _, part in by_table(block, self._decoding.buffer.maps.maps):
-            if not self.wanted(name):
+            if not self.is_wanted(name):
                 continue
             transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
             at = begin(int(transactions[0]))
