@@ -62,7 +62,7 @@ def runs(
             while (run := buffer.get()) is not None:
                 yield buffer, run
                 buffer.ack()
-            if buffer.ended or buffer.stopped:
+            if buffer.has_ended or buffer.has_stopped:
                 return
     finally:
         dump.close()

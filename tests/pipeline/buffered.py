@@ -65,7 +65,7 @@ def feed(buffer: TransactionBuffer, pieces: Iterable[bytes]) -> Iterator[Out]:
     for piece in pieces:
         buffer.put(received(piece))
         yield from taken(buffer)
-        if buffer.ended or buffer.stopped:
+        if buffer.has_ended or buffer.has_stopped:
             return
 
 
