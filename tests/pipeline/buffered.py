@@ -50,7 +50,7 @@ class Out:
 
 def a_buffer(**options: Any) -> TransactionBuffer:
     chosen: dict[str, Any] = {
-        "wants": lambda _: True,
+        "is_captured": lambda _: True,
         "spool": MemorySpool(),
         "ring_bytes": 1 << 12,
         "group_bytes": 1 << 10,
