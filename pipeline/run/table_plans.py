@@ -427,7 +427,7 @@ def _damage(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str |
         for segment in part.segments:
             version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
             folder = changelog_path(work.source.name, table, version.generation)
-            damages += work.segments.damaged(folder, segment.files)
+            damages += work.segments.damage_sentences(folder, segment.files)
     if not damages:
         return None
     more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
@@ -717,7 +717,7 @@ def _open_loads(
         reason = reason or _changed_shape(work, load)
         if reason is None and load.is_complete:
             folder = snapshot_path(work.source.name, load.table)
-            reason = next(iter(work.segments.damaged(folder, load.files)), None)
+            reason = next(iter(work.segments.damage_sentences(folder, load.files)), None)
         if reason is None:
             kept[load.table] = load
         else:

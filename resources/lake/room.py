@@ -53,7 +53,7 @@ class FolderCopies:
             target_path.parent.mkdir(parents=True, exist_ok=True)
         staging = Staging(build_folder)
         try:
-            with staging.folder() as folder:
+            with staging.new_folder() as folder:
                 yield SparkMirrors(
                     Path(folder), input_lake=self._lake, staging=self._staging, spark=self._spark
                 )

@@ -96,7 +96,7 @@ def _require_commits_once(
         with (
             suppress(LockstepError, TableError),
             spark_errors(table),
-            session_settings(session, {**planned_head.pin(), **transaction}),
+            session_settings(session, {**planned_head.pin_settings(), **transaction}),
         ):
             commit_write(session, write, table, staging, None, str)
         if newest_version(table) != head.version:

@@ -179,7 +179,7 @@ class MemoryMirrors:
             commits.append(MemoryCommit("", 0, user_metadata, commits[version].rows))
             return len(commits) - 1
 
-    def cut(
+    def delete_history(
         self,
         mirror: str,
         version: int,

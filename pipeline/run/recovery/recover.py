@@ -397,7 +397,9 @@ def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list
         if (batch_of(path) or 0) <= batch
     ]
     unlisted = [file for file in captured if file.path not in changelog.files]
-    if not work.segments.damaged(changelog.folder, unlisted) or _later(work, changelog, batch):
+    if not work.segments.damage_sentences(changelog.folder, unlisted) or _later(
+        work, changelog, batch
+    ):
         return captured
     listed = [file for file in captured if file.path in changelog.files]
     foreign = (SegmentFile(path, 0, changelog.files[path], "") for path in changelog.foreign)
@@ -408,7 +410,7 @@ def lost_with(work: Workplace, changelog: ListedChangelog, batch: int) -> list[s
     """Return a sentence for each file that must be listed but is damaged."""
     files = files_up_to(work, changelog, batch)
     unlisted = [file for file in files if file.path not in changelog.files]
-    return work.segments.damaged(changelog.folder, unlisted)
+    return work.segments.damage_sentences(changelog.folder, unlisted)
 
 
 def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:

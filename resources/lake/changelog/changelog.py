@@ -37,7 +37,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.retries import PUBLISH
 from lockstep.pipeline.values.segment import SegmentFile
-from lockstep.resources.lake.changelog.segments import damaged_files, refuse_damaged
+from lockstep.resources.lake.changelog.segments import damage_sentences, refuse_damaged
 from lockstep.resources.lake.delta.columns import refuse_other_columns
 from lockstep.resources.lake.delta.delta_log import (
     commits_newest_first,
@@ -226,7 +226,7 @@ class DeltaChangelog:
         with lake_errors(path):
             listed_sizes = _listed_sizes(table)
         unlisted_files = [file for file in files if file.path not in listed_sizes]
-        lost_paths = {file.path for file in unlisted_files if damaged_files(path, [file])}
+        lost_paths = {file.path for file in unlisted_files if damage_sentences(path, [file])}
         restored_files = [file for file in unlisted_files if file.path not in lost_paths]
         wanted_paths = {file.path for file in files}
         surplus_sizes = {

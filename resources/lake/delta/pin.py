@@ -47,7 +47,7 @@ class Head:
     def exists(self) -> bool:
         return self.version >= 0
 
-    def pin(self) -> dict[str, str]:
+    def pin_settings(self) -> dict[str, str]:
         """Return the session settings with which only the next commit can be made."""
         parent = {} if self.digest is None else {PARENT_SETTING: self.digest}
         return {VERSION_SETTING: str(self.version + 1), **parent}

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def scan(
+def scan_rows(
     path: LakePath, columns: Sequence[str], version: int, column_ranges: ColumnRanges | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield `columns` of all rows at a version, in no particular order.
@@ -131,7 +131,7 @@ def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) 
     schema = (
         all_columns if columns is None else pa.schema([all_columns.field(name) for name in columns])
     )
-    return pa.Table.from_batches(scan(path, schema.names, version), schema)
+    return pa.Table.from_batches(scan_rows(path, schema.names, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -194,7 +194,7 @@ _HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorVersion:
+class DeltaVersion:
     """A version of the Delta table in a folder. `table_id`: the table's id, None if it
     was not recorded. `last_batch`: the last batch that the version may show."""
 
@@ -204,17 +204,19 @@ class MirrorVersion:
     last_batch: int
 
 
-def open_version(version: MirrorVersion) -> DeltaTable:
+def open_version(version: DeltaVersion) -> DeltaTable:
     """Open a version. Raise `VersionGone` if it is of another table, or if a file of it
     is missing."""
-    path, number = version.path, version.version
-    reason = reason_unreadable(path, number, table_id=version.table_id, batch=version.last_batch)
+    path, delta_version = version.path, version.version
+    reason = reason_unreadable(
+        path, delta_version, table_id=version.table_id, batch=version.last_batch
+    )
     if reason is not None:
         raise VersionGone(
-            f"Version {number} of {path} cannot be read any more: {reason}",
+            f"Version {delta_version} of {path} cannot be read any more: {reason}",
             hint=f"{_earliest_place_clause(version)}{_HINT}",
         )
-    return delta_table(path, number)
+    return delta_table(path, delta_version)
 
 
 def reason_unreadable(
@@ -245,7 +247,7 @@ def _last_batch_shown(path: LakePath, version: int) -> int:
     return 0 if metadata is None else max(metadata.get("batches", [0]))
 
 
-def version_rows(version: MirrorVersion) -> pa.Table:
+def version_rows(version: DeltaVersion) -> pa.Table:
     """Return all rows of a version, in no particular order. Raise `ConfigurationError`
     if only Spark can read them."""
     if needs_spark(version.path, open_version(version)):
@@ -260,7 +262,7 @@ def version_rows(version: MirrorVersion) -> pa.Table:
         raise
 
 
-def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
+def version_frame(session: SparkSession, version: DeltaVersion) -> DataFrame:
     """Return all rows of a version as a DataFrame; the session must have Delta.
     `AGE_LIMIT_SETTING` is switched off for the whole session, since Spark reads only
     when the DataFrame is used."""
@@ -271,7 +273,7 @@ def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
     )
 
 
-def _earliest_place_clause(version: MirrorVersion) -> str:
+def _earliest_place_clause(version: DeltaVersion) -> str:
     """Return a clause for a message with the place of the log that the earliest
     readable version after this one shows; '' if there is none. VACUUM removes the files
     of the oldest versions first, so a binary search finds that version."""

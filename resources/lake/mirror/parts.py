@@ -283,7 +283,7 @@ def with_lacking_values(
     if not write.changes.lacking:
         yield changes
         return
-    with staging.folder() as folder:
+    with staging.new_folder() as folder:
         joined = _join_rows(changes, write, rows)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
         complete = session.read.schema(joined.schema).parquet(folder)

@@ -207,7 +207,7 @@ def _merge_counted(
             _with_source_names(_with_net_changes(rows, net_changes, columns), names)
         )
         return
-    with staging.folder() as counts_folder, staging.folder() as source_folder:
+    with staging.new_folder() as counts_folder, staging.new_folder() as source_folder:
         # The counts are stored, since the MERGE would otherwise execute their plan five
         # times.
         net_changes.write.mode("overwrite").parquet(counts_folder)
@@ -400,8 +400,10 @@ def _with_deleted_rows(
         # A "delete" among the changes always removes the row: either only TRUNCATE is
         # ignored, or the row moved to another key. An ignored DELETE has another
         # `_change_type`.
-        deleted = _with_source_names(changes.where("_change_type = 'delete'"), target.schema.names)
-        deleted_rows = _without(deleted_rows, deleted, write.key)
+        removed_rows = _with_source_names(
+            changes.where("_change_type = 'delete'"), target.schema.names
+        )
+        deleted_rows = _without(deleted_rows, removed_rows, write.key)
     return rows.unionByName(_without(deleted_rows, rows, write.key))
 
 
@@ -481,14 +483,14 @@ def _reusable_columns(path: LakePath, schema: pa.Schema) -> set[str]:
     }
 
 
-def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Return the rows whose key is not among `others`."""
+def _without(rows: DataFrame, excluded_rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Return the rows whose key is not among `excluded_rows`."""
     from pyspark.sql import functions as f
 
     condition = f.lit(True)
     for name in key:
         condition &= f.col(f"r.{quoted(name)}") == f.col(f"o.{quoted(name)}")
-    return rows.alias("r").join(others.alias("o"), condition, "left_anti")
+    return rows.alias("r").join(excluded_rows.alias("o"), condition, "left_anti")
 
 
 _COUNT_COLUMN = "_sequence"
@@ -505,8 +507,8 @@ def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as f
 
     sign = f.when(f.col("_change_type").isin(*_INSERT_TYPES), 1).otherwise(-1)
-    signed = images.select(*map(column, columns), sign.alias(_COUNT_COLUMN))
-    return _sum_counts(signed, columns).where(f.col(_COUNT_COLUMN) != 0)
+    signed_rows = images.select(*map(column, columns), sign.alias(_COUNT_COLUMN))
+    return _sum_counts(signed_rows, columns).where(f.col(_COUNT_COLUMN) != 0)
 
 
 def _merge_source(net_changes: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:

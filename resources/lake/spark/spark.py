@@ -126,7 +126,7 @@ class BackgroundStart(Generic[T]):
 
     def _run(self, start: Future[T]) -> None:
         try:
-            started = self._launch()
+            result = self._launch()
         except BaseException as error:  # noqa: BLE001 - `wait` raises it
             with self._lock:
                 start.set_exception(error)
@@ -134,10 +134,10 @@ class BackgroundStart(Generic[T]):
                     self._start = None
             return
         with self._lock:
-            start.set_result(started)
+            start.set_result(result)
             if self._is_wanted:
                 return
-            self._stop(started)
+            self._stop(result)
             self._start = None
 
 
