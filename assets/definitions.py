@@ -112,12 +112,12 @@ def definitions_of(
     catalogue = {name: read_catalogue(settings.state_folder, name) for name in names}
     coverages = {name: read_coverage(settings.state_folder, name) for name in names}
     for name, entries in catalogue.items():
-        declared = Declaration.of(settings, name, translator)
-        keys = {entry.table: declared.names.table_key(entry.table) for entry in entries}
+        declaration = Declaration.of(settings, name, translator)
+        keys = {entry.table: declaration.names.table_key(entry.table) for entry in entries}
         translated_keys = {
             table: tuple(key.path)
             for table, key in keys.items()
-            if key != declared.names.default_table_key(table)
+            if key != declaration.names.default_table_key(table)
         }
         try:
             record_keys(settings.state_folder, name, translated_keys)
@@ -161,7 +161,7 @@ def build_definitions(
         for source in settings.sources
     }
     entries = {
-        name: _end_colliding_entries(declaration.names, catalogue.get(name, ()))
+        name: _entries_without_collisions(declaration.names, catalogue.get(name, ()))
         for name, declaration in declarations.items()
     }
     _refuse_shared_keys(declarations, entries)
@@ -169,19 +169,19 @@ def build_definitions(
     jobs: list[Any] = []
     schedules: list[dg.ScheduleDefinition] = []
     for source in settings.sources:
-        name, declared = source.name, declarations[source.name]
+        name, declaration = source.name, declarations[source.name]
         assets += [
-            *run_assets(settings, declared),
-            *mirror_assets(settings, declared, entries[name]),
+            *run_assets(settings, declaration),
+            *mirror_assets(settings, declaration, entries[name]),
         ]
-        steps = declared.names.step_keys
+        steps = declaration.names.step_keys
         jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEP_WORDS}.", *steps))
         if source.schedule is not None:
             schedules.append(source_schedule(name, source.schedule, open_site))
         if name in coverages:
-            assets.append(replay_asset(settings, declared, coverages[name]))
+            assets.append(replay_asset(settings, declaration, coverages[name]))
             description = f"Reads a span of the past of {name} again."
-            jobs.append(_asset_job(name, "replay", description, declared.names.replayed_key))
+            jobs.append(_asset_job(name, "replay", description, declaration.names.replayed_key))
             if source.section.replay is not None:
                 schedules.append(replay_schedule(settings, name, coverages[name]))
         if open_upkeep is not None:
@@ -194,7 +194,9 @@ def build_definitions(
     ]
     return dg.Definitions(
         assets=assets,
-        asset_checks=[source_checks(settings, declared) for declared in declarations.values()],
+        asset_checks=[
+            source_checks(settings, declaration) for declaration in declarations.values()
+        ],
         jobs=jobs,
         schedules=schedules,
         sensors=[
@@ -208,7 +210,7 @@ def build_definitions(
     )
 
 
-def _end_colliding_entries(
+def _entries_without_collisions(
     names: SourceNames, entries: Sequence[CatalogueEntry]
 ) -> Sequence[CatalogueEntry]:
     """Return the entries. If two tables' mirrors would have one name, mark one of them
@@ -230,9 +232,9 @@ def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Cata
     """Raise an error that names both tables if two mirrors have one key. Dagster's own
     error names neither."""
     tables: dict[dg.AssetKey, str] = {}
-    for source, declared in declarations.items():
+    for source, declaration in declarations.items():
         for entry in catalogue.get(source, ()):
-            key, table = declared.names.table_key(entry.table), f"{entry.table} of {source}"
+            key, table = declaration.names.table_key(entry.table), f"{entry.table} of {source}"
             if entry.ended:
                 continue
             if key in tables:
@@ -262,11 +264,11 @@ def _asset_job(
     )
 
 
-def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDefinition:
+def source_checks(settings: Settings, declaration: Declaration) -> dg.AssetChecksDefinition:
     """Return the checks of a source, which belong to the asset of the step that
     acknowledges. One op performs all of them, so that a run has one step for all
     checks. They can also be selected one by one."""
-    names = declared.names
+    names = declaration.names
 
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         selected = {key.name for key in context.selected_asset_check_keys}
@@ -308,21 +310,21 @@ _MIRROR_CHECKS = (
 
 
 def mirror_assets(
-    settings: Settings, declared: Declaration, entries: Sequence[CatalogueEntry]
+    settings: Settings, declaration: Declaration, entries: Sequence[CatalogueEntry]
 ) -> list[dg.AssetsDefinition]:
     """Return the definition of all mirrors in the catalogue; an empty list if there are
     none."""
     shown_entries = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
     if not shown_entries:
         return []
-    names, lake = declared.names, settings.lake_path()
+    names, lake = declaration.names, settings.lake_path()
     plan: SourcePlan | None = None
     # Mirrors are shown even if an environment variable of the source is not set.
     with suppress(LockstepError):
         plan = settings.source(names.source).plan()
     specs = {
         number: _mirror_spec(
-            declared, entry, lake, None if plan is None else plan.policies_of(entry.table)
+            declaration, entry, lake, None if plan is None else plan.policies_of(entry.table)
         )
         for number, entry in shown_entries.items()
     }
@@ -345,7 +347,7 @@ def mirror_assets(
         session = session_of(context, names.source)
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
         if selected:
-            report = merge_and_log(context, settings, names, session, only=selected)
+            report = merge_and_log(context, settings, names, session, only_tables=selected)
             count = len(report.merges)
             context.log.info(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
@@ -390,18 +392,18 @@ def _table_check_results(
 
 
 def _mirror_spec(
-    declared: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
+    declaration: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> dg.AssetSpec:
     dropped = ", dropped at the source" if entry.dropped else ""
-    spec = declared.make_spec(
-        declared.names.default_table_key(entry.table),
+    spec = declaration.make_spec(
+        declaration.names.default_table_key(entry.table),
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
-        deps=[declared.names.log_key],
+        deps=[declaration.names.log_key],
         kinds={"delta"},
         description=f"The mirror of {in_markdown(str(entry.table))}{dropped}.",
         metadata=declaration_metadata(entry, lake, policies),
     )
-    return declared.translate(entry.table, spec)
+    return declaration.translate(entry.table, spec)
 
 
 # -- a source's past as partitions, which the page or a schedule can replay -----------------------
@@ -424,11 +426,11 @@ def partitions_of(settings: Settings, coverage: Coverage) -> dg.TimeWindowPartit
 
 
 def replay_asset(
-    settings: Settings, declared: Declaration, coverage: Coverage
+    settings: Settings, declaration: Declaration, coverage: Coverage
 ) -> dg.AssetsDefinition:
     """Return the asset of the source's past. Materializing partitions reads them again
     and corrects the lake."""
-    names, partitions = declared.names, partitions_of(settings, coverage)
+    names, partitions = declaration.names, partitions_of(settings, coverage)
 
     def read_again(context: dg.AssetExecutionContext) -> Iterator[Any]:
         session = session_of(context, names.source)
@@ -442,7 +444,7 @@ def replay_asset(
             context.log_event(event)
         yield from ()
 
-    spec = declared.make_spec(
+    spec = declaration.make_spec(
         names.replayed_key,
         skippable=True,
         description=f"The past of {names.source}, by commit time. Materialize partitions to read "

@@ -154,12 +154,12 @@ def tables_to_report(
         for table in materialized
         if table in standings and (are_few or not standings[table].follows)
     }
-    new = [
+    new_tables = [
         table
         for table in with_new_state - outdated
         if standings[table].follows and not last_reported.get(table)
     ]
-    return frozenset((with_new_state | outdated) - set(sorted(new)[_MAX_EVENTS:]))
+    return frozenset((with_new_state | outdated) - set(sorted(new_tables)[_MAX_EVENTS:]))
 
 
 def _digest(standing: TableStanding) -> str:

@@ -50,7 +50,7 @@ def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
     plans = make_plan(work).tables
-    return list(plans.supplied(FromChangelog)), dict(plans.supplied(RowsRead))
+    return list(plans.tables_supplied(FromChangelog)), dict(plans.tables_supplied(RowsRead))
 
 
 def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:

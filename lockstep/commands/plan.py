@@ -232,7 +232,7 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
     for table, plan in sorted(plans.plans.items()):
         order = orders.get(table)
         if plan.waits is not None:
-            yield f"  waits   {table}: {plans.waits_for(table)}"
+            yield f"  waits   {table}: {plans.wait_sentence(table)}"
         elif order is not None and order.stopped is not None and plan.goes_on:
             yield f"  back    {table} goes on from {order.stopped.at}, where the others are"
         for step in plan.steps:

@@ -139,8 +139,9 @@ def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
     if tables.plans:
         yield "  the next run then:"
     yield from (f"  {line}" for line in supply_lines(tables))
-    if tables.rows:
-        yield from (f"    {line}" for line in loads_take(work, work.server.facts(), tables.rows))
+    if tables.estimated_rows:
+        lines = loads_take(work, work.server.facts(), tables.estimated_rows)
+        yield from (f"    {line}" for line in lines)
 
 
 _ALTERNATIVES: Final = {
@@ -178,7 +179,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json`: the place at which the ledger continues, and its
     tables."""
     plan, tables = outcome.plan, outcome.tables
-    next_run = {"read_again": tables.supplied(RowsRead), "supplies": supply_values(tables)}
+    next_run = {"read_again": tables.tables_supplied(RowsRead), "supplies": supply_values(tables)}
     if plan is None:
         return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
     adopted = {

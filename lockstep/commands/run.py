@@ -29,7 +29,7 @@ from lockstep.resources.holders import holder_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lockstep.assets.run_events import RunEvents
+    from lockstep.assets.run_events import RunEventSender
     from lockstep.pipeline.run.context import Progress
     from lockstep.pipeline.run.reports import MergeReport, TableMerge, VerifyReport
     from lockstep.pipeline.run.run import RunRecord, Site
@@ -99,12 +99,12 @@ def run_source(
     from lockstep.resources.full_disk import disk_full_error
 
     record, run_id = RunRecord(source), str(uuid4())
-    events: RunEvents | None = None
+    events: RunEventSender | None = None
     if settings.file.lineage is not None:
-        from lockstep.assets.run_events import RunEvents
+        from lockstep.assets.run_events import RunEventSender
 
         try:
-            events = RunEvents(settings, record, run_id, progress.note)
+            events = RunEventSender(settings, record, run_id, progress.note)
         except LockstepError as error:
             record.error = error
             return record

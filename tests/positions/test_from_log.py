@@ -271,7 +271,7 @@ def test_several_at_once_as_planned(shop: Shop) -> None:
     plans = make_plan(shop.follower.work()).tables
     supplies = {t.name: [type(step.supply) for step in p.steps] for t, p in plans.plans.items()}
     assert supplies == {"t": [FromPast, RowsRead], "n": [FromPast]}
-    assert plans.supplied(RowsRead).keys() == {shop.table("t")}
+    assert plans.tables_supplied(RowsRead).keys() == {shop.table("t")}
     lines = [line for line in supply_lines(plans) if "  past  " in line]
     assert len(lines) == 2 and all(" bytes" in line for line in lines)
     before = len(shop.batches())

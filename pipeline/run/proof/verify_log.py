@@ -122,7 +122,7 @@ class ImageTaker:
         tables_with_images: set[TableName] = set()
         for block in group.blocks:
             maps = self._decoding.buffer.maps.maps
-            for table, loss in self._watch.lost(group, block, maps).items():
+            for table, loss in self._watch.find_unlogged(group, block, maps).items():
                 if self.is_wanted(table):
                     reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
                     self._stop_comparing(table, reason)

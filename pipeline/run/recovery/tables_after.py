@@ -58,7 +58,7 @@ def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "this ledger holds the source"
     errors = {table: reread_error(why) for table, why in lacking}
-    known = KnownTables.of(work).stopped(cursor, errors)
+    known = KnownTables.of(work).with_stopped(cursor, errors)
     states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
     known = replace(known, states={**known.states, **states})
     with suppress(LockstepError):

@@ -40,7 +40,7 @@ from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.renames import origins_of
+from lockstep.pipeline.run.dump.renames import origins_by_table
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.run.unpruned_batches import (
     batch_of_run,
@@ -304,10 +304,10 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
             facts.server,
             recorded=RecordedVersions(ledger, source, batch.id),
         ),
-        prepared={},
+        prepared_transactions={},
     )
     segmenter = Segmenter(
-        tables, basis.structures, work.shaping, copies=partial(_copies_then, events)
+        tables, basis.structures, work.shaping, decide_copies=partial(_copies_then, events)
     )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
@@ -379,7 +379,7 @@ def _copies_then(
     copied = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)
-        for table, origin in origins_of(effects).items()
+        for table, origin in origins_by_table(effects).items()
         if (table, origin) in copied
     }
 

@@ -130,10 +130,10 @@ class Reloading:
             return "it lacks rows that only MySQL has"
         # The run examines the files: that takes too long here.
         contents = self._contents[asked.table]
-        origin = origin_of(self.work, state, files=False, contents=contents)
+        origin = origin_of(self.work, state, check_files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
             return origin
-        earlier = earlier_version_of(self.work, state, files=False, contents=contents)
+        earlier = earlier_version_of(self.work, state, check_files=False, contents=contents)
         return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
 
 
