@@ -123,7 +123,7 @@ def read_again(lake: Lake, number: int) -> int:
     mirrors.write(a_write(mirrors, number, "merge", gone))
     staged = mirrors.stage("read again", folded(PEOPLE, BARE))
     parts = (own_part((staged,), PEOPLE),)
-    before.write(Replace(a_target(number + 1), ("id",), parts, forgets=True))
+    before.write(Replace(a_target(number + 1), ("id",), parts, drops_earlier_rows=True))
     gone = [{"_change_type": "delete", **row} for row in BARE[:3]]
     return mirrors.write(a_write(mirrors, number + 2, "merge", gone)).delta_version
 

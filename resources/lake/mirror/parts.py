@@ -266,7 +266,7 @@ def with_completion(
 
 
 @contextmanager
-def with_lacking_values(
+def look_up_values(
     session: SparkSession,
     changes: DataFrame,
     write: Merge | Replace,
