@@ -35,7 +35,7 @@ _BUILD_FOLDER: Final = ".lockstep-rebuild"
 
 class FolderCopies:
     """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next
-    to its final place, which must be in the same file system, since a rename moves it
+    to its final place, which must be in the same file system, because a rename moves it
     there when it is complete. `lake`: the lake with the files from which a table is
     built. `staging`: the folder for temporary files of writes."""
 

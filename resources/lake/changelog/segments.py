@@ -314,7 +314,7 @@ class ParquetSegmentWriter:
         return len(self._finished_files)
 
     def drop(self, file_count: int) -> None:
-        # Errors of these writes are ignored, since the files are dropped.
+        # Errors of these writes are ignored, because the files are dropped.
         wait(self._pending_writes)
         self._pending_writes.clear()
         dropped_files, self._finished_files = (

@@ -69,7 +69,7 @@ def head_of(path: LakePath) -> Head:
 @contextmanager
 def pinned_errors(path: LakePath, head: Head) -> Iterator[None]:
     """Turn errors of Spark inside the context into our errors about `path`. Every
-    error becomes `CommitConflict` if another commit came after `head`, since that
+    error becomes `CommitConflict` if another commit came after `head`, because that
     commit may be the cause: it may have added a column, for example, that Spark says
     exists already."""
     try:

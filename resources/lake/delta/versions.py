@@ -51,17 +51,16 @@ def scan_rows(
     path: LakePath, columns: Sequence[str], version: int, column_ranges: ColumnRanges | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield `columns` of all rows at a version, in no particular order.
-    `column_ranges`: a column and spans of its values; rows whose value is in none of
-    the spans may be left out."""
+    `column_ranges`: a column and ranges of its values; rows whose value is in none of
+    the ranges may be left out."""
     with lake_errors(path):
         table = delta_table(path, version)
         spelled = table_spelling(table)
         names = ", ".join(_double_quoted(spelled[name]) for name in columns)
-        condition = (
-            ""
-            if column_ranges is None
-            else f" where {_in_ranges(spelled[column_ranges[0]], column_ranges[1])}"
-        )
+        condition = ""
+        if column_ranges is not None:
+            column, ranges = column_ranges
+            condition = f" where {_in_ranges(spelled[column], ranges)}"
         schema = schema_of(table)
         output_schema = pa.schema([schema.field(name) for name in columns])
         if _has_widened_columns(table):
@@ -83,8 +82,8 @@ _LARGEST_INTEGER = (1 << 63) - 1
 
 
 def _in_ranges(column: str, ranges: Sequence[ValueRange]) -> str:
-    """Return the SQL condition that the column is in one of the spans. A span that ends
-    beyond 64 bits becomes one without an end."""
+    """Return the SQL condition that the column is in one of the ranges. A range that
+    ends beyond 64 bits becomes a range without an end."""
     name = _double_quoted(column)
     conditions = []
     single_values = []
@@ -228,7 +227,7 @@ def reason_unreadable(
     try:
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
-            return "another table was created in its folder since"
+            return "another table was created in its folder later"
         if batch is not None and _last_batch_shown(path, version) > batch:
             return "the lake was set back, and the version was written again"
         missing_count = count_missing_files(
@@ -264,7 +263,7 @@ def version_rows(version: DeltaVersion) -> pa.Table:
 
 def version_frame(session: SparkSession, version: DeltaVersion) -> DataFrame:
     """Return all rows of a version as a DataFrame; the session must have Delta.
-    `AGE_LIMIT_SETTING` is switched off for the whole session, since Spark reads only
+    `AGE_LIMIT_SETTING` is switched off for the whole session, because Spark reads only
     when the DataFrame is used."""
     open_version(version)
     session.conf.set(AGE_LIMIT_SETTING, "false")

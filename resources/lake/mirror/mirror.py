@@ -315,7 +315,7 @@ class SparkMirrors:
                 if self._own_commit(target) is None:
                     raise
             if target.cluster is not None:
-                # After the write, since a query that overwrites the rows ends the
+                # After the write, because a query that overwrites the rows ends the
                 # clustering.
                 with self._folder_of(target.mirror) as path:
                     statement = statement_to_cluster(path, target.cluster)

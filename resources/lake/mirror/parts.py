@@ -1,8 +1,8 @@
 """Spark DataFrames of what a write reads: files of changes, mirrors (the Delta tables
 with the present rows of source tables), and the values that changes lack.
 
-Files are read with explicit schemas, since inferring a schema would take Spark a job of
-its own.
+Files are read with explicit schemas, because inferring a schema would take Spark a job
+of its own.
 """
 
 from __future__ import annotations

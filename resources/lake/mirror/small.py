@@ -1,5 +1,5 @@
 """The rows of a small mirror (the Delta table with a table's present rows) after a
-write, computed in memory, since a Spark query is slow even for a few rows."""
+write, computed in memory, because a Spark query is slow even for a few rows."""
 
 from __future__ import annotations
 

@@ -206,8 +206,8 @@ def _merge_counted(
         )
         return
     with staging.new_folder() as counts_folder, staging.new_folder() as source_folder:
-        # The counts are stored, since the MERGE would otherwise execute their plan five
-        # times.
+        # The counts are stored, because the MERGE would otherwise execute their plan
+        # five times.
         net_changes.write.mode("overwrite").parquet(counts_folder)
         net_changes = session.read.schema(net_changes.schema).parquet(counts_folder)
         merge_source = _merge_source(net_changes, rows, columns)

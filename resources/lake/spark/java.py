@@ -104,7 +104,7 @@ def _jar_identity(path: Path) -> str:
 def make_archive(jars_folder: Path, class_path: Sequence[Path], java: Java) -> bool:
     """Create the archive unless it exists, and return whether it was created. A
     separate Spark process writes and merges a small table; when it ends, Java dumps the
-    classes that it used. No error is raised if that fails, since starts are then only
+    classes that it used. No error is raised if that fails, because starts are then only
     slower."""
     archive = archive_path(jars_folder, class_path, java)
     if archive.is_file():

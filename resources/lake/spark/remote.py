@@ -367,7 +367,7 @@ def _close_session(session: SparkSession) -> None:
 
 def _set_retries(session: SparkSession, most_retries: int) -> None:
     """Set how often PySpark repeats a request. Its warning that it gives up is
-    silenced, since it raises an error as well."""
+    silenced, because it raises an error as well."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)

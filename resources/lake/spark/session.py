@@ -4,8 +4,8 @@ stopped.
 `settings` has its configuration. pyspark starts Java by Spark's own `spark-submit`,
 keeps one Java per Python process, and has no public way to replace it. So Java runs as
 long as the Python process; if Spark is stopped, the next Spark uses the same Java. Java
-ends with the Python process even if that is killed, since its standard input is a pipe
-from the process.
+ends with the Python process even if that is killed, because its standard input is a
+pipe from the process.
 
 Java's folder is removed when the process ends. If the process is killed, the next
 process removes the folder when it starts (`staging.make_locked_folder`). The background
@@ -144,8 +144,8 @@ def define_environment(
     variable at that moment, the list of variables can move in memory, and the process
     crashes. A change of an existing variable is harmless.
 
-    `last_jars` come last on the class path, since the class-data archive is valid only
-    for class paths that begin with its own.
+    `last_jars` come last on the class path, because the class-data archive is valid
+    only for class paths that begin with its own.
     """
     for name, value in _PYSPARK_VARIABLES.items():
         environment.setdefault(name, value)

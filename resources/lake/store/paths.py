@@ -5,7 +5,7 @@ Each method makes requests through `obstore`, which uses the same Rust client as
 delta-rs, and counts them. `storage` says when a file or an object is durable.
 
 In a store, a folder is a prefix of keys: it need not be created, and does not exist
-without objects. Hadoop marks folders with empty objects, which are skipped, since no
+without objects. Hadoop marks folders with empty objects, which are skipped, because no
 file of the lake is empty. An object exists whole or not at all, and readers see it as
 soon as the store has answered (S3 is consistent since 2020, Google's and Azure's stores
 always were). Objects are listed only if their keys are unknown. A missing object is a
@@ -283,7 +283,7 @@ class ObjectPath:
         return True
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Delete the object. `missing_ok` has no effect, since stores do not report
+        """Delete the object. `missing_ok` has no effect, because stores do not report
         that an object was missing."""
         import obstore
 
@@ -309,9 +309,9 @@ class ObjectPath:
 
     def remove_table(self, require_held: RequireHeld) -> None:
         """Delete the Delta table that is here before `require_held` is called. The
-        checkpoints are deleted first, since readers begin with them, then the commits,
-        oldest first, so that an interrupted deletion leaves no table rather than an
-        older version of it."""
+        checkpoints are deleted first, because readers begin with them, then the
+        commits, oldest first, so that an interrupted deletion leaves no table rather
+        than an older version of it."""
         log_prefix = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
         log = [key for key in keys if key.startswith(log_prefix)]

@@ -36,8 +36,8 @@ _CURES = {
     errno.ENOSPC: ("has no space left", "free some space there, then run again"),
     errno.EDQUOT: ("is over its quota", "free some space there, then run again"),
     errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
-    errno.EACCES: ("may not be used by this account", "give this account access, then run again"),
-    errno.EPERM: ("may not be used by this account", "give this account access, then run again"),
+    errno.EACCES: ("is not accessible to this account", "give this account access, then run again"),
+    errno.EPERM: ("is not accessible to this account", "give this account access, then run again"),
     errno.ENOENT: ("is missing", "bring the lake's storage back, then run again"),
 }
 
