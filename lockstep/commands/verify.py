@@ -15,7 +15,7 @@ from lockstep.grammar import UsageError, parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
+from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
@@ -119,11 +119,11 @@ def _proof_words(comparison: TableComparison) -> str:
 def _record_complete_tables(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
     """Record that partial tables which proved equal are complete. If a run is going on,
     record nothing, because the run may change them."""
-    if not now_whole(work, report):
+    if not tables_proven_complete(work, report):
         return
     try:
         with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
-            record_whole(work, lease, report)
+            record_complete(work, lease, report)
     except SourceBusy:
         context.note(
             "a run began, so it is not recorded which tables are complete: verify them again"

@@ -520,7 +520,7 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
         head=head,
         settings=settings,
         read_at=clock,
-        life=life,
+        server_process=life,
     )
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from lockstep.pipeline.catalog import EntryName, Registered, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
@@ -14,7 +15,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import (
     Intent,
     MirrorVersion,
-    Missing,
+    MissingReason,
     MissingTable,
     NewestWrites,
     SettledWrite,
@@ -70,9 +71,7 @@ class PostgresWrites(Subject):
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
         with self._transaction(lease, changes=("open_intents", "newest_writes")) as transaction:
             keys = {"source": lease.source, "token": lease.token}
-            rows = [
-                {**keys, **columns_of(intent), **table_columns(intent.table)} for intent in intents
-            ]
+            rows = [{**keys, **_intent_columns(intent)} for intent in intents]
             return {table_of(row): _intent(row) for row in transaction.insert("intend", rows)}
 
     def settle(
@@ -127,9 +126,9 @@ class PostgresWrites(Subject):
     def version_set(self, source: str, batch: int) -> VersionSet:
         rows = self._all("version_set", source=source, batch=batch)
         return VersionSet(
-            shown=[_entry(row) for row in rows if row["missing"] is None],
-            missing=[
-                MissingTable(table_of(row), Missing(row["missing"]), row["together"])
+            entries=[_entry(row) for row in rows if row["missing"] is None],
+            missing_tables=[
+                MissingTable(table_of(row), MissingReason(row["missing"]), row["together"])
                 for row in rows
                 if row["missing"] not in (None, DROPPED)
             ],
@@ -282,11 +281,16 @@ def _entry(row: Row) -> VersionSetEntry:
 
 
 def _intent(row: Row) -> Intent:
-    return value_of(Intent, row, table=table_of(row))
+    return value_of(Intent, row, table=table_of(row), copied_write_id=row["copies"])
+
+
+def _intent_columns(intent: Intent) -> dict[str, Any]:
+    values = {**columns_of(intent), "copies": intent.copied_write_id}
+    return {**values, **table_columns(intent.table)}
 
 
 def _mirror_version(row: Row) -> MirrorVersion:
-    return value_of(MirrorVersion, row, table=table_of(row))
+    return value_of(MirrorVersion, row, table=table_of(row), write_id=row["write"])
 
 
 def settled_write(row: Row) -> SettledWrite:

@@ -31,8 +31,8 @@ from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import (
     OrderKind,
-    Stopped,
     StoppedTable,
+    StopPlace,
     TableCondition,
     TableOrder,
     TableState,
@@ -109,7 +109,7 @@ def test_counting() -> None:
 
 
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
-STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))
+STOPPED = StopPlace(3, Coordinates.parse("binlog.000002:400"))
 
 
 def state(name: str, condition: TableCondition, reason: str | None = None) -> TableState:

@@ -185,10 +185,10 @@ class Source:
     def come_back(self) -> None:
         """Runs, and a person who resumes the table, until it goes on."""
         for _ in range(3):
-            if self.run().complete:
+            if self.run().is_complete:
                 break
             self.order(OrderKind.RESUME)
-        assert self.state().complete, self.state().reason
+        assert self.state().is_complete, self.state().reason
 
     def forget(self) -> None:
         self.clock.now += timedelta(hours=3)
@@ -265,7 +265,7 @@ class Source:
     def told(self) -> list[str]:
         """What `status` says of it, in its words."""
         state = self.state()
-        said = [] if state.complete else [state.reason or ""]
+        said = [] if state.is_complete else [state.reason or ""]
         work = self.work()
         return [
             *said,
@@ -386,7 +386,7 @@ def done_and_set_right(source: Source, name: str, first: str) -> None:
         source.write(9, 1)
         if first == "run":
             state = source.run()
-            assert (state.complete) is (name in MOVES)
+            assert (state.is_complete) is (name in MOVES)
             assert source.changes() == source.wanted()
         else:
             compared = source.replay(commit=False)
@@ -612,7 +612,7 @@ class Chance:
         with suppress(SpanRefused):
             done = self.source.replay(since)
             assert done.wrong_changelogs == ()
-            stopped = not self.source.state().complete
+            stopped = not self.source.state().is_complete
             assert stopped or self.source.changes() == self.source.wanted()
 
     def reload(self) -> None:

@@ -102,7 +102,7 @@ def require_past(shop: Shop, other: Shop, table: str = "t") -> None:
         other.run()
         assert changes(shop, table) == changes(other, table) != []
         shop.require_same(table)
-        assert shop.state(table).complete
+        assert shop.state(table).is_complete
         assert shop.follower.ledger.open_loads(SOURCE) == []
         shop.require_history()
         shop.do(
@@ -271,7 +271,7 @@ def test_several_at_once_as_planned(shop: Shop) -> None:
     plans = make_plan(shop.follower.work()).tables
     supplies = {t.name: [type(step.supply) for step in p.steps] for t, p in plans.plans.items()}
     assert supplies == {"t": [FromPast, RowsRead], "n": [FromPast]}
-    assert plans.supplied(RowsRead).keys() == {shop.table("t")}
+    assert plans.tables_supplied(RowsRead).keys() == {shop.table("t")}
     lines = [line for line in supply_lines(plans) if "  past  " in line]
     assert len(lines) == 2 and all(" bytes" in line for line in lines)
     before = len(shop.batches())
@@ -436,7 +436,7 @@ def test_paused_once_its_past_is_recorded(shop: Shop, table: str) -> None:
     shop.resume(table)
     shop.run()
     shop.require_same(table)
-    assert shop.state(table).complete
+    assert shop.state(table).is_complete
     assert shop.follower.ledger.open_loads(SOURCE) == []
 
 
@@ -491,7 +491,7 @@ def test_before_the_run(shop: Shop, what: str, table: str) -> None:
     shop.run()
     states = {one.name: state for one, state in shop.follower.states().items()}
     for one in tables & states.keys():
-        assert states[one].complete, one
+        assert states[one].is_complete, one
         shop.require_same(one)
     assert shop.follower.ledger.open_loads(SOURCE) == []
 
@@ -560,4 +560,4 @@ def test_paused_before_its_past_is_lost(shop: Shop, table: str) -> None:
     shop.resume(table)
     shop.run()
     shop.require_same(table)
-    assert shop.state(table).complete
+    assert shop.state(table).is_complete

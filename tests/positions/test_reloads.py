@@ -292,7 +292,7 @@ def _no_version_that_helps(shop: Shop) -> Iterator[None]:
 
 
 def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:
-    assert shop.state("a").loading
+    assert shop.state("a").is_loading
     with pytest.raises(PastRefused, match="its rows are being read from MySQL"):
         reload(shop, "a", Supplier.CHANGELOG)
     (before,) = [
@@ -301,7 +301,7 @@ def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:
     for supplier in (None, Supplier.SOURCE):
         assert reload(shop, "a", supplier).next.endswith("the next run continues")
     assert shop.orders() == []
-    while shop.state("a").loading:
+    while shop.state("a").is_loading:
         yield
     assert shop.events("a").count(TableEventKind.REREAD) == 1
     assert before.id not in {load.id for load in shop.follower.ledger.open_loads(SOURCE)}

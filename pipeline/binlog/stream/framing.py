@@ -188,7 +188,7 @@ def read_event(packet: bytes, at: Coordinates, *, checksum: bool | None) -> Even
             f"the log holds an event of type {code}, {name}, at {at}",
             hint="it was not recorded; switch off the feature that writes such events, or wait for "
             "a version that reads them",
-            at=str(at),
+            event_place=str(at),
         ) from None
     artificial = is_artificial(code, log_pos, flags)
     crc32 = int.from_bytes(packet[-4:], "little") if checksum else zlib.crc32(packet)

@@ -48,7 +48,7 @@ from lockstep.pipeline.binlog.transactions.loop import Limits, LogPlace, Loop
 from lockstep.pipeline.binlog.transactions.rare_events import RareEvents
 from lockstep.pipeline.binlog.transactions.ring_transactions import RingTransactions
 from lockstep.pipeline.binlog.transactions.spill import PreparedTransactions
-from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.ports.segments import Spool
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.values.errors import NotAnEventBoundary
@@ -91,7 +91,7 @@ class TransactionBuffer:
         spool: Spool,
         begins: Coordinates | None = None,
         source: str = "",
-        prepared: Mapping[Xid, Prepared] | None = None,
+        prepared: Mapping[Xid, PreparedTransaction] | None = None,
         file_created: int = 0,
         limits: Limits | None = None,
         leave_out: GtidSet | None = None,

@@ -256,7 +256,7 @@ class RingTransactions:
         """Move the open transaction's row events to its file. To be called only while
         the ring has no complete transaction."""
         if self._spill is None:
-            self._spill = Spill(self._spool.scratch())
+            self._spill = Spill(self._spool.create_scratch_file())
         self._spill_ring(self._spill)
         self._registers.empty_ring()
 

@@ -200,7 +200,7 @@ class _MirrorComparison:
         parts = tuple(_parts_of(work, plan, line, own, table, in_scratch))
         marks = ("_committed_at",) if soft else ()
         ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
-        fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
+        fold = Fold(own, key, tuple(part.mapping for part in parts), marks, ignored=ignored)
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
         return cls(work, state, version, last, plan, parts, fold, line.stamps, soft, ranges)
 
@@ -223,7 +223,7 @@ class _MirrorComparison:
 
     def _require_whole(self) -> None:
         for part in self.parts:
-            damaged = self.work.segments.damaged(part.folder, part.files)
+            damaged = self.work.segments.damage_sentences(part.folder, part.files)
             if damaged:
                 raise TableError(
                     f"its changelog is damaged: {damaged[0]}",
@@ -320,13 +320,13 @@ def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, b
     and whether it has this column. Raise `TableError` unless the mirror exists, is as
     configured, and shows all changes of its changelog."""
     table = state.table
-    if not state.complete:
+    if not state.is_complete:
         raise TableError(
             f"it is {state.in_words}", hint="`lockstep status` says what brings it back"
         )
-    if state.behind is not None:
+    if state.missing_since is not None:
         raise TableError("its mirror lacks batches that others show", hint="`lockstep run`")
-    if state.adopted is not None or state.mirror_version is None:
+    if state.adopted_version is not None or state.mirror_version is None:
         raise TableError(
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",

@@ -27,8 +27,8 @@ from lockstep.pipeline.model.batch import (
     BatchState,
     BatchTimes,
     Cursor,
-    Elsewhere,
-    SpanMarks,
+    ExtraRows,
+    SpecialBatches,
 )
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import content_of
@@ -40,7 +40,7 @@ from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.renames import origins_of
+from lockstep.pipeline.run.dump.renames import origins_by_table
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.run.unpruned_batches import (
     batch_of_run,
@@ -157,7 +157,7 @@ def _chain(
     ledger, source = work.ledger, work.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
-        times = [batch for batch in ledger.batch_times(source) if batch.acknowledged]
+        times = [batch for batch in ledger.batch_times(source) if batch.is_acknowledged]
         ranges = wanted(span, times) if times else []
         batches = {
             batch.id: batch
@@ -176,8 +176,8 @@ def _is_moment(place: Place) -> bool:
 
 _ELSEWHERE: Final = MappingProxyType(
     {
-        Elsewhere.SOURCE: "it has rows that were read from the source",
-        Elsewhere.PREPARED: "it has rows of an XA transaction that was prepared before it",
+        ExtraRows.SOURCE: "it has rows that were read from the source",
+        ExtraRows.PREPARED: "it has rows of an XA transaction that was prepared before it",
     }
 )
 
@@ -194,7 +194,7 @@ class SpanFacts:
     work: Workplace
     server: ServerFacts
     firsts: Mapping[TableName, int]
-    marks: SpanMarks
+    marks: SpecialBatches
     later_anchors: Mapping[int, Batch]
     _read: dict[int, AnchorReading] = field(default_factory=dict)
     _known: tuple[Batch, InitialStructures] | None = None
@@ -217,7 +217,7 @@ class SpanFacts:
         This reads up to two events of the log."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
-        if (elsewhere := self.marks.elsewhere.get(batch.id)) is not None:
+        if (elsewhere := self.marks.with_extra_rows.get(batch.id)) is not None:
             return _ELSEWHERE[elsewhere]
         if batch.start.server_uuid != self.server.server_uuid:
             return "it was captured from another server than the one that answers now"
@@ -237,7 +237,7 @@ class SpanFacts:
         if self._known is not None:
             before, structures = self._known
             since = range(before.id, batch.id + 1)
-            if since and self.marks.learnt.isdisjoint(since):
+            if since and self.marks.with_structures.isdisjoint(since):
                 return structures
         structures = known_at(self.work, batch, batch.start.at)
         self._known = batch, structures
@@ -282,7 +282,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
     content = content_of(ledger, source, batch.id)
-    recorded, events, captured = content.segments, content.events, content.changed
+    recorded, events, captured = content.segments, content.events, content.changed_tables
     tables = CapturedTables(
         work.segments,
         source=source,
@@ -304,10 +304,10 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
             facts.server,
             recorded=RecordedVersions(ledger, source, batch.id),
         ),
-        prepared={},
+        prepared_transactions={},
     )
     segmenter = Segmenter(
-        tables, basis.structures, work.shaping, copies=partial(_copies_then, events)
+        tables, basis.structures, work.shaping, decide_copies=partial(_copies_then, events)
     )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
@@ -350,9 +350,9 @@ def _states_then(
     is included: its changes may begin with this batch."""
     states = work.ledger.table_states(work.source.name)
     return {
-        table: states[table].started()
+        table: states[table].as_started()
         for table in tables
-        if firsts[table] < batch or states[table].adopted is not None
+        if firsts[table] < batch or states[table].adopted_version is not None
     }
 
 
@@ -379,7 +379,7 @@ def _copies_then(
     copied = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)
-        for table, origin in origins_of(effects).items()
+        for table, origin in origins_by_table(effects).items()
         if (table, origin) in copied
     }
 

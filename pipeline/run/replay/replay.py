@@ -121,7 +121,7 @@ def plan_replay(
         BatchReplayed(
             batch,
             facts.why_not(batch) if _concerns(work, batch, only) else None,
-            revision=facts.marks.revised.get(batch.id, 0),
+            revision=facts.marks.revision_counts.get(batch.id, 0),
         )
         for batch in chosen.batches
     )
@@ -185,7 +185,7 @@ def replay(
     finally:
         if work.ledger.revisions(work.source.name).open is None:
             work.segments.remove_folder(scratch_path(work.source.name))
-    counts = work.ledger.marks_within(work.source.name, first.id, last.id).revised
+    counts = work.ledger.marks_within(work.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,
         tuple(

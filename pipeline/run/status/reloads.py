@@ -113,9 +113,9 @@ class Reloading:
         """Return whether the table's rows are being read from MySQL and it has not
         stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
-        if state is not None and (state.has_stopped or state.loading):
-            return state.loading
-        return load is not None and load.reading is not None
+        if state is not None and (state.has_stopped or state.is_loading):
+            return state.is_loading
+        return load is not None and load.begin is not None
 
     def origin(self, asked: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
         """Return the changelog from which the mirror would be written, or a sentence
@@ -130,10 +130,10 @@ class Reloading:
             return "it lacks rows that only MySQL has"
         # The run examines the files: that takes too long here.
         contents = self._contents[asked.table]
-        origin = origin_of(self.work, state, files=False, contents=contents)
+        origin = origin_of(self.work, state, check_files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
             return origin
-        earlier = earlier_version_of(self.work, state, files=False, contents=contents)
+        earlier = earlier_version_of(self.work, state, check_files=False, contents=contents)
         return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
 
 
@@ -240,7 +240,9 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
     wrong = [
         difference
         for difference in report.tables
-        if not difference.equal and difference.table in states and states[difference.table].complete
+        if not difference.equal
+        and difference.table in states
+        and states[difference.table].is_complete
     ]
     facts = Reloading(work, [difference.table for difference in wrong])
     repairs = []
@@ -265,7 +267,7 @@ def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
     table = asked.table
     if table in facts.states:
         past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
-    elif table in facts.loads and facts.loads[table].reading is not None:
+    elif table in facts.loads and facts.loads[table].begin is not None:
         past = "its rows are being read from MySQL already"
     else:
         past = facts.pasts.by_table[table]

@@ -19,7 +19,7 @@ from lockstep.pipeline.ports.ledger import Batches, Ledger
 from lockstep.pipeline.run.unpruned_batches import unpruned_batches
 from lockstep.pipeline.values.division import find_moment_end
 from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown
-from lockstep.pipeline.values.intent import Missing, MissingTable, VersionSetEntry
+from lockstep.pipeline.values.intent import MissingReason, MissingTable, VersionSetEntry
 from lockstep.pipeline.values.places import (
     AfterGtids,
     AtCoordinates,
@@ -75,20 +75,20 @@ def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
 
 def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
     versions = ledger.version_set(source, batch.id)
-    ends = _ends_of(ledger, source, versions.missing)
+    ends = _ends_of(ledger, source, versions.missing_tables)
     return ShownVersions(
         source,
         batch,
         _end(batch),
-        tuple(versions.shown),
-        tuple(_explained(table, ends) for table in versions.missing),
+        tuple(versions.entries),
+        tuple(_explained(table, ends) for table in versions.missing_tables),
     )
 
 
 def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
     """Return, by batch id, the ends of the later batches with which changes of missing
     tables were merged."""
-    numbers = [table.together for table in missing if table.together is not None]
+    numbers = [table.last_batch for table in missing if table.last_batch is not None]
     if not numbers:
         return {}
     batches = ledger.live_batches(source, min(numbers), max(numbers))
@@ -217,34 +217,34 @@ def explained(ledger: Batches, source: str, missing: MissingTable) -> MissingVer
 
 
 def _explained(missing: MissingTable, ends: dict[int, Position]) -> MissingVersion:
-    reason, hint = _WORDS[missing.why]
-    end = ends.get(missing.together or 0)
-    values = {"table": missing.table, "batch": missing.together, "place": end}
+    reason, hint = _WORDS[missing.reason]
+    end = ends.get(missing.last_batch or 0)
+    values = {"table": missing.table, "batch": missing.last_batch, "place": end}
     return MissingVersion(missing.table, reason.format(**values), hint.format(**values))
 
 
 _WORDS: Final = {
-    Missing.TOGETHER: (
+    MissingReason.TOGETHER: (
         "its changes were merged together with those of batch {batch}",
         "`lockstep versions --at {place}` has it",
     ),
-    Missing.LATER: (
+    MissingReason.LATER: (
         "it was brought back with a later batch",
         "`lockstep versions` shows its version, or says why there is none",
     ),
-    Missing.READING: (
+    MissingReason.READING: (
         "it was being read from the source",
         "it has a version once all its rows are read: `lockstep run` continues",
     ),
-    Missing.STOPPED: (
+    MissingReason.STOPPED: (
         "it was stopped",
         "`lockstep status` says why, and what brings it back",
     ),
-    Missing.BEHIND: (
+    MissingReason.BEHIND: (
         "its mirror lacks batches that the others have",
         "the next run merges them; `lockstep status` says why they were not merged",
     ),
-    Missing.UNWRITTEN: (
+    MissingReason.UNWRITTEN: (
         "nothing of it was merged yet",
         "it has a version once the first of its changes is merged",
     ),
