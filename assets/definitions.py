@@ -507,7 +507,9 @@ def replay_metadata(report: ReplayReport) -> Metadata:
         "rows put right": sum(mirror.wrong for mirror in report.mirrors),
         "seconds": rounded_seconds(report.seconds),
     }
-    sentences = {batch.reason_not_recaptured for batch in report.batches if batch.reason_not_recaptured}
+    sentences = {
+        batch.reason_not_recaptured for batch in report.batches if batch.reason_not_recaptured
+    }
     if sentences:
         metadata["from the changelog alone"] = "\n".join(sorted(sentences))
     if report.unreplaced_segments:

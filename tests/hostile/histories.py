@@ -304,6 +304,8 @@ def recorded(follower: Follower) -> dict[str, set[str]]:
     for segments in follower.recorded_segments().values():
         for segment in segments:
             folder = changelog_folder(work, segment)
-            there = [one for one in segment.files if not work.segments.damaged(folder, [one])]
+            there = [
+                one for one in segment.files if not work.segments.damage_sentences(folder, [one])
+            ]
             found.setdefault(folder, set()).update(file.path for file in there)
     return found
