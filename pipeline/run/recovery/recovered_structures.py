@@ -52,7 +52,7 @@ from lockstep.pipeline.schema.history import (
     VersionOrigin,
 )
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.start.rules import compare_anchor
 from lockstep.pipeline.upkeep.clearing import Tightening
@@ -501,8 +501,8 @@ def _unfit(
         if work.mirrors.reason_unreadable(folder, version) is not None or schema is None:
             yield name
             continue
-        have = {folded(column) for column in work.mirrors.schema(folder, version).names}
-        if not {folded(column.name) for column in schema.columns} <= have:
+        have = {comparable_name(column) for column in work.mirrors.schema(folder, version).names}
+        if not {comparable_name(column.name) for column in schema.columns} <= have:
             yield name
 
 
