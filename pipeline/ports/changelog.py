@@ -154,7 +154,7 @@ class Claims(Protocol):
         """Move a folder of the lake to `_before/<name>/<folder>` and return that path,
         relative to the lake. A folder that does not exist is no error."""
 
-    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+    def store_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         """Write a file with the structures durably, and return the key by which commits
         name it (`lake_commit.structures_key`). A file that exists under the key is not
         changed."""

@@ -125,7 +125,7 @@ class Mirrors(Protocol):
         if the version cannot be
         restored."""
 
-    def cut(
+    def delete_history(
         self,
         mirror: str,
         version: int,

@@ -37,7 +37,7 @@ def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
     with follower.leased() as lease:
         done = recover(follower.work(), lease, author="somebody", after_batch=behind)
     assert done == foreseen, "what was shown is what was done"
-    require_told(foreseen.tables, follower.work())
+    require_told(foreseen.table_plans, follower.work())
     return done
 
 

@@ -73,7 +73,7 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
     assert set(lake.changelog.listed_files(FOLDER) or {}) == newest
     assert not published(lake, 7, ROWS).skipped
     lake.segments.remove(FOLDER, (*old, *other))
-    assert len(lake.segments.damaged(FOLDER, (*old, *other))) == 2
+    assert len(lake.segments.damage_sentences(FOLDER, (*old, *other))) == 2
 
 
 def test_a_changelog_shows_an_earlier_version_again(lake: Lake) -> None:

@@ -223,7 +223,7 @@ class _MirrorComparison:
 
     def _require_whole(self) -> None:
         for part in self.parts:
-            damaged = self.work.segments.damaged(part.folder, part.files)
+            damaged = self.work.segments.damage_sentences(part.folder, part.files)
             if damaged:
                 raise TableError(
                     f"its changelog is damaged: {damaged[0]}",

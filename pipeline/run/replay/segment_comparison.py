@@ -108,7 +108,7 @@ class SegmentComparison:
     def _compare(
         self, batch: Batch, segment: Segment, fresh: Segment | None, folder: str
     ) -> SegmentResult:
-        why = next(iter(self.work.segments.damaged(folder, segment.files)), None)
+        why = next(iter(self.work.segments.damage_sentences(folder, segment.files)), None)
         if why is None:
             listed = self._files_of(folder)
             unlisted = [file.path for file in segment.files if file.path not in listed]

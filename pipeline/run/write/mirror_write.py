@@ -176,7 +176,7 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteRes
     if commit is not None:
         return WriteResult(commit, FOUND_REASON)
     if job.task.structure is not None:
-        work.claims.keep_structures(work.source.name, [job.task.structure])
+        work.claims.store_structures(work.source.name, [job.task.structure])
     if job.steps:
         work.mirrors.evolve(
             job.task.state.mirror,
@@ -238,7 +238,9 @@ def _mirror_write(
             ):
                 snapshot = _snapshot(work, job)
                 if job.removes_kept_rows:
-                    yield Replace(target, job.key, snapshot, folded.changes, forgets=True)
+                    yield Replace(
+                        target, job.key, snapshot, folded.changes, drops_earlier_rows=True
+                    )
                 else:
                     yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
         case _:
@@ -443,7 +445,7 @@ def _fold_buckets(
     # A first pass finds the chains: keys that must be folded together belong in one
     # bucket.
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
-    with closing(stores.spool.scratch()) as file:
+    with closing(stores.spool.create_scratch_file()) as file:
         buckets_on_disk = _Buckets(file, buckets)
         for number, part in enumerate(parts):
             for piece in part.pieces(stores.segments, fold.marks):

@@ -64,7 +64,8 @@ def mirror_schema(path: LakePath, version: int) -> pa.Schema:
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:
-    """Return the columns of an open table, as `mirror_schema` does."""
+    """Return the columns of an open table, by their names at the source, in the types
+    of `pipeline.schema.types`."""
     fields = pa.schema(table.schema().to_arrow())
     source_names = {spelled: name for name, spelled in table_spelling(table).items()}
     return pa.schema([(source_names[field.name], _plain_type(field.type)) for field in fields])

@@ -1,8 +1,8 @@
 """Spark DataFrames of what a write reads: files of changes, mirrors (the Delta tables
 with the present rows of source tables), and the values that changes lack.
 
-Files are read with explicit schemas, since inferring a schema would take Spark a job of
-its own.
+Files are read with explicit schemas, because inferring a schema would take Spark a job
+of its own.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def with_completion(
 
 
 @contextmanager
-def with_lacking_values(
+def look_up_values(
     session: SparkSession,
     changes: DataFrame,
     write: Merge | Replace,
@@ -283,7 +283,7 @@ def with_lacking_values(
     if not write.changes.lacking:
         yield changes
         return
-    with staging.folder() as folder:
+    with staging.new_folder() as folder:
         joined = _join_rows(changes, write, rows)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
         complete = session.read.schema(joined.schema).parquet(folder)

@@ -1,5 +1,5 @@
 """The rows of a small mirror (the Delta table with a table's present rows) after a
-write, computed in memory, since a Spark query is slow even for a few rows."""
+write, computed in memory, because a Spark query is slow even for a few rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None
     if (
         isinstance(write, Replace)
         and write.target.keeps
-        and (table is not None or write.gone.files)
+        and (table is not None or write.deleted_rows.files)
     ):
         return False  # earlier rows stay, which only Spark's way combines with the new ones
     if table is None:
@@ -248,7 +248,7 @@ def apply_changes(
     """
     names = [name for name in rows.schema.names if not soft or name != DELETED_AT.name]
     spelled = changelog_spelling(names)
-    changes = _with_lacking_values(rows, changes, key, names, folded, reread=reread)
+    changes = _look_up_values(rows, changes, key, names, folded, reread=reread)
     changed_keys = [changes.column(spelled[name]) for name in key]
     changes = _with_kept_values(
         rows, changes, _indexes_in(changed_keys, _key_columns(rows, key)), names, folded
@@ -312,7 +312,7 @@ def _key_columns(rows: pa.Table, key: Sequence[str]) -> list[pa.ChunkedArray]:
     return [rows.column(name) for name in key]
 
 
-def _with_lacking_values(
+def _look_up_values(
     rows: pa.Table,
     changes: pa.Table,
     key: Sequence[str],

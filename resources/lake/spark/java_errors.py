@@ -44,7 +44,7 @@ _CONFLICT_CLASSES = (
     "PinnedLogStore$CommitRefused",
     "ProtocolChangedException",
 )
-_STORAGE_WORDS = {
+_STORAGE_ERRNOS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
     "Read-only file system": errno.EROFS,
@@ -126,15 +126,15 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
         state, cure = explanation
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     for error in chain:
-        for words, number in _STORAGE_WORDS.items():
+        for words, error_number in _STORAGE_ERRNOS.items():
             if words in error.message:
-                return unavailable_error(path, number, words)
+                return unavailable_error(path, error_number, words)
         if error.name.endswith("OutOfMemoryError"):
             return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY_HINT)
-    last = chain[-1] if chain else JavaError("an unknown error", "")
-    reason = last.condition or first_line(last.message) or last.name
+    innermost = chain[-1] if chain else JavaError("an unknown error", "")
+    reason = innermost.condition or first_line(innermost.message) or innermost.name
     is_about_files = any((error.condition or "").startswith(_FILE_CONDITIONS) for error in chain)
-    is_about_table = is_about_files or last.name.startswith(_TABLE_PACKAGES)
+    is_about_table = is_about_files or innermost.name.startswith(_TABLE_PACKAGES)
     if not is_about_table or any(_is_machine_failure(error) for error in chain):
         return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
     reason = _reason_in_spark_words(chain)
