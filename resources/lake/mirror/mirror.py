@@ -331,7 +331,7 @@ class SparkMirrors:
             )
         if not head.exists:
             self._make_durable(target.mirror)
-        return replace(commit, scale=chosen_scale.reason)
+        return replace(commit, scale_reason=chosen_scale.reason)
 
     def _change_clustering(
         self,
