@@ -217,10 +217,10 @@ class RingTransactions:
         block = pack_block(self._loop.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
             self._spill.add(block, self._loop.maps)
-        taken = self._spill or block
+        row_events = self._spill or block
         self._registers.truncate_open()
         self._forget_open()
-        return taken
+        return row_events
 
     def _open_savepoints(self) -> dict[str, Savepoint]:
         """Return the open transaction's savepoints by name, in the order of the log.
