@@ -77,7 +77,7 @@ from lockstep.resources.lake.mirror.altering import (
     refuse_column_names,
     step_metadata,
 )
-from lockstep.resources.lake.mirror.cutting import delete_history
+from lockstep.resources.lake.mirror.deletion import delete_history
 from lockstep.resources.lake.mirror.direct import commit_rows
 from lockstep.resources.lake.mirror.small import can_be_computed, rows_of_write
 from lockstep.resources.lake.mirror.writing import (
