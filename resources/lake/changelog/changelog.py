@@ -28,7 +28,7 @@ from lockstep.pipeline.model.lake_commit import (
 )
 from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
 from lockstep.pipeline.ports.held import RequireHeld, no_check
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import (
     CommitConflict,
     ForeignCommit,
@@ -406,8 +406,8 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
     """Add the columns that the table lacks in a separate commit, because delta-rs
     cannot add columns in a commit with files. If a run ends between the two commits,
     the next run finds the columns, which are NULL until then."""
-    present_names = {folded(field.name) for field in table.schema().fields}
-    missing_fields = [field for field in schema if folded(field.name) not in present_names]
+    present_names = {comparable_name(field.name) for field in table.schema().fields}
+    missing_fields = [field for field in schema if comparable_name(field.name) not in present_names]
     if missing_fields:
         user_metadata = metadata.get("userMetadata") or ""
         table.alter.add_columns(
