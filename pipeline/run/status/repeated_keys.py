@@ -41,7 +41,7 @@ def count_keys(work: Workplace, state: TableState) -> KeyCount:
     if not key or not set(key) <= set(names):
         return KeyCount(table, key, reason="it has no primary key")
     size = mirrors.size(state.mirror, version)
-    if size is None or size.rows is None or size.rows > MOST_ROWS:
+    if size is None or size.row_count is None or size.row_count > MOST_ROWS:
         return KeyCount(
             table,
             key,
