@@ -20,23 +20,23 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A changelog's Delta version after publishing a batch. `skipped`: it had the batch
-    already."""
+    """A changelog's Delta version after publishing a batch. `was_skipped`: it had the
+    batch already."""
 
     delta_version: int
-    skipped: bool
+    was_skipped: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """The result of `restate`. `removed` and `added`: numbers of files that the
-    changelog no longer lists, and lists again. `lost`: recorded files that do not
-    exist. `delta_version`: the new version, or None if there is no table."""
+    """The result of `restate`. `removed_count`, `added_count`: numbers of files that
+    the changelog no longer lists, or lists again. `lost_paths`: recorded files that do
+    not exist. `delta_version`: the new version, or None if there is no table."""
 
     delta_version: int | None
-    removed: int = 0
-    added: int = 0
-    lost: tuple[str, ...] = ()
+    removed_count: int = 0
+    added_count: int = 0
+    lost_paths: tuple[str, ...] = ()
 
 
 def is_revised(

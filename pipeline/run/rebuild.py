@@ -484,7 +484,7 @@ def rebuild_as_of(
     with copies.build(NAME, into) as aside:
         version = build(work, aside, origin)
         size = aside.size(NAME, version)
-    rows = None if size is None else size.rows
+    rows = None if size is None else size.row_count
     return RebuildReport(origin, into, rows, perf_counter() - clock)
 
 

@@ -191,7 +191,7 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteRes
     strategy = choose(_strategy_facts(work, job, parts))
     with _mirror_write(work, job, parts, strategy) as write:
         commit = work.mirrors.write(write, require_held)
-    return WriteResult(commit, f"{strategy.reason}; {commit.scale or FOUND_REASON}")
+    return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
 def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:

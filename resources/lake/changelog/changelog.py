@@ -122,11 +122,11 @@ class DeltaChangelog:
                 table = table_if_exists(path)
                 earlier_version = find_earlier(table)
             if earlier_version is not None:
-                return Published(earlier_version, skipped=True)
+                return Published(earlier_version, was_skipped=True)
             require_held()
             version = commit(table)
             if version is not None:
-                return Published(version, skipped=False)
+                return Published(version, was_skipped=False)
         raise _conflict_error(path, folder, table)
 
     def is_newest_version(self, folder: str, version: int) -> bool:
@@ -222,7 +222,7 @@ class DeltaChangelog:
         with lake_errors(path):
             table = table_if_exists(path)
         if table is None:
-            return Restatement(None, lost=tuple(file.path for file in files))
+            return Restatement(None, lost_paths=tuple(file.path for file in files))
         with lake_errors(path):
             listed_sizes = _listed_sizes(table)
         unlisted_files = [file for file in files if file.path not in listed_sizes]
@@ -235,7 +235,7 @@ class DeltaChangelog:
         with lake_errors(path):
             recorded_batch = table.transaction_version(app_id)
         if not restored_files and not surplus_sizes and recorded_batch == batch:
-            return Restatement(table.version(), lost=tuple(sorted(lost_paths)))
+            return Restatement(table.version(), lost_paths=tuple(sorted(lost_paths)))
         require_held()
         commit_properties = _commit_properties(app_id, batch, user_metadata)
         with lake_errors(path):

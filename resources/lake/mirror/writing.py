@@ -46,7 +46,7 @@ from lockstep.resources.lake.delta.statement import (
     merge_statement,
     quoted,
 )
-from lockstep.resources.lake.mirror.parts import (
+from lockstep.resources.lake.mirror.inputs import (
     column,
     column_from,
     empty_rows,
