@@ -138,8 +138,8 @@ def _choice_lines(source: str, choice: Choice) -> Iterator[str]:
     yield f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"
     if choice.server_error is not None:
         yield (
-            f"  the server could not be asked ({choice.server_error.message}); the next run checks that "
-            "the place exists"
+            f"  the server could not be asked ({choice.server_error.message}); the next run checks "
+            "that the place exists"
         )
     elif choice.position is not None:
         yield f"  the next run starts at {choice.position}; `lockstep plan` shows it"

@@ -165,8 +165,8 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         context.say(f"  {table} {sentence}")
     if reading.foreign_transaction_count:
         context.say(
-            f"  not captured: {pluralize(reading.foreign_transaction_count, 'transaction')} without "
-            f"rows of captured tables, {reading.foreign_bytes:,} bytes of log"
+            f"  not captured: {pluralize(reading.foreign_transaction_count, 'transaction')} "
+            f"without rows of captured tables, {reading.foreign_bytes:,} bytes of log"
         )
     for statement in reading.statements:
         context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
