@@ -60,15 +60,19 @@ from lockstep.pipeline.run.unpruned_batches import (
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
-    emptied_stamps,
+    find_emptying_stamps,
+    find_read_stamp,
     folders_of,
     lineage_over,
-    read_stamp,
-    reads_again,
+    may_repeat_changes,
     versions_between,
 )
 from lockstep.pipeline.run.write.mirror_write import write_once
-from lockstep.pipeline.run.write.origin import earliest_readable, is_readable, shown_by
+from lockstep.pipeline.run.write.origin import (
+    earliest_readable_version,
+    is_readable,
+    schema_version_shown_by,
+)
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity
@@ -301,7 +305,7 @@ def _from_version(
             if event.kind is TableEventKind.COPIED:
                 reason = f"its rows were those of {event.origin} until batch {part.batch}"
                 raise TableError(reason, hint="")
-    shown = shown_by(base, parts)
+    shown = schema_version_shown_by(base, parts)
     plan = replace(plan, final=plan.final or shown)
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
@@ -440,7 +444,7 @@ def _earliest(work: Workplace, table: TableName) -> str:
     ledger, source = work.ledger, work.source.name
     cursor = ledger.cursors(source).acknowledged
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
-    first = earliest_readable(work, versions)
+    first = earliest_readable_version(work, versions)
     if first is None:
         return "`lockstep versions --list` shows the versions that the lake has"
     [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
@@ -612,7 +616,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     numbers = {part.batch for part in origin.changes.parts}
     live = aside.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live if batch.id in numbers)
-    again = reads_again(aside, batches)
+    again = may_repeat_changes(aside, batches)
     intent = Intent(0, origin.table, _application(aside, origin), _MERGED, first, last, "copy")
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
     based = origin.changes.base is not None
@@ -627,9 +631,11 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         steps=() if origin.plan.replaces or not based else steps(line),
         segments=origin.plan.segments,
         folders=_folders(aside, origin),
-        after=0 if based else -1,
-        emptied=emptied_stamps(aside, origin.table, origin.plan, batches),
-        read_stamp=read_stamp(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
+        last_written_version=0 if based else -1,
+        emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
+        read_stamp=find_read_stamp(
+            aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)
+        ),
         may_repeat=again,
         all_new=not again and not aside.ledger.gaps(source),
     )

@@ -54,7 +54,7 @@ from lockstep.pipeline.run.write.job import (
     require_copyable,
     versions_between,
 )
-from lockstep.pipeline.run.write.origin import from_earlier_version
+from lockstep.pipeline.run.write.origin import origin_from_earlier_version
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.start.question import AnchorReading, StartRule
 from lockstep.pipeline.supply.past import Past
@@ -381,7 +381,7 @@ def earlier_version_of(
     table = state.table
     parts = _contents(work, table) if contents is None else contents
     return _usable_origin(
-        work, table, from_earlier_version(work, table, parts), check_files=check_files
+        work, table, origin_from_earlier_version(work, table, parts), check_files=check_files
     )
 
 

@@ -168,6 +168,7 @@ def _schema_version(row: Row) -> SchemaVersion:
         origin=VersionOrigin(row["origin"]),
         schema=None if schema is None else schema_from_json(schema),
         columns_from=None if columns is None else tuple(columns),
+        statement_number=row["statement"],
         shown_as=None if row["shown_as"] is None else shown_as_from_json(row["shown_as"]),
     )
 

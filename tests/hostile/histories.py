@@ -259,7 +259,7 @@ def misread(follower: Follower, at: int = 0) -> None:
 def brought_together(work: Workplace, lease: Lease) -> None:
     """As a person does it whose run was refused; a ledger that captured nothing starts over."""
     new = work.ledger.cursors(work.source.name).captured is None
-    told = plan_recovery(work, start_over=new).tables
+    told = plan_recovery(work, start_over=new).table_plans
     recover(work, lease, author="somebody", reason="a trial", start_over=new)
     require_told(told, work)
 

@@ -276,7 +276,7 @@ class Foresight(Chance):
             return
         assert told.case is Case.REFUSED
         follower.lose_ledger()
-        self.recovered(behind, told.tables)
+        self.recovered(behind, told.table_plans)
 
     def recovered(self, behind: int | None = None, before: TablePlans | None = None) -> None:
         """`before`: what was told before the ledger was given up."""
@@ -287,12 +287,12 @@ class Foresight(Chance):
             told = plan_recovery(follower.work(), behind)
         except PositionPurged:
             told = plan_recovery(follower.work(), start_over=True)
-        assert before is None or steps_of(before).keys() == steps_of(told.tables).keys()
+        assert before is None or steps_of(before).keys() == steps_of(told.table_plans).keys()
         start_over = told.case is Case.START_OVER
         with follower.leased() as lease:
             work = follower.work()
             recover(work, lease, author="ann", after_batch=behind, start_over=start_over)
-        require_told(told.tables, follower.work())
+        require_told(told.table_plans, follower.work())
         self.planned()
 
     def replay(self, _: str) -> None:
@@ -360,10 +360,10 @@ def test_a_paused_table_is_not_read_after_a_recovery(shop: Shop) -> None:
     shop.pause("a")
     told = plan_recovery(follower.work())
     assert (told.case, {table.name for table, _ in told.reloads}) == (Case.KEEP_LEDGER, {"a", "b"})
-    assert {table.name for table in steps_of(told.tables)} == {"b"}
+    assert {table.name for table in steps_of(told.table_plans)} == {"b"}
     with follower.leased() as lease:
         recover(follower.work(), lease, author="ann")
-    require_told(told.tables, follower.work())
+    require_told(told.table_plans, follower.work())
     _, done = run_as_planned(follower)
     assert {table.name for table in done.asked} == {"b"}
     assert shop.state("a").stopped_by is StoppedBy.PERSON

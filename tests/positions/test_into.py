@@ -542,4 +542,4 @@ def _lose(follower: Follower, behind: int | None = None) -> None:
         done = recover(follower.work(), lease, author="somebody", after_batch=behind)
     assert done == foreseen
     assert not done.reloads
-    require_told(foreseen.tables, follower.work())
+    require_told(foreseen.table_plans, follower.work())

@@ -200,7 +200,7 @@ class _MirrorComparison:
         parts = tuple(_parts_of(work, plan, line, own, table, in_scratch))
         marks = ("_committed_at",) if soft else ()
         ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
-        fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
+        fold = Fold(own, key, tuple(part.mapping for part in parts), marks, ignored=ignored)
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
         return cls(work, state, version, last, plan, parts, fold, line.stamps, soft, ranges)
 
