@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, LOCKSTEP, ground, size, timed, watched
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, LOCKSTEP, Lines, ground, size, timed, watched
 from benchmarks.reading import fill
 from lockstep import exits
 

@@ -21,8 +21,7 @@ from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, Write
 from rich.console import Console
 
 from benchmarks.cold import Cold
-from benchmarks.ground import DATABASE, Ground, ground, timed
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Ground, Lines, ground, timed
 from benchmarks.reader import read_all
 from benchmarks.tables import throw_away
 from benchmarks.workloads import Sizes, Workload, Written, series, workloads, write

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-from benchmarks.ground import environment, scratch, size
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, environment, scratch, size
 from benchmarks.resident import processor_seconds, resident_sizes
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.layout import MARKS

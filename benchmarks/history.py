@@ -13,8 +13,7 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, scratch, seconds_of, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Ground, Lines, ground, scratch, seconds_of, size
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.capture import capture

@@ -9,8 +9,8 @@ from time import perf_counter
 
 from rich.console import Console
 
+from benchmarks.common import DATABASE, LOCKSTEP, Ground, ground, watched
 from benchmarks.engine import SERVER_OPTIONS
-from benchmarks.ground import DATABASE, LOCKSTEP, Ground, ground, watched
 
 ROW_BYTES = 1003
 """Bytes of a row in the log: two numbers, 992 bytes and their length, a bitmap."""

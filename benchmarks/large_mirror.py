@@ -19,8 +19,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from rich.console import Console
 
-from benchmarks.ground import scratch, size
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, scratch, size
 from benchmarks.mirrors import append, merge, spark_process
 from benchmarks.resident import processor_seconds, read_bytes, resident_sizes
 from benchmarks.store import object_store

@@ -20,8 +20,7 @@ from time import perf_counter, process_time
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, ground, seconds_of, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Lines, ground, seconds_of, size
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Workplace

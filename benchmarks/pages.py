@@ -20,8 +20,7 @@ import dagster as dg
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, scratch
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.status.tables import TableHealth, TableStanding

@@ -12,8 +12,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Ground, Lines, ground, size
 from benchmarks.resident import highest_resident_size, processor_seconds
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.values.table import TableName, TableStructure

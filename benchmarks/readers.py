@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch, size
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, scratch, size
 from benchmarks.mirrors import append, spark_process
 from benchmarks.resident import processor_seconds
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, MirrorWrite

@@ -10,9 +10,8 @@ from shutil import which
 
 from rich.console import Console
 
+from benchmarks.common import DATABASE, Ground, Lines, ground, size, timed
 from benchmarks.engine import SERVER_OPTIONS
-from benchmarks.ground import DATABASE, Ground, ground, size, timed
-from benchmarks.lines import Lines
 from benchmarks.tables import READERS, Pass
 
 _CREATE = (

@@ -8,8 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, LOCKSTEP, Ground, ground, size, timed
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, LOCKSTEP, Ground, Lines, ground, size, timed
 from benchmarks.runs import COLUMNS, insert_rows
 
 _ASKED: Final = ("Innodb_rows_read", "Bytes_sent")

@@ -7,8 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, plain, size, tuned
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Ground, Lines, ground, plain, size, tuned
 
 CHANGES = 10
 

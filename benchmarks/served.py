@@ -17,8 +17,7 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, LOCKSTEP, Ground, environment, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, LOCKSTEP, Ground, Lines, environment, ground, size
 from benchmarks.runs import CHANGES, COLUMNS
 from lockstep.pipeline.values.retries import SPARK
 

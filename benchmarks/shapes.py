@@ -8,8 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Ground, Lines, ground, size
 from benchmarks.runs import COLUMNS, insert_rows
 
 _KEY: Final = "a key of sixteen bytes or more"

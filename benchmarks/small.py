@@ -14,8 +14,7 @@ from time import perf_counter
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, scratch
 from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import NOTHING, Size
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget

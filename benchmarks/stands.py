@@ -12,8 +12,7 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Ground, Lines, ground, size
 from benchmarks.runs import CHANGES, COLUMNS, insert_rows
 from benchmarks.served import served, spent
 from benchmarks.store import Store, object_store

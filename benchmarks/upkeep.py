@@ -17,8 +17,7 @@ from time import perf_counter
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch, size
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, scratch, size
 from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import FEW
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite

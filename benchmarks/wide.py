@@ -11,8 +11,7 @@ from time import perf_counter, sleep
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, LOCKSTEP, Ground, environment, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, LOCKSTEP, Ground, Lines, environment, ground, size
 from benchmarks.resident import processor_seconds, resident_sizes
 from lockstep import exits
 

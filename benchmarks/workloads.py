@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pymysql.cursors import Cursor
 
-from benchmarks.ground import DATABASE, Ground
+from benchmarks.common import DATABASE, Ground
 from lockstep.pipeline.values.position import Coordinates
 
 CHUNK = 100_000

@@ -1,4 +1,5 @@
-"""The common parts of benchmarks: a MySQL, project folders, timed processes and calls."""
+"""The common parts of benchmarks: a MySQL, project folders, timed processes and calls, and the
+tables that they print."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from typing import Any
 
 import pymysql
 from pymysql.cursors import Cursor
+from rich.console import Console
 
 from benchmarks.floor import PLAIN
 from benchmarks.resident import highest_resident_size
@@ -238,3 +240,27 @@ def ground(options: Sequence[str] = ()) -> Iterator[Ground]:
             f"create database {DATABASE} character set utf8mb4",
         )
         yield place
+
+
+# -- printing ------------------------------------------------------------------------------------
+
+
+class Lines:
+    """A Markdown table that is printed line by line, because a benchmark of many minutes may end
+    early. Its title, heads and alignment are printed at once; its first `texts` columns are texts,
+    the other columns are numbers."""
+
+    def __init__(
+        self, console: Console, title: str, columns: Sequence[str], *, texts: int = 1
+    ) -> None:
+        self._console = console
+        self._print(f"\n{title}\n")
+        self.add(*columns)
+        self.add(*["---"] * texts, *["---:"] * (len(columns) - texts))
+
+    def add(self, *cells: str) -> None:
+        self._print(f"| {' | '.join(cells)} |")
+
+    def _print(self, line: str) -> None:
+        self._console.print(line, markup=False, soft_wrap=True)
+        self._console.file.flush()
