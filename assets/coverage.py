@@ -138,7 +138,7 @@ def _earliest_commit(work: Workplace, batch: Batch) -> datetime | None:
     ]
     files = [file for segment in transaction_segments for file in segment.files]
     folder, moments = system_table_path(batch.source, SystemTable.TRANSACTIONS), list[datetime]()
-    if not work.segments.damaged(folder, files):
+    if not work.segments.damage_sentences(folder, files):
         for record_batch in work.segments.pieces(folder, files, ["_committed_at"]):
             moments += filter(None, [pc.min(record_batch.column(0)).as_py()])
     return min(moments, default=None)

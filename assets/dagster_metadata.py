@@ -300,15 +300,15 @@ def materialization_of(
         "batches": str(first) if first == last else f"{first}-{last}",
         "mirror": merge.mirror,
         "changelog": merge.changelog,
-        "files": size and size.files,
-        "mirror bytes": size and size.size,
+        "files": size and size.file_count,
+        "mirror bytes": size and size.byte_count,
         **_shape_metadata(version),
         **position_metadata(position, now),
         # Dagster's pages show these keys in their own places.
         **_table_address(merge.table, lake / merge.mirror),
         "dagster/column_schema": _table_schema(merge, version, comments),
         "dagster/column_lineage": dg.TableColumnLineage(lineage),
-        "dagster/row_count": size and size.rows,
+        "dagster/row_count": size and size.row_count,
     }
     tags = {DATA_VERSION: str(position)} if position else {}
     return dg.AssetMaterialization(

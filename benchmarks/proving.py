@@ -16,7 +16,7 @@ from benchmarks.common import DATABASE, BenchServer, Lines, bench_server, env_nu
 from benchmarks.resident import highest_resident_size, processor_seconds
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.lake.delta.versions import scan
+from lockstep.resources.lake.delta.versions import scan_rows
 from lockstep.resources.mysql.server import MySqlServer
 
 _COLUMNS = (
@@ -78,7 +78,7 @@ def copy_rows(source: MySqlServer, structure: TableStructure, lake: Path) -> Non
 
 def sum_mirror(hasher: RowHasher, lake: Path) -> RowSum:
     total = RowSum()
-    for batch in scan(lake, hasher.schema.names, _newest_version(lake)):
+    for batch in scan_rows(lake, hasher.schema.names, _newest_version(lake)):
         columns = [batch.column(field.name).cast(field.type) for field in hasher.schema]
         total = total + hasher.summed(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
     return total

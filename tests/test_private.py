@@ -65,7 +65,7 @@ def a_staged_file(state: Path) -> None:
 
 
 def a_scratch_file(state: Path) -> None:
-    FileSpool(state.parent / "lake", state / "staging" / "spool").scratch()
+    FileSpool(state.parent / "lake", state / "staging" / "spool").create_scratch_file()
 
 
 def a_report_of_a_defect(state: Path) -> None:

@@ -166,7 +166,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         )
 
     require_held = partial(work.ledger.require_held, lease)
-    work.mirrors.cut(state.mirror, target.version, target.metadata, record, require_held)
+    work.mirrors.delete_history(state.mirror, target.version, target.metadata, record, require_held)
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
         if part.table is SystemTable.TRANSACTIONS
         for file in part.files
     ]
-    damage = next(iter(work.segments.damaged(folder, files)), None)
+    damage = next(iter(work.segments.damage_sentences(folder, files)), None)
     if not files or damage is not None:
         why = damage or "the ledger has no file of them"
         raise PastRefused(
@@ -484,7 +484,7 @@ def rebuild_as_of(
     with copies.build(NAME, into) as aside:
         version = build(work, aside, origin)
         size = aside.size(NAME, version)
-    rows = None if size is None else size.rows
+    rows = None if size is None else size.row_count
     return RebuildReport(origin, into, rows, perf_counter() - clock)
 
 
@@ -519,7 +519,7 @@ def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
     """Raise `PastRefused` if a file of the changelog is missing or damaged."""
     folders = _folders(work, origin)
     for segment in origin.plan.segments:
-        damages = work.segments.damaged(folders[segment.schema_version], segment.files)
+        damages = work.segments.damage_sentences(folders[segment.schema_version], segment.files)
         if damages:
             raise PastRefused(
                 f"the changelog of {origin.table} is damaged: {damages[0]}",

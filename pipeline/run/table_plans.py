@@ -435,7 +435,7 @@ def _damage_sentence(work: Workplace, table: TableName, origin: ChangelogOrigin)
         for segment in part.segments:
             version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
             folder = changelog_path(work.source.name, table, version.generation)
-            damages += work.segments.damaged(folder, segment.files)
+            damages += work.segments.damage_sentences(folder, segment.files)
     if not damages:
         return None
     more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
@@ -736,7 +736,7 @@ def _valid_and_void_loads(
         reason = reason or _reason_shape_changed(work, load)
         if reason is None and load.is_complete:
             folder = snapshot_path(work.source.name, load.table)
-            reason = next(iter(work.segments.damaged(folder, load.files)), None)
+            reason = next(iter(work.segments.damage_sentences(folder, load.files)), None)
         if reason is None:
             valid_loads[load.table] = load
         else:

@@ -56,7 +56,7 @@ from lockstep.pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from lockstep.pipeline.schema.rows import with_new_hidden
+from lockstep.pipeline.schema.rows import add_hidden_columns
 from lockstep.pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
@@ -233,7 +233,7 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
         options.row_format,
         bool(options.partitioned),
         bool(options.system_versioned) or any(column.versioned for column in written),
-        with_new_hidden((), len(columns), keys) if context.facts.knows_hidden_places else (),
+        add_hidden_columns((), len(columns), keys) if context.facts.knows_hidden_places else (),
     )
     # If a foreign key refers to its own table without naming columns, it means the
     # primary key, which is known only now.

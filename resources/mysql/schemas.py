@@ -48,7 +48,7 @@ from lockstep.pipeline.schema.model import (
     ValueDefault,
     View,
 )
-from lockstep.pipeline.schema.rows import knows_hidden_places, shown_places
+from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
@@ -153,7 +153,7 @@ def _read_tables(
             table.row_format,
             table.partitioned,
             table.versioned,
-            shown_places(ordinals[name], keys.get(name, ()))
+            hidden_from_ordinals(ordinals[name], keys.get(name, ()))
             if knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
             else (),
         )

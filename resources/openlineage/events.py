@@ -83,9 +83,9 @@ class LockstepRunFacet(RunFacet):
     tablesNotListed: int | None = None
 
 
-def run_id(source: str, dagster_run: str) -> str:
+def openlineage_run_id(source: str, lockstep_run_id: str) -> str:
     """Return OpenLineage's id of a run, the same in every process."""
-    return str(uuid5(NAMESPACE_URL, f"lockstep:{source}:{dagster_run}"))
+    return str(uuid5(NAMESPACE_URL, f"lockstep:{source}:{lockstep_run_id}"))
 
 
 def run_event(
@@ -114,7 +114,7 @@ def run_event(
     return RunEvent(
         eventType=RunState[state],
         eventTime=moment.isoformat(),
-        run=Run(run_id(addresses.source, lockstep_run_id), facets),
+        run=Run(openlineage_run_id(addresses.source, lockstep_run_id), facets),
         job=Job(addresses.job_namespace, addresses.source),
         inputs=[_input_dataset(addresses, table) for table in news.tables],
         outputs=[output for table in news.tables for output in _output_datasets(addresses, table)],

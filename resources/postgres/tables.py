@@ -138,12 +138,12 @@ class PostgresTables(Subject):
             if not rows:
                 values = {"token": lease.token, "author": author, "reason": reason}
                 rows = transaction.all("order_load", **keys, **values)
-            number = rows[0]["id"]
+            load_id = rows[0]["id"]
             if with_past is not None:
                 transaction.run(
-                    "set_with_past", source=lease.source, load=number, with_past=with_past
+                    "set_with_past", source=lease.source, load=load_id, with_past=with_past
                 )
-            return _load(transaction.only("load_by_id", source=lease.source, load=number), ())
+            return _load(transaction.only("load_by_id", source=lease.source, load=load_id), ())
 
     def open_loads(self, source: str) -> list[Load]:
         rows = self._cached(dict, "open_loads", source=source)

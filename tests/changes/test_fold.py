@@ -128,7 +128,7 @@ class FullFile(MemoryEventFile):
 
 
 class FullSpool(MemorySpool):
-    def scratch(self) -> MemoryEventFile:
+    def create_scratch_file(self) -> MemoryEventFile:
         self.made.append(FullFile())
         return self.made[-1]
 

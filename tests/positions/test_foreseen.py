@@ -308,9 +308,9 @@ class Foresight(Chance):
             commit = self.random.random() < 0.5
             done = replay(follower.work(), lease, span, commit=commit)
         assert [one.batch for one in done.batches] == [one.batch for one in told.batches]
-        whys = [one.as_recorded for one in done.batches]
-        assert whys == [one.as_recorded for one in told.batches]
-        assert (done.tables, done.early) == (told.tables, told.early)
+        whys = [one.reason_not_recaptured for one in done.batches]
+        assert whys == [one.reason_not_recaptured for one in told.batches]
+        assert (done.tables, done.lake_end) == (told.tables, told.lake_end)
 
 
 @pytest.mark.parametrize(

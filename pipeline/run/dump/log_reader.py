@@ -253,7 +253,7 @@ class LogReading:
             for received in self._dump:
                 buffer.put(received)
                 self._take_groups()
-                if buffer.stopped or buffer.ended:
+                if buffer.has_stopped or buffer.has_ended:
                     break
                 if self.reached_limit is not None:
                     buffer.stop()

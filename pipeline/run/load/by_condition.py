@@ -156,7 +156,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRea
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
     matching_rows, deleted_rows = (
-        ScratchRows(work.spool.scratch(), hasher.schema) for _ in range(2)
+        ScratchRows(work.spool.create_scratch_file(), hasher.schema) for _ in range(2)
     )
     try:
         with work.server.rows_where(

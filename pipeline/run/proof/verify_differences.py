@@ -167,7 +167,7 @@ class _Shares:
     """The row hashes of one side, one file for each share."""
 
     def __init__(self, work: Workplace, shares: int) -> None:
-        self._files = [work.spool.scratch() for _ in range(shares)]
+        self._files = [work.spool.create_scratch_file() for _ in range(shares)]
         self._sizes = [0] * shares
 
     def put(self, hashed: Pairs) -> None:

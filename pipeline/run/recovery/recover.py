@@ -403,7 +403,7 @@ def files_up_to(work: Workplace, changelog: ChangelogListing, batch: int) -> lis
         if (batch_of(path) or 0) <= batch
     ]
     unlisted = [file for file in captured if file.path not in changelog.files]
-    if not work.segments.damaged(changelog.folder, unlisted) or _has_later_rows(
+    if not work.segments.damage_sentences(changelog.folder, unlisted) or _has_later_rows(
         work, changelog, batch
     ):
         return captured
@@ -416,7 +416,7 @@ def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -
     """Return a sentence for each file that must be listed but is damaged."""
     files = files_up_to(work, changelog, batch)
     unlisted = [file for file in files if file.path not in changelog.files]
-    return work.segments.damaged(changelog.folder, unlisted)
+    return work.segments.damage_sentences(changelog.folder, unlisted)
 
 
 def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:

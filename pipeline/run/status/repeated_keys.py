@@ -41,7 +41,7 @@ def count_keys(work: Workplace, state: TableState) -> KeyCount:
     if not key or not set(key) <= set(names):
         return KeyCount(table, key, why="it has no primary key")
     size = mirrors.size(state.mirror, version)
-    if size is None or size.rows is None or size.rows > MOST:
+    if size is None or size.row_count is None or size.row_count > MOST:
         return KeyCount(
             table, key, why=f"it has more than {MOST:,} rows: `lockstep verify {table}` compares it"
         )

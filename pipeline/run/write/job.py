@@ -299,7 +299,7 @@ def _without_lost_files(
     folders = folders_of(work, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
-        if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
+        if lost := work.segments.damage_sentences(folders[segment.schema_version], segment.files):
             work.progress.note(
                 f"{table} was dropped at the source, and captured changes of it are lost: its "
                 f"mirror ends without them ({lost[0]})"
@@ -418,7 +418,7 @@ def _require_files(
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
-        for reason in work.segments.damaged(folders[segment.schema_version], files):
+        for reason in work.segments.damage_sentences(folders[segment.schema_version], files):
             raise reread_error(f"captured changes of it are lost: {reason}")
 
 

@@ -70,7 +70,7 @@ from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
 from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile
@@ -176,7 +176,7 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteRes
     if commit is not None:
         return WriteResult(commit, FOUND_REASON)
     if job.task.structure is not None:
-        work.claims.keep_structures(work.source.name, [job.task.structure])
+        work.claims.store_structures(work.source.name, [job.task.structure])
     if job.steps:
         work.mirrors.evolve(
             job.task.state.mirror,
@@ -191,7 +191,7 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteRes
     strategy = choose(_strategy_facts(work, job, parts))
     with _mirror_write(work, job, parts, strategy) as write:
         commit = work.mirrors.write(write, require_held)
-    return WriteResult(commit, f"{strategy.reason}; {commit.scale or FOUND_REASON}")
+    return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
 def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
@@ -238,7 +238,9 @@ def _mirror_write(
             ):
                 snapshot = _snapshot(work, job)
                 if job.removes_kept_rows:
-                    yield Replace(target, job.key, snapshot, folded.changes, forgets=True)
+                    yield Replace(
+                        target, job.key, snapshot, folded.changes, drops_earlier_rows=True
+                    )
                 else:
                     yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
         case _:
@@ -345,7 +347,7 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
     own = changelog_schema(version.shown_structure)
     spelled = dict(
         zip(
-            (folded(column.name) for column in version.shown_structure.columns),
+            (comparable_name(column.name) for column in version.shown_structure.columns),
             changelog_names([column.name for column in version.shown_structure.columns]),
             strict=True,
         )
@@ -355,7 +357,7 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
         if column.name in line.stamps:
             columns.append(PartColumn(column.name, column.type))
             continue
-        source = spelled.get(folded(column.name))
+        source = spelled.get(comparable_name(column.name))
         kind = None if source is None else own.field(source).type
         fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD
         columns.append(PartColumn(source, kind) if fits else PartColumn())
@@ -443,7 +445,7 @@ def _fold_buckets(
     # A first pass finds the chains: keys that must be folded together belong in one
     # bucket.
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
-    with closing(stores.spool.scratch()) as file:
+    with closing(stores.spool.create_scratch_file()) as file:
         buckets_on_disk = _Buckets(file, buckets)
         for number, part in enumerate(parts):
             for piece in part.pieces(stores.segments, fold.marks):

@@ -51,11 +51,11 @@ from lockstep.pipeline.schema.model import (
     TableSchema,
 )
 from lockstep.pipeline.schema.rows import (
-    expressions,
-    kept_hidden,
-    numbered,
-    with_hidden,
-    with_new_hidden,
+    add_hidden_columns,
+    expression_parts,
+    remaining_hidden_columns,
+    renumber_hidden,
+    with_hidden_columns,
 )
 from lockstep.pipeline.schema.statements.changes import (
     FIRST,
@@ -315,10 +315,10 @@ def _with_new_keys(
     """Return the hidden columns of kept keys, and those of new keys after all other
     columns; none if their places are unknown. `visible`: the number of columns that are
     not hidden."""
-    if not context.facts.knows_hidden_places or len(hidden) != len(expressions(kept)):
+    if not context.facts.knows_hidden_places or len(hidden) != len(expression_parts(kept)):
         return ()
     names = {key.name for key in kept}
-    return with_new_hidden(hidden, visible, [key for key in keys if key.name not in names])
+    return add_hidden_columns(hidden, visible, [key for key in keys if key.name not in names])
 
 
 def _refuse_rename_of_own_parent(
@@ -404,7 +404,7 @@ def _placed_columns(
     new or moved column goes where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.knows_hidden_places:
-        hidden = kept_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
+        hidden = remaining_hidden_columns(table, plan.dropped_keys, plan.renamed_keys) or ()
     changes = {
         change.old.lower(): column
         for change, column in zip(plan.defined, new, strict=True)
@@ -420,7 +420,7 @@ def _placed_columns(
         and not change.column.type.sized
     }
     columns: list[_PlacedColumn | HiddenColumn] = []
-    for column in with_hidden(table.columns, table.hidden):
+    for column in with_hidden_columns(table.columns, table.hidden):
         if isinstance(column, HiddenColumn):
             columns += (stays for stays in hidden if stays.place == column.place)
             continue
@@ -454,7 +454,7 @@ def _placed_columns(
     by_server = first.name == "my_row_id" and first.invisible and first.auto_increment
     if by_server and any(placed.before == first.name for placed in visible[1:]):
         raise CannotFollow("the log does not tell whether a column goes before my_row_id")
-    return visible, numbered(columns)
+    return visible, renumber_hidden(columns)
 
 
 def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
