@@ -354,10 +354,8 @@ def _look_up_values(
     if reread:
         kind = changes.column("_change_type")
         is_deleted = pc.and_(is_missing, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
-        changes, is_missing = (
-            changes.filter(pc.invert(is_deleted)),
-            pc.and_(is_missing, pc.invert(is_deleted)),
-        )
+        changes = changes.filter(pc.invert(is_deleted))
+        is_missing = pc.and_(is_missing, pc.invert(is_deleted))
     if pc.any(is_missing).as_py():
         raise TableError(LOST, hint=HINT)
     return changes
