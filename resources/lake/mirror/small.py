@@ -109,10 +109,8 @@ def _present_rows(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
 def _with_counted_images(
     read_file: ReadFile, rows: pa.Table, parts: Sequence[StagedFiles]
 ) -> pa.Table:
-    inserted, deleted = (
-        _read_images(read_file, parts, rows.schema, kinds)
-        for kinds in (_INSERT_TYPES, _DELETE_TYPES)
-    )
+    inserted = _read_images(read_file, parts, rows.schema, _INSERT_TYPES)
+    deleted = _read_images(read_file, parts, rows.schema, _DELETE_TYPES)
     return _count_copies(rows, inserted, deleted)
 
 
