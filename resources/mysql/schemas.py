@@ -551,7 +551,7 @@ def read_all_code(
     for database, name, events, of, table, body, modes in _fetch_rows(cursor, _TRIGGERS):
         if database not in visible_databases:
             continue
-        code = read_code(body, _statement_context(dialect, database, modes), selects=False)
+        code = read_code(body, _statement_context(dialect, database, modes), is_view_query=False)
         event_names = tuple(word.strip() for word in str(events).upper().split(","))
         triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
     for database, name, query in _fetch_rows(cursor, _VIEWS):
@@ -559,7 +559,7 @@ def read_all_code(
             continue
         context = _statement_context(dialect, database, "")
         if query:
-            code = read_code(query, context, selects=True)
+            code = read_code(query, context, is_view_query=True)
         else:
             code = _code_by_show_create(cursor, TableName(database, name), context)
         views[database].append(View(name, code))
