@@ -73,7 +73,7 @@ class Mirrors(Protocol):
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin to start Spark in the background; repeating it changes nothing.
         `log_bytes`: the bytes of log whose changes this process will write, as far as
-        they are known; a local Spark gets memory for them."""
+        they are known; for many, a local Spark uses Java's second compiler."""
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """Return the commit with the `txn` action (app_id, txn_version), read from the
