@@ -29,7 +29,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import TableProof, open_differences
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.status.status import log_seen
@@ -65,7 +65,7 @@ class CheckedSource:
     stopped: Sequence[StoppedTable]
     gaps: Sequence[Gap]
     partial: Sequence[Extent]
-    proofs: Sequence[TableProof]
+    proofs: Sequence[ComparisonRecord]
     lag: Lag
     headroom: Headroom | None
     accounts: Sequence[Account]
@@ -188,18 +188,18 @@ def _differing(checked: CheckedSource) -> CheckResult:
         heads = ("table", "compared", "at", "differing", "proven at", "rows", "position")
         rows = [
             (
-                proof.table,
-                "all rows" if proof.whole else "a sample",
-                proof.compared_at,
-                proof.differing,
-                proof.proven_at or "never",
-                proof.proven and proof.proven.rows,
-                proof.proven and proof.proven.at,
+                record.table,
+                "all rows" if record.is_whole else "a sample",
+                record.compared_at,
+                record.differing_count,
+                record.proven_at or "never",
+                record.proof and record.proof.row_count,
+                record.proof and record.proof.at,
             )
-            for proof in proofs
+            for record in proofs
         ]
         metadata["compared"] = records(heads, rows)
-    proven = [proof.proven_at for proof in proofs if proof.proven_at is not None]
+    proven = [record.proven_at for record in proofs if record.proven_at is not None]
     if proven:
         metadata["oldest proof in seconds"] = _age(checked, min(proven))
     return CheckResult(not open_differences(proofs), _ERROR, metadata)

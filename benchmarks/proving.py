@@ -81,7 +81,7 @@ def summed(hasher: RowHasher, lake: Path) -> RowSum:
     found = RowSum()
     for batch in scan(lake, hasher.schema.names, _newest(lake)):
         columns = [batch.column(one.name).cast(one.type) for one in hasher.schema]
-        found = found + hasher.summed(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
+        found = found + hasher.row_sum(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
     return found
 
 

@@ -21,13 +21,13 @@ import pyarrow as pa
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.rows import (
-    PAIR,
-    Pairs,
+    ROW_HASH_TYPE,
+    RowHashes,
     RowsBeforeLog,
     RowTally,
     WrongRows,
-    pairs,
-    share_of,
+    pair_hashes,
+    share_indexes,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_rows import MirrorReader
@@ -82,10 +82,10 @@ def differences(
     for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
         total.add(share)
     wrong = total.sample
-    if wrong.incomplete and not wrong.all:
+    if wrong.incomplete_count and not wrong.all_keys:
         raise SourceMoving(
-            f"{wrong.incomplete:,} rows changed since {cursor.position}, and the log lacks some of "
-            "their columns",
+            f"{wrong.incomplete_count:,} rows changed since {cursor.position}, and the log lacks "
+            "some of their columns",
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
@@ -118,13 +118,13 @@ class _Total:
         self.only_source += len(wrong.only_source)
         self.only_lake += len(wrong.only_lake)
         self.different += len(wrong.different)
-        self.kept += wrong.kept
-        self.sample = (self.sample | wrong.least(DETAILS)).least(DETAILS)
+        self.kept += wrong.kept_count
+        self.sample = (self.sample | wrong.first(DETAILS)).first(DETAILS)
 
     @property
     def is_listed(self) -> bool:
         """True if the sample has every differing row."""
-        return len(self.sample.all) == self.only_source + self.only_lake + self.different
+        return len(self.sample.all_keys) == self.only_source + self.only_lake + self.different
 
 
 def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator[WrongRows]:
@@ -133,12 +133,14 @@ def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator
     with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
         with work.server.row_hashes(hasher.structure) as hashes:
             for keys, rows in hashes.batches:
-                source.put(pairs(keys, rows))
+                source.put(pair_hashes(keys, rows))
             marks = hashes.marks
         for hashed in side.mirror.row_hashes(hasher):
             lake.put(hashed)
         for number, share in enumerate(_touched(work, cursor, side, marks.low, shares)):
-            yield share.wrong(source.share(number), lake.share(number), keeps=side.keeps)
+            yield share.wrong_rows(
+                source.share(number), lake.share(number), keeps_deleted=side.keeps
+            )
 
 
 def _touched(
@@ -161,8 +163,8 @@ class _Shares:
         self._files = [work.spool.scratch() for _ in range(shares)]
         self._sizes = [0] * shares
 
-    def put(self, hashed: Pairs) -> None:
-        numbers = share_of(hashed["key"], len(self._files))
+    def put(self, hashed: RowHashes) -> None:
+        numbers = share_indexes(hashed["key"], len(self._files))
         ordered = hashed[np.argsort(numbers, kind="stable")]
         ends = np.cumsum(np.bincount(numbers, minlength=len(self._files)))
         for number, rows in enumerate(np.split(ordered, ends[:-1])):
@@ -170,8 +172,8 @@ class _Shares:
                 self._files[number].write(rows.tobytes())
                 self._sizes[number] += rows.nbytes
 
-    def share(self, number: int) -> Pairs:
-        return np.frombuffer(self._files[number].read(0, self._sizes[number]), PAIR)
+    def share(self, number: int) -> RowHashes:
+        return np.frombuffer(self._files[number].read(0, self._sizes[number]), ROW_HASH_TYPE)
 
     def close(self) -> None:
         for file in self._files:
@@ -194,9 +196,9 @@ def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tupl
     """Return at most `DETAILS` of the differing rows, from the source and from the
     mirror. The flag says that the mirror has several rows of one key; a merge would not
     remove them."""
-    if not wrong.all:
+    if not wrong.all_keys:
         return {}, {}, False
-    wanted = np.array(sorted(wrong.all)[:DETAILS], np.uint64)
+    wanted = np.array(sorted(wrong.all_keys)[:DETAILS], np.uint64)
     source = by_key(side, _source_rows(work, cursor, side, wanted))
     rows = side.mirror.rows_by_hash(side.hasher, wanted)
     lake = by_key(side, rows)
@@ -206,11 +208,15 @@ def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tupl
 def _where(side: Side, wrong: WrongRows, source: Rows, lake: Rows) -> str | None:
     """Return a SQL condition that selects all differing rows; None unless the key is
     one integer column and the rows are few."""
-    if not side.keyed or len(side.hasher.key) != 1 or not 0 < len(wrong.all) <= DETAILS:
+    if (
+        not side.keyed
+        or len(side.hasher.key_columns) != 1
+        or not 0 < len(wrong.all_keys) <= DETAILS
+    ):
         return None
-    [name] = side.hasher.key
+    [name] = side.hasher.key_columns
     values = []
-    for number in wrong.all:
+    for number in wrong.all_keys:
         row = source.get(number, lake.get(number))
         value = None if row is None else row.column(name)[0].as_py()
         if type(value) is not int:
@@ -230,7 +236,7 @@ def differing_rows(
 ) -> Iterator[RowDifference]:
     """Yield at most `DETAILS` of the differing rows, ordered by kind and key."""
     kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
-    sample = sorted(wrong.all)[:DETAILS]
+    sample = sorted(wrong.all_keys)[:DETAILS]
     for kind, keys in kinds.items():
         rows = [
             _difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
@@ -252,7 +258,7 @@ def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) ->
         return rows.rows
     touched = np.array(list(before.rows), np.uint64)
     untouched = [
-        batch.filter(pa.array(~np.isin(side.hasher.keys(batch), touched)))
+        batch.filter(pa.array(~np.isin(side.hasher.key_hashes(batch), touched)))
         for batch in rows.rows.to_batches()
     ]
     restored = [row for row in before.rows.values() if row is not None]
@@ -264,7 +270,7 @@ def by_key(side: Side, rows: pa.Table) -> Rows:
     return {
         key: batch.slice(index, 1)
         for batch in rows.to_batches()
-        for index, key in enumerate(side.hasher.keys(batch).tolist())
+        for index, key in enumerate(side.hasher.key_hashes(batch).tolist())
     }
 
 
@@ -304,8 +310,8 @@ def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
     if row is None:
         return "a row that changed meanwhile"
     if not side.keyed and not show_values:
-        return f"a row without a key ({int(side.hasher.rows(row)[0]):016x})"
-    names = side.hasher.key
+        return f"a row without a key ({int(side.hasher.row_hashes(row)[0]):016x})"
+    names = side.hasher.key_columns
     [values] = row.select(list(names)).to_pylist()
     return ", ".join(f"{name}={_shown(values[name])}" for name in names)
 

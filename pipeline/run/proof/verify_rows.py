@@ -20,8 +20,8 @@ from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
-from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
+from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import Side, differences
@@ -148,9 +148,9 @@ class Summed:
     source: SourceSum
     lake: RowSum
 
-    def equal(self, proof: Proof, at: Prefix) -> TableComparison:
+    def equal(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
         """Return the result that both sides are equal at the place `at`."""
-        rows = self.source.sum.rows
+        rows = self.source.sum.row_count
         return TableComparison(self.side.table, rows, rows, proof=proof, place=at)
 
 
@@ -248,28 +248,28 @@ def _carried(
         if _moved(cursor, sums.source):
             readers[table] = SumReader(sums.side.hasher, _carrying(sums, shown))
         elif sums.lake == sums.source.sum:
-            comparisons[table] = sums.equal(Proof.EXACT, place_of(cursor))
+            comparisons[table] = sums.equal(ProofKind.EXACT, place_of(cursor))
     if not readers:
         return comparisons
     comparisons.update(read_log(work, cursor, readers))
     for table, reader in readers.items():
         reader.carried.finish()
-        place = reader.carried.found
+        place = reader.carried.match
         if table in comparisons or reader.partial or place is None:
             continue
-        proof = Proof.EXACT if reader.carried.exact else Proof.PREFIX
+        proof = ProofKind.EXACT if reader.carried.is_exact else ProofKind.PREFIX
         comparisons[table] = summed[table].equal(proof, place)
     return comparisons
 
 
-def _carrying(sums: Summed, shown: LakeShown) -> CarriedSum:
+def _carrying(sums: Summed, shown: LakeShown) -> RunningSum:
     """Return the mirror's sum, ready to be carried forward. MySQL was read at a place
     between the two marks, and not before the mirror's place."""
     marks, place = sums.source.marks, place_of(shown.cursor)
     low, low_set = marks.low, marks.low_set
     if shown.same_server and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
-    return CarriedSum(sums.lake, sums.source.sum, low, marks.high, low_set)
+    return RunningSum(sums.lake, sums.source.sum, low, marks.high, low_set)
 
 
 def _by_rows(
@@ -282,17 +282,17 @@ def _by_rows(
         sums.side,
         TableComparison(
             sums.side.table,
-            sums.source.sum.rows,
-            sums.lake.rows,
-            proof=Proof.ROWS,
+            sums.source.sum.row_count,
+            sums.lake.row_count,
+            proof=ProofKind.ROWS,
             place=place_of(cursor),
         ),
         show_values=show_values,
     )
 
 
-def place_of(cursor: Cursor) -> Prefix:
-    return Prefix(cursor.position.at, str(cursor.position.gtid_set))
+def place_of(cursor: Cursor) -> TransactionBoundary:
+    return TransactionBoundary(cursor.position.at, str(cursor.position.gtid_set))
 
 
 def record_proofs(work: Workplace, report: VerifyReport) -> None:
@@ -301,12 +301,12 @@ def record_proofs(work: Workplace, report: VerifyReport) -> None:
     work.ledger.note_compared(work.source.name, list(_compared(report)))
 
 
-def _compared(report: VerifyReport) -> Iterator[Compared]:
+def _compared(report: VerifyReport) -> Iterator[ComparisonResult]:
     for table in report.tables:
         whole = table.compared is None
         if not table.equal:
-            yield Compared(table.table, whole, None, table.differing_rows)
+            yield ComparisonResult(table.table, whole, None, table.differing_rows)
         elif table.place is not None:
             rows = table.source_rows if table.compared is None else table.compared
-            proven = Proven(table.proof, rows, table.place.at, table.place.gtids)
-            yield Compared(table.table, whole, proven, 0)
+            proven = EqualityProof(table.proof, rows, table.place.at, table.place.gtids)
+            yield ComparisonResult(table.table, whole, proven, 0)

@@ -17,16 +17,16 @@ import pyarrow as pa
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.ports.source import SourceSample
 from lockstep.pipeline.proof.hashes import Hashes
-from lockstep.pipeline.proof.proven import Proof
-from lockstep.pipeline.proof.rows import Pairs, RowsBeforeLog, pairs, together
+from lockstep.pipeline.proof.proven import ProofKind
+from lockstep.pipeline.proof.rows import RowHashes, RowsBeforeLog, concatenated, pair_hashes
 from lockstep.pipeline.proof.sampling import (
     ValueRange,
     covered_ranges,
-    inside,
-    is_number,
-    numbers_between,
+    has_integer_key,
+    is_in_ranges,
     random_rows,
-    stretches,
+    stretch_count,
+    stretch_starts,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.proof.verify_differences import EXAMPLES, Side, by_key, differing_rows
@@ -130,7 +130,7 @@ def _sampled(
     if not side.keyed:
         why = "it has no key by which a sample of rows could be drawn"
         return UncomparedTable(table, why, f"`lockstep verify {table}`", is_readable=True)
-    if is_number(side.hasher.structure):
+    if has_integer_key(side.hasher.structure):
         return _by_numbers(work, side, rows, chance)
     return _by_values(work, side, rows, chance)
 
@@ -142,13 +142,13 @@ def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampl
     first = structure.primary_key[0]
 
     def choose(least: int, most: int) -> list[int]:
-        return numbers_between(least, most, rows, chance)
+        return stretch_starts(least, most, rows, chance)
 
     sample = work.server.sample(structure, choose)
     spans = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(inside(batch.column(first), spans).to_numpy(zero_copy_only=False))
+        return np.asarray(is_in_ranges(batch.column(first), spans).to_numpy(zero_copy_only=False))
 
     return Sampled(side, _distinct(side, sample), _lake(side, first, spans, is_sampled))
 
@@ -162,7 +162,7 @@ def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sample
     first = structure.primary_key[0]
     schema = side.hasher.schema
     keys = pa.schema([schema.field(name) for name in structure.primary_key])
-    starts = random_rows(side.mirror.batches(keys), stretches(rows) - 1, chance)
+    starts = random_rows(side.mirror.batches(keys), stretch_count(rows) - 1, chance)
     source = _distinct(side, work.server.sample(structure, [(), *starts]))
     columns = zip(*starts, strict=True) if starts else [()] * len(keys)
     first_keys = pa.RecordBatch.from_arrays(
@@ -175,7 +175,7 @@ def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sample
     spans = [ValueRange(value, value) for value in sorted(values)] if single else []
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.isin(side.hasher.keys(batch), sampled))
+        return np.asarray(np.isin(side.hasher.key_hashes(batch), sampled))
 
     return Sampled(side, source, _lake(side, first, spans, is_sampled))
 
@@ -204,7 +204,7 @@ def _distinct(side: Side, sample: SourceSample) -> pa.Table:
 
 def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
     empty = np.empty(0, np.uint64)
-    return np.concatenate([empty, *(side.hasher.keys(batch) for batch in batches)])
+    return np.concatenate([empty, *(side.hasher.key_hashes(batch) for batch in batches)])
 
 
 def _compared(
@@ -213,12 +213,14 @@ def _compared(
     side = sample.side
     source, lake = (_pairs(side, rows) for rows in (sample.source, sample.lake))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
-    among = touched.among(keys)
-    wrong = among.wrong(source, lake, keeps=side.keeps)
+    changed_rows = touched.with_keys(keys)
+    wrong = changed_rows.wrong_rows(source, lake, keeps_deleted=side.keeps)
     # The values of a row that changed after the cursor are not those that the mirror
     # must have.
     unchanged = {
-        key: row for key, row in by_key(side, sample.source).items() if key not in among.was
+        key: row
+        for key, row in by_key(side, sample.source).items()
+        if key not in changed_rows.earlier_rows
     }
     in_lake = by_key(side, sample.lake)
     rows = tuple(differing_rows(side, wrong, unchanged, in_lake, show_values=show_values))
@@ -230,14 +232,17 @@ def _compared(
         len(wrong.only_lake),
         len(wrong.different),
         tuple(map(str, rows[:EXAMPLES])),
-        Proof.SAMPLE,
+        ProofKind.SAMPLE,
         place_of(cursor),
         rows,
-        compared=len(keys) - wrong.incomplete,
-        kept=wrong.kept,
+        compared=len(keys) - wrong.incomplete_count,
+        kept=wrong.kept_count,
     )
 
 
-def _pairs(side: Side, rows: pa.Table) -> Pairs:
+def _pairs(side: Side, rows: pa.Table) -> RowHashes:
     hasher = side.hasher
-    return together(pairs(hasher.keys(batch), hasher.rows(batch)) for batch in rows.to_batches())
+    return concatenated(
+        pair_hashes(hasher.key_hashes(batch), hasher.row_hashes(batch))
+        for batch in rows.to_batches()
+    )
