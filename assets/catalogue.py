@@ -80,7 +80,7 @@ def catalogue_entries(
             state.mirror,
             state.changelog,
             dropped=state.condition is TableCondition.DROPPED,
-            ended=state.mirror_ended or state.mirror.endswith(NO_PLACE),
+            ended=state.is_mirror_removed or state.mirror.endswith(NO_PLACE),
             reported=reported.get(table, ""),
         )
         for table, state in states.items()

@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 
 import dagster as dg
 
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     Metadata,
     distance_metadata,
-    partial_table,
-    quarantine_table,
-    records,
-    seconds,
+    metadata_table,
+    partial_tables_metadata,
+    rounded_seconds,
+    stopped_tables_metadata,
 )
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import duration_text
@@ -45,26 +45,31 @@ from lockstep.resources.config import Settings
 
 _WARN, _ERROR = dg.AssetCheckSeverity.WARN, dg.AssetCheckSeverity.ERROR
 
-_BATCHES = 20
+_MAX_BATCHES = 20
 """Number of acknowledged batches, the newest ones, whose rows are added up."""
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedSource:
-    """The facts that the checks judge. `pause`: the longest time between two scheduled
-    runs, or None. `keep`: how long versions of mirrors are kept. `following`: the
-    tables that follow the source and lack nothing. `accounts`: numbers of rows read and
-    written in the newest acknowledged batches, oldest first. `consumers`: each with the
-    time since which it has changes to read, or None if it has acknowledged everything."""
+class SourceFacts:
+    """The facts that the checks judge.
+
+    `pause`: the longest time between two scheduled runs, or None.
+    `version_retention`: how long versions of mirrors are kept.
+    `complete_tables`: the tables that follow the source and lack nothing.
+    `accounts`: numbers of rows read and written in the newest acknowledged batches,
+    oldest first.
+    `consumers`: each with the time since which it has changes to read, or None if it
+    has acknowledged everything.
+    """
 
     source: str
     now: datetime
     pause: timedelta | None
-    keep: timedelta
-    following: frozenset[TableName]
-    stopped: Sequence[StoppedTable]
+    version_retention: timedelta
+    complete_tables: frozenset[TableName]
+    stopped_tables: Sequence[StoppedTable]
     gaps: Sequence[Gap]
-    partial: Sequence[Extent]
+    extents: Sequence[Extent]
     proofs: Sequence[ComparisonRecord]
     lag: Lag
     headroom: Headroom | None
@@ -72,62 +77,67 @@ class CheckedSource:
     consumers: Sequence[tuple[Consumer, datetime | None]]
 
 
-def source_results(
+def source_check_results(
     settings: Settings, work: Workplace, consumers: Consumers, asset: dg.AssetKey
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of every check of the source now, as a check of that asset."""
-    checked = _gather(settings, work, consumers)
+    facts = _gather_facts(settings, work, consumers)
     for name, _, judge in CHECKS:
-        judged = judge(checked)
+        result = judge(facts)
         yield dg.AssetCheckResult(
             check_name=name,
             asset_key=asset,
-            passed=judged.passed,
-            severity=judged.severity,
-            description=judged.description,
-            metadata=judged.metadata,
+            passed=result.passed,
+            severity=result.severity,
+            description=result.description,
+            metadata=result.metadata,
         )
 
 
-def _gather(settings: Settings, work: Workplace, consumers: Consumers) -> CheckedSource:
+def _gather_facts(settings: Settings, work: Workplace, consumers: Consumers) -> SourceFacts:
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
-    following = frozenset(table for table, state in states.items() if state.complete)
+    complete_tables = frozenset(table for table, state in states.items() if state.is_complete)
     _, lag, room = log_seen(work, now)
-    return CheckedSource(
+    return SourceFacts(
         source=source,
         now=now,
         pause=longest_pause_from_now(settings.source(source).schedule),
-        keep=settings.version_retention(),
-        following=following,
-        stopped=stopped_tables(states),
+        version_retention=settings.version_retention(),
+        complete_tables=complete_tables,
+        stopped_tables=stopped_tables(states),
         gaps=ledger.gaps(source),
-        partial=partial_tables(ledger, source, work.source.patterns),
+        extents=partial_tables(ledger, source, work.source.patterns),
         proofs=ledger.proofs(source),
         lag=lag,
         headroom=room,
-        accounts=_accounts(ledger, source, following),
-        consumers=[(each, _behind_since(ledger, each)) for each in consumers.consumers(source)],
+        accounts=_newest_accounts(ledger, source, complete_tables),
+        consumers=[
+            (consumer, _waiting_since(ledger, consumer)) for consumer in consumers.consumers(source)
+        ],
     )
 
 
-def _accounts(ledger: Ledger, source: str, following: frozenset[TableName]) -> tuple[Account, ...]:
-    newest = ledger.batches(source, limit=2 * _BATCHES)
-    done = [batch for batch in newest if batch.state is BatchState.ACKNOWLEDGED][:_BATCHES]
-    if not done:
+def _newest_accounts(
+    ledger: Ledger, source: str, complete_tables: frozenset[TableName]
+) -> tuple[Account, ...]:
+    newest = ledger.batches(source, limit=2 * _MAX_BATCHES)
+    acknowledged = [batch for batch in newest if batch.state is BatchState.ACKNOWLEDGED]
+    acknowledged = acknowledged[:_MAX_BATCHES]
+    if not acknowledged:
         return ()
-    span = (source, done[-1].id, done[0].id)
+    span = (source, acknowledged[-1].id, acknowledged[0].id)
     contents = ledger.contents(*span)
     return accounts(
-        reversed(done),
-        [row for content in contents for row in content.rows()],
+        reversed(acknowledged),
+        [row for content in contents for row in content.captured_rows()],
         [event for content in contents for event in content.events],
         ledger.writes_within(*span),
-        following,
+        complete_tables,
     )
 
 
-def _behind_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
+def _waiting_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
     """Return the time at which the batch at the consumer's cursor was acknowledged by
     its run, or at which the consumer was created if it has no cursor. Return None if it
     has nothing to read."""
@@ -135,8 +145,8 @@ def _behind_since(ledger: Ledger, consumer: Consumer) -> datetime | None:
         return None
     if consumer.cursor is None:
         return consumer.made_at
-    [read] = ledger.live_batches(consumer.source, consumer.cursor, consumer.cursor)
-    return read.acknowledged_at
+    [last_read_batch] = ledger.live_batches(consumer.source, consumer.cursor, consumer.cursor)
+    return last_read_batch.acknowledged_at
 
 
 # -- the rules -----------------------------------------------------------------------------
@@ -153,36 +163,38 @@ class CheckResult:
     description: str | None = None
 
 
-def _stopped(checked: CheckedSource) -> CheckResult:
-    stopped = checked.stopped
-    faults = [table for table in stopped if table.by is StoppedBy.SYSTEM]
+def _judge_stopped(facts: SourceFacts) -> CheckResult:
+    stopped = facts.stopped_tables
+    stopped_by_system = [table for table in stopped if table.by is StoppedBy.SYSTEM]
     metadata: Metadata = {"tables": len(stopped)}
     if stopped:
-        metadata["stopped"] = quarantine_table(stopped)
-    return CheckResult(not stopped, _ERROR if faults else _WARN, metadata)
+        metadata["stopped"] = stopped_tables_metadata(stopped)
+    return CheckResult(not stopped, _ERROR if stopped_by_system else _WARN, metadata)
 
 
-def _gaps(checked: CheckedSource) -> CheckResult:
+def _judge_gaps(facts: SourceFacts) -> CheckResult:
     gaps = [
         (", ".join(gap.open_tables), gap.begin, gap.end, gap.reason, gap.decided_at)
-        for gap in checked.gaps
+        for gap in facts.gaps
         if gap.is_open
     ]
     heads = ("tables", "from", "to", "reason", "decided at")
-    return CheckResult(not gaps, _WARN, {"gaps": records(heads, gaps)} if gaps else {})
+    return CheckResult(not gaps, _WARN, {"gaps": metadata_table(heads, gaps)} if gaps else {})
 
 
-def _partial(checked: CheckedSource) -> CheckResult:
-    extents = checked.partial
-    return CheckResult(not extents, _WARN, {"partial": partial_table(extents)} if extents else {})
+def _judge_partial(facts: SourceFacts) -> CheckResult:
+    extents = facts.extents
+    return CheckResult(
+        not extents, _WARN, {"partial": partial_tables_metadata(extents)} if extents else {}
+    )
 
 
-def _age(checked: CheckedSource, moment: datetime | None) -> float | None:
-    return None if moment is None else seconds((checked.now - moment).total_seconds())
+def _age_seconds(facts: SourceFacts, moment: datetime | None) -> float | None:
+    return None if moment is None else rounded_seconds((facts.now - moment).total_seconds())
 
 
-def _differing(checked: CheckedSource) -> CheckResult:
-    proofs = checked.proofs
+def _judge_differing(facts: SourceFacts) -> CheckResult:
+    proofs = facts.proofs
     metadata: Metadata = {}
     if proofs:
         heads = ("table", "compared", "at", "differing", "proven at", "rows", "position")
@@ -198,14 +210,14 @@ def _differing(checked: CheckedSource) -> CheckResult:
             )
             for record in proofs
         ]
-        metadata["compared"] = records(heads, rows)
-    proven = [record.proven_at for record in proofs if record.proven_at is not None]
-    if proven:
-        metadata["oldest proof in seconds"] = _age(checked, min(proven))
+        metadata["compared"] = metadata_table(heads, rows)
+    proven_times = [proof.proven_at for proof in proofs if proof.proven_at is not None]
+    if proven_times:
+        metadata["oldest proof in seconds"] = _age_seconds(facts, min(proven_times))
     return CheckResult(not open_differences(proofs), _ERROR, metadata)
 
 
-def _judged(
+def _result_of_verdict(
     verdict: Verdict | None, severity: dg.AssetCheckSeverity, figures: Metadata
 ) -> CheckResult:
     if verdict is None:
@@ -213,20 +225,22 @@ def _judged(
     return CheckResult(False, severity, figures | {"hint": verdict.hint}, verdict.sentence)
 
 
-def _late(checked: CheckedSource) -> CheckResult:
-    verdict = late_verdict(checked.source, checked.lag, checked.pause)
-    return _judged(verdict, _WARN, distance_metadata(checked.lag, None))
+def _judge_late(facts: SourceFacts) -> CheckResult:
+    verdict = late_verdict(facts.source, facts.lag, facts.pause)
+    return _result_of_verdict(verdict, _WARN, distance_metadata(facts.lag, None))
 
 
-def _at_risk(checked: CheckedSource) -> CheckResult:
-    room = checked.headroom
-    verdict = None if room is None else risk_verdict(checked.source, room, checked.pause)
-    return _judged(verdict, _ERROR, distance_metadata(Lag(), room))
+def _judge_at_risk(facts: SourceFacts) -> CheckResult:
+    room = facts.headroom
+    verdict = None if room is None else risk_verdict(facts.source, room, facts.pause)
+    return _result_of_verdict(verdict, _ERROR, distance_metadata(Lag(), room))
 
 
-def _adding_up(checked: CheckedSource) -> CheckResult:
-    accounts = checked.accounts
-    wrong = [account for account in accounts if not (account.has_all_images and account.is_merged)]
+def _judge_accounts(facts: SourceFacts) -> CheckResult:
+    accounts = facts.accounts
+    wrong_accounts = [
+        account for account in accounts if not (account.has_all_images and account.is_merged)
+    ]
     figures: Metadata = {"batches": len(accounts)}
     row_counts = {
         "written": [account.written_rows for account in accounts],
@@ -239,7 +253,7 @@ def _adding_up(checked: CheckedSource) -> CheckResult:
             figures[f"rows {operation}, {name}"] = getattr(counts, operation)
     figures["images read"] = sum(account.read_images for account in accounts)
     figures["images written"] = sum(account.written_images for account in accounts)
-    if not wrong:
+    if not wrong_accounts:
         return CheckResult(True, _WARN, figures)
     heads = ("batch", "images read", "images written", "rows written", "rows merged", "not merged")
     rows = [
@@ -251,110 +265,118 @@ def _adding_up(checked: CheckedSource) -> CheckResult:
             account.merged_rows.total,
             ", ".join(map(str, account.unmerged_tables)),
         )
-        for account in wrong
+        for account in wrong_accounts
     ]
-    figures["batches that do not add up"] = records(heads, rows)
-    lost = any(not account.has_all_images for account in wrong)
-    numbers = ", ".join(str(account.batch) for account in wrong)
-    sentence = f"batch {numbers}: read, written and merged rows differ; `lockstep verify`"
-    return CheckResult(False, _ERROR if lost else _WARN, figures, sentence)
+    figures["batches that do not add up"] = metadata_table(heads, rows)
+    has_lost_rows = any(not account.has_all_images for account in wrong_accounts)
+    batch_ids = ", ".join(str(account.batch) for account in wrong_accounts)
+    sentence = f"batch {batch_ids}: read, written and merged rows differ; `lockstep verify`"
+    return CheckResult(False, _ERROR if has_lost_rows else _WARN, figures, sentence)
 
 
-def _old_proofs(checked: CheckedSource) -> CheckResult:
+def _judge_proof_ages(facts: SourceFacts) -> CheckResult:
     """Judge how long ago each table that follows was last proven equal, completely or
     by samples."""
-    following, keep = checked.following, checked.keep.total_seconds()
-    newest: dict[TableName, float] = {}
-    for proof in checked.proofs:
-        age = _age(checked, proof.proven_at)
-        if age is not None and proof.table in following:
-            newest[proof.table] = min(age, newest.get(proof.table, age))
-    never = following - newest.keys()
-    figures: Metadata = {"tables proven": len(newest), "tables never proven": len(never)}
-    if not newest:
+    complete_tables, limit = facts.complete_tables, facts.version_retention.total_seconds()
+    ages: dict[TableName, float] = {}
+    for proof in facts.proofs:
+        age = _age_seconds(facts, proof.proven_at)
+        if age is not None and proof.table in complete_tables:
+            ages[proof.table] = min(age, ages.get(proof.table, age))
+    never_proven = complete_tables - ages.keys()
+    figures: Metadata = {"tables proven": len(ages), "tables never proven": len(never_proven)}
+    if not ages:
         sentence = "no table was ever compared with MySQL: `lockstep verify`"
-        return CheckResult(True, _WARN, figures, sentence if never else None)
-    figures["oldest proof in seconds"] = max(newest.values())
-    figures["limit in seconds"] = keep
-    old = sorted(table for table, age in newest.items() if age > keep)
-    if not old:
+        return CheckResult(True, _WARN, figures, sentence if never_proven else None)
+    figures["oldest proof in seconds"] = max(ages.values())
+    figures["limit in seconds"] = limit
+    old_tables = sorted(table for table, age in ages.items() if age > limit)
+    if not old_tables:
         return CheckResult(True, _WARN, figures)
+    limit_words = duration_text(facts.version_retention)
     sentence = (
-        f"{len(old)} tables were last found equal more than {duration_text(checked.keep)} ago, "
-        f"{old[0]} first: `lockstep verify {old[0]}`"
+        f"{len(old_tables)} tables were last found equal more than {limit_words} ago, "
+        f"{old_tables[0]} first: `lockstep verify {old_tables[0]}`"
     )
     return CheckResult(False, _WARN, figures, sentence)
 
 
-def _slow_consumers(checked: CheckedSource) -> CheckResult:
-    consumers = checked.consumers
-    waits = {consumer.name: _age(checked, since) or 0.0 for consumer, since in consumers}
+def _judge_consumers(facts: SourceFacts) -> CheckResult:
+    consumers = facts.consumers
+    waiting_seconds = {
+        consumer.name: _age_seconds(facts, since) or 0.0 for consumer, since in consumers
+    }
     figures: Metadata = {
         "consumers": len(consumers),
-        "longest behind in seconds": max(waits.values(), default=0.0),
+        "longest behind in seconds": max(waiting_seconds.values(), default=0.0),
         "changes not read": sum(consumer.changes for consumer, _ in consumers),
     }
     if consumers:
         heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
         counts = "name, behind, changes, out"
         rows = [(*attributes(consumer, counts).values(), since) for consumer, since in consumers]
-        figures["consumers' places"] = records(heads, rows)
-    slow = [name for name, age in waits.items() if age > checked.keep.total_seconds()]
-    if not slow:
+        figures["consumers' places"] = metadata_table(heads, rows)
+    slow_consumers = [
+        name
+        for name, age in waiting_seconds.items()
+        if age > facts.version_retention.total_seconds()
+    ]
+    if not slow_consumers:
         return CheckResult(True, _WARN, figures)
+    limit_words = duration_text(facts.version_retention)
     sentence = (
-        f"{', '.join(slow)}: nothing acknowledged for more than {duration_text(checked.keep)}, "
+        f"{', '.join(slow_consumers)}: nothing acknowledged for more than {limit_words}, "
         "which is how long versions are kept: start the program that reads, or delete the consumer "
         "with lockstep.drop_consumer"
     )
     return CheckResult(False, _WARN, figures, sentence)
 
 
-CHECKS: Sequence[tuple[str, str, Callable[[CheckedSource], CheckResult]]] = (
+CHECKS: Sequence[tuple[str, str, Callable[[SourceFacts], CheckResult]]] = (
     (
         "no_table_stopped",
         "A table that was stopped does not follow the source until it starts again.",
-        _stopped,
+        _judge_stopped,
     ),
     (
         "no_gap",
         "No part of the log was left unread because somebody chose a later start: after such a "
         "gap, tables may differ from the source.",
-        _gaps,
+        _judge_gaps,
     ),
     (
         "no_partial_mirror",
         "No mirror has only a part of its table, because the table had rows before the place from "
         "which its log is read.",
-        _partial,
+        _judge_partial,
     ),
     (
         "no_table_differs",
         "No table differed from the source's when `lockstep verify`, or a run with prove_rows, "
         "last compared it.",
-        _differing,
+        _judge_differing,
     ),
-    ("not_late", "The lake is as fresh as its schedule allows.", _late),
+    ("not_late", "The lake is as fresh as its schedule allows.", _judge_late),
     (
         "log_is_kept",
         "The server keeps the log after the cursor long enough for the next runs.",
-        _at_risk,
+        _judge_at_risk,
     ),
     (
         "rows_add_up",
         "In the newest batches, as many rows were written and merged as were read from the log, by "
         "operation.",
-        _adding_up,
+        _judge_accounts,
     ),
     (
         "proofs_are_recent",
         "Each table was proven equal to MySQL's within the time that versions are kept.",
-        _old_proofs,
+        _judge_proof_ages,
     ),
     (
         "consumers_keep_up",
         "Each consumer of the changelog reads within the time that versions are kept.",
-        _slow_consumers,
+        _judge_consumers,
     ),
 )
 """Name, description and rule of each check."""

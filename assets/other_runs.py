@@ -3,8 +3,8 @@ container or a person. Their events are made from the ledger (Lockstep's databas
 
 Each table and each step gets one materialization for everything that these runs did
 since the last report, so that the number of events does not grow with the number of
-runs. Tables are reported first, in the order of their names and some in each tick; the
-steps follow the last table.
+runs. Each tick reports some tables, in the order of their names; the steps are reported
+after the last table.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ import dagster as dg
 import pyarrow as pa
 from pydantic import TypeAdapter
 
-from lockstep.assets.checks import source_results
+from lockstep.assets.checks import source_check_results
 from lockstep.assets.coverage import report_coverage
-from lockstep.assets.names import SourceNames
-from lockstep.assets.pages import (
+from lockstep.assets.dagster_metadata import (
     DATA_VERSION,
     Metadata,
     distance_metadata,
@@ -33,6 +32,7 @@ from lockstep.assets.pages import (
     position_metadata,
     rows_metadata,
 )
+from lockstep.assets.names import SourceNames
 from lockstep.assets.run_page import page_path
 from lockstep.assets.table_news import (
     Log,
@@ -63,21 +63,21 @@ from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 
-_STRUCTURES = 200
+_MAX_STRUCTURE_EVENTS = 200
 """Largest number of structure changes that get an observation each; the newest do. A
 first run may find ten thousand tables. The capture step reports the number of all
 changes."""
 
-SECONDS = 15.0
+TICK_SECONDS = 15.0
 """Time after which a tick reports no further table: Dagster ends a tick that takes a
 minute, and checks have to be reported, too."""
 
-_SHOWN = 20
+_SEARCHED_EVENTS = 20
 """Number of a mirror's newest materializations that are searched for a version."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reported:
+class ReportCursor:
     """The point up to which a source is reported. `ledger`: the identity of the ledger
     that has these leases. `token`: the token of the last lease that is reported
     completely. `through` and `table`: the last lease and the last reported table of an
@@ -89,17 +89,17 @@ class Reported:
     table: TableName | None = None
 
     @classmethod
-    def of(cls, kept: object) -> Reported:
-        return TypeAdapter(cls).validate_python(kept)
+    def of(cls, stored: object) -> ReportCursor:
+        return TypeAdapter(cls).validate_python(stored)
 
-    def up_to(self, newest: LeaseView) -> int:
+    def last_token(self, newest: LeaseView) -> int:
         """Return the token of the last lease to report now. A lease that is still held
         is left out, because its run may write more."""
         return self.through or (newest.token - 1 if newest.live else newest.token)
 
 
 @dataclass(slots=True)
-class OtherRuns:
+class OtherRunsReporter:
     """A collector of one source's events and of sentences for the tick's message. The
     events stand in for those that the steps of a Dagster run would have logged."""
 
@@ -115,77 +115,86 @@ class OtherRuns:
     def log_event(self, event: Any) -> None:
         self.events.append(event)
 
-    def report(self, before: Reported, most: int) -> Reported:
-        """Add the events of at most `most` tables that are not reported yet, or of
-        fewer if that takes longer than `SECONDS`. Return the point up to which the
-        source is then reported."""
+    def report(self, last: ReportCursor, max_tables: int) -> ReportCursor:
+        """Add the events of at most `max_tables` tables that are not reported yet, or
+        of fewer if that takes longer than `TICK_SECONDS`. Return the point up to which
+        the source is then reported."""
         work, ledger, source = self.work, self.work.ledger, self.work.source.name
         newest, identity = ledger.lease(source), ledger.identity()
-        if before.ledger != identity:
-            if before.ledger:
+        if last.ledger != identity:
+            if last.ledger:
                 self.sentences.append(
                     f"{source}: this is another ledger than before; its runs are reported from "
                     "the first one on."
                 )
-            before = Reported(identity)
-        if newest is None or (through := before.up_to(newest)) == before.token:
-            return before
-        writes = ledger.written_elsewhere(source, before.token, through, before.table, most)
-        begun, taken, merges = monotonic(), 0, list[TableMerge]()
-        for merge in self._tables(writes):
-            taken += 1
+            last = ReportCursor(identity)
+        if newest is None or (through := last.last_token(newest)) == last.token:
+            return last
+        writes = ledger.written_elsewhere(source, last.token, through, last.table, max_tables)
+        timer_start, done_count, merges = monotonic(), 0, list[TableMerge]()
+        for merge in self._report_writes(writes):
+            done_count += 1
             merges += [] if merge is None else [merge]
-            if monotonic() - begun > SECONDS:
+            if monotonic() - timer_start > TICK_SECONDS:
                 break
-        runs = ledger.runs_elsewhere(source, before.token, through)
-        if runs.forgotten:
+        runs = ledger.runs_elsewhere(source, last.token, through)
+        if runs.deleted_lease_count:
             self.sentences.append(
-                f"{source}: upkeep deleted {runs.forgotten} of {through - before.token} leases "
-                "from the ledger before they were reported; each table's last write is reported."
+                f"{source}: upkeep deleted {runs.deleted_lease_count} of "
+                f"{through - last.token} leases from the ledger before they were reported; each "
+                "table's last write is reported."
             )
-        if runs.runs or writes:
+        if runs.run_count or writes:
             report_table_states(
                 self, self.settings, self.names, work, {merge.table for merge in merges}
             )
             report_repeated_keys(self, self.names, work, merges)
-        if taken == most or taken < len(writes):
-            return replace(before, through=through, table=writes[taken - 1].last.intent.table)
-        if runs.runs:
-            self._steps(runs)
-        return Reported(identity, through)
+        if done_count == max_tables or done_count < len(writes):
+            return replace(
+                last, through=through, table=writes[done_count - 1].newest_write.intent.table
+            )
+        if runs.run_count:
+            self._report_steps(runs)
+        return ReportCursor(identity, through)
 
-    def _tables(self, writes: Sequence[WritesOutsideDagster]) -> Iterator[TableMerge | None]:
+    def _report_writes(self, writes: Sequence[WritesOutsideDagster]) -> Iterator[TableMerge | None]:
         """Add an event for each write and yield the write. Yield None without an event
         if the table is gone, or if Dagster already shows that version: a Dagster run
         that was killed, or a tick that ended before its cursor was stored, may have
         reported it."""
         work = self.work
         states = work.ledger.table_states(work.source.name)
-        comments = comments_of(work, [write.last.intent.table for write in writes])
-        ends = batch_ends(work, [write.last.intent.last_batch for write in writes])
+        comments = comments_of(work, [write.newest_write.intent.table for write in writes])
+        ends = batch_ends(work, [write.newest_write.intent.last_batch for write in writes])
         for write in writes:
-            table, end = write.last.intent.table, ends.get(write.last.intent.last_batch)
+            newest, intent = write.newest_write, write.newest_write.intent
+            table, end = intent.table, ends.get(intent.last_batch)
             if table not in states:
                 yield None
                 continue
-            version, position = write.last.delta_version, str(end) if end else None
-            shown = self.shown(self.names.table_key(table), states[table].mirror)
-            if any((number, place) == (version, position) for number, place, _ in shown):
+            version, position = newest.delta_version, str(end) if end else None
+            shown_versions = self.versions_in_dagster(
+                self.names.table_key(table), states[table].mirror
+            )
+            if any((number, place) == (version, position) for number, place, _ in shown_versions):
                 yield None
                 continue
-            between = contents_of(
+            all_contents = contents_of(
                 work.ledger,
                 work.source.name,
                 table,
                 write.first_batch,
-                write.last.intent.last_batch,
+                intent.last_batch,
             )
-            contents = [content for content in between if write.covers(content.batch)]
-            merge = _merge(work, write, states[table], contents)
+            contents = [content for content in all_contents if write.covers(content.batch)]
+            merge = _table_merge(work, write, states[table], contents)
             column_comments, lake = comments.get(table, {}), self.settings.lake_path()
             event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
-            settled = write.last.settled_at
-            if any(number > version and reported > settled for number, _, reported in shown):
+            settled_at = newest.settled_at
+            if any(
+                number > version and reported_at > settled_at
+                for number, _, reported_at in shown_versions
+            ):
                 # A Dagster run has reported a newer version, which must stay the latest
                 # one.
                 self.log_event(dg.AssetObservation(event.asset_key, metadata=event.metadata))
@@ -193,52 +202,56 @@ class OtherRuns:
                 self.log_event(event)
             yield merge
 
-    def shown(self, key: dg.AssetKey, mirror: str) -> list[tuple[int, str | None, datetime]]:
+    def versions_in_dagster(
+        self, key: dg.AssetKey, mirror: str
+    ) -> list[tuple[int, str | None, datetime]]:
         """Return the versions of this mirror that Dagster shows, newest first: each
         with the position up to which it has changes, and the time of its report. The
         folder is compared too, because a mirror in another folder begins with version 0
         again."""
         versions = []
-        for record in self.instance.fetch_materializations(key, limit=_SHOWN).records:
+        for record in self.instance.fetch_materializations(key, limit=_SEARCHED_EVENTS).records:
             event = record.asset_materialization
             metadata = event.metadata if event is not None else {}
             if event is not None and "mirror" in metadata and metadata["mirror"].value == mirror:
-                version, position = metadata["Delta version"].value, event.tags or {}
+                version, tags = metadata["Delta version"].value, event.tags or {}
                 if isinstance(version, int):
-                    reported = datetime.fromtimestamp(record.timestamp, UTC)
-                    versions.append((version, position.get(DATA_VERSION), reported))
+                    reported_at = datetime.fromtimestamp(record.timestamp, UTC)
+                    versions.append((version, tags.get(DATA_VERSION), reported_at))
         return versions
 
-    def _steps(self, runs: RunsOutsideDagster) -> None:
+    def _report_steps(self, runs: RunsOutsideDagster) -> None:
         work, names, now = self.work, self.names, self.work.clock()
         ledger, source = work.ledger, work.source.name
-        numbers = runs.batches
-        read, contents = list[Batch](), list[BatchContent]()
-        live = ledger.live_batches(source, numbers[0], numbers[-1]) if numbers else ()
-        reported = frozenset(numbers)
-        for is_reported, group in groupby(live, lambda batch: batch.id in reported):
+        batch_ids = runs.batches
+        reported_batches, contents = list[Batch](), list[BatchContent]()
+        live_batches = ledger.live_batches(source, batch_ids[0], batch_ids[-1]) if batch_ids else ()
+        reported_ids = frozenset(batch_ids)
+        for is_reported, group in groupby(live_batches, lambda batch: batch.id in reported_ids):
             if is_reported:
                 batches = list(group)
-                read += batches
+                reported_batches += batches
                 contents += ledger.contents(source, batches[0].id, batches[-1].id)
         events = [event for content in contents for event in content.events]
-        for event in structure_events(names, work, events[-_STRUCTURES:]):
+        for event in structure_events(names, work, events[-_MAX_STRUCTURE_EVENTS:]):
             self.log_event(event)
         facts, lag, room = log_seen(work, now)
         if facts is not None:
             self.log_event(log_observation(names.log_key, facts, lag, room))
         (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)
-        idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
-        if runs.batches or idle:
-            captured, merged = _step_metadata(runs, read, contents, len(events))
-            self.log_event(dg.AssetMaterialization(names.captured_key, metadata=captured))
-            self.log_event(dg.AssetMaterialization(names.merged_key, metadata=merged))
+        is_idle = newest is not None and newest.outcome is AttemptOutcome.IDLE
+        if runs.batches or is_idle:
+            capture_metadata, merge_metadata = _step_metadata(
+                runs, reported_batches, contents, len(events)
+            )
+            self.log_event(dg.AssetMaterialization(names.captured_key, metadata=capture_metadata))
+            self.log_event(dg.AssetMaterialization(names.merged_key, metadata=merge_metadata))
             cursor = ledger.cursors(source).acknowledged
             metadata = position_metadata(None if cursor is None else cursor.position, now)
             metadata |= distance_metadata(lag, room)
-            run = read[-1].dagster_run if read else None
-            page = page_path(self.settings.state_folder, source, f"run {run}")
-            if run is not None and page.exists():  # unless the run was on another host
+            run_id = reported_batches[-1].dagster_run if reported_batches else None
+            page = page_path(self.settings.state_folder, source, f"run {run_id}")
+            if run_id is not None and page.exists():  # It does not if the run was on another host.
                 metadata["report"] = dg.MetadataValue.path(page)
             # The data version is the same as that of the step `acknowledged` of a
             # Dagster run.
@@ -246,38 +259,41 @@ class OtherRuns:
             self.log_event(
                 dg.AssetMaterialization(names.acknowledged_key, metadata=metadata, tags=tags)
             )
-            report_coverage(self, self.settings, work, newest.ended_at if newest and idle else None)
-        for result in source_results(self.settings, work, self.consumers, names.acknowledged_key):
+            log_end_asked_at = newest.ended_at if newest and is_idle else None
+            report_coverage(self, self.settings, work, log_end_asked_at)
+        for result in source_check_results(
+            self.settings, work, self.consumers, names.acknowledged_key
+        ):
             self.log_event(evaluation_of(result))
 
 
-def _merge(
+def _table_merge(
     work: Workplace,
     write: WritesOutsideDagster,
     state: TableState,
     contents: Sequence[TableContent],
 ) -> TableMerge:
-    last = write.last
+    newest = write.newest_write
     columns: tuple[tuple[str, pa.DataType], ...] = ()
     size: MirrorSize | None = None
-    with suppress(LockstepError):  # somebody may have deleted that version since
-        schema = work.mirrors.schema(state.mirror, last.delta_version)
+    with suppress(LockstepError):  # somebody may have deleted that version meanwhile
+        schema = work.mirrors.schema(state.mirror, newest.delta_version)
         columns = tuple((column.name, column.type) for column in schema)
-        size = work.mirrors.size(state.mirror, last.delta_version)
+        size = work.mirrors.size(state.mirror, newest.delta_version)
     snapshots = [content.snapshot for content in contents if content.snapshot]
     segments = [segment for content in contents for segment in content.segments]
     return TableMerge(
-        table=last.intent.table,
+        table=newest.intent.table,
         counts=sum((segment.counts for segment in segments), RowCounts()),
-        delta_version=last.delta_version,
+        delta_version=newest.delta_version,
         mirror=state.mirror,
         changelog=state.changelog,
-        seconds=(last.settled_at - last.intended_at).total_seconds(),
+        seconds=(newest.settled_at - newest.intended_at).total_seconds(),
         first_batch=write.first_batch,
-        last_batch=last.intent.last_batch,
+        last_batch=newest.intent.last_batch,
         columns=columns,
         shown_version=state.mirror_version or 1,
-        reason=last.reason or "",
+        reason=newest.reason or "",
         rows_read=sum(file.images for snapshot in snapshots for file in snapshot.files),
         size=size,
     )
@@ -287,26 +303,26 @@ def _step_metadata(
     runs: RunsOutsideDagster,
     batches: Sequence[Batch],
     contents: Sequence[BatchContent],
-    structures: int,
+    structure_changes: int,
 ) -> tuple[Metadata, Metadata]:
-    rows = [row for content in contents for row in content.rows()]
+    rows = [row for content in contents for row in content.captured_rows()]
     counts = sum((row.counts for row in rows), RowCounts())
-    merged: Metadata = {
-        "runs": runs.runs,
-        **({"runs that died": runs.died} if runs.died else {}),
+    merge_metadata: Metadata = {
+        "runs": runs.run_count,
+        **({"runs that died": runs.died_count} if runs.died_count else {}),
         "rows": counts.total,
         **rows_metadata(counts),
     }
-    captured: Metadata = {
-        **merged,
+    capture_metadata: Metadata = {
+        **merge_metadata,
         "transactions": sum(batch.transactions for batch in batches),
         "log bytes": sum(batch.log_bytes for batch in batches),
         "tables": len({row.table for row in rows}),
-        "structure changes": structures,
+        "structure changes": structure_changes,
     }
     if batches:
-        captured["start"] = str(batches[0].start)
-        captured["end"] = str(batches[-1].end or batches[-1].start)
-        captured["batch"] = batches[-1].id
-    merged["tables changed"] = len({row.table for row in rows})
-    return captured, merged
+        capture_metadata["start"] = str(batches[0].start)
+        capture_metadata["end"] = str(batches[-1].end or batches[-1].start)
+        capture_metadata["batch"] = batches[-1].id
+    merge_metadata["tables changed"] = len({row.table for row in rows})
+    return capture_metadata, merge_metadata

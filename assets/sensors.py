@@ -19,11 +19,11 @@ import dagster as dg
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue
 from lockstep.assets.dagster_interop import evaluate_annotations
-from lockstep.assets.dead_runs import report_dead_runs, runs_of_own_job, runs_under_way
+from lockstep.assets.dead_runs import ids_of_own_runs, report_dead_runs, runs_under_way
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.notices import assess_source, notify_addresses, trouble_sentence
-from lockstep.assets.other_runs import OtherRuns, Reported
+from lockstep.assets.other_runs import OtherRunsReporter, ReportCursor
 from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.runs import OpenSite
 from lockstep.pipeline.check import longest_pause_from_now
@@ -121,11 +121,11 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
             for source, runs in under_way.items():
                 lease = adapters.ledger().lease(source) if runs else None
                 dead_ids = report_dead_runs(context.instance, runs, lease, datetime.now(UTC))
-                own_ids = runs_of_own_job(context.instance, source, dead_ids)
+                own_ids = ids_of_own_runs(context.instance, source, dead_ids)
                 send_ends_of_dead_runs(settings, source, own_ids, context.log.warning)
                 reported += dead_ids
         if reported:
-            return dg.SkipReason(f"Reported as failed: {', '.join(reported)}.")
+            return dg.SkipReason(f"ReportCursor as failed: {', '.join(reported)}.")
         return dg.SkipReason("Every run under way is alive.")
 
     description = "Reports runs as failed whose process is gone."
@@ -185,7 +185,7 @@ def reload_location(address: str, location: str) -> str:
 
 
 def other_runs_sensor(
-    settings: Settings, declared: Mapping[str, Declaration], open_site: OpenSite
+    settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenSite
 ) -> dg.SensorDefinition:
     """Return the sensor that reports runs which Dagster did not start. Its cursor
     keeps, for each source, the point up to which it is reported."""
@@ -194,7 +194,7 @@ def other_runs_sensor(
         cursor = json.loads(context.cursor or "{}")
         events, sentences = list[Any](), list[str]()
         with open_site() as adapters:
-            for name, declaration in declared.items():
+            for name, declaration in declarations.items():
                 if (remaining := MAX_TABLES - len(events)) <= 0:
                     break
                 try:
@@ -202,7 +202,7 @@ def other_runs_sensor(
                         adapters.workplace(name, SilentProgress()),
                         adapters.consumers(),
                     )
-                    runs = OtherRuns(
+                    runs = OtherRunsReporter(
                         log=context.log,
                         instance=context.instance,
                         settings=settings,
@@ -210,7 +210,7 @@ def other_runs_sensor(
                         work=work,
                         consumers=consumers,
                     )
-                    after = runs.report(Reported.of(cursor.get(name, {})), remaining)
+                    after = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
                 except LockstepError as error:
                     sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue

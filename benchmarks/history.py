@@ -138,7 +138,7 @@ def _captured(ledger: Ledger, lease: Lease, end: int, history: BatchHistory) -> 
         log_bytes=0,
         segments=(),
         tables=(),
-        quarantined=(),
+        stopped_tables=(),
         history=history,
     )
     ledger.record_capture(lease, batch.id, record)

@@ -101,9 +101,13 @@ def _tell(tables: int) -> float:
     """Run a step that logs a materialization for each table, and as many evaluations as a run
     logs if a source is new."""
     from lockstep.assets.dagster_interop import evaluate_annotations
+    from lockstep.assets.dagster_metadata import (
+        evaluation_of,
+        follows_check_result,
+        materialization_of,
+    )
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import SourceNames
-    from lockstep.assets.pages import check_result, evaluation_of, materialization
 
     names, now, lake = SourceNames("shop"), datetime.now(UTC), Path("/lake")
     place = Position(Coordinates(LogFile("binlog", 7), 4711), GtidSet(), "3e11fa47", now)
@@ -114,10 +118,10 @@ def _tell(tables: int) -> float:
         log: Callable[[Any], None] = context.log_event  # which takes more than its hint says
         for number in range(tables):
             merge = _merge(number)
-            log(materialization(names, merge, lake, now, place, 900, None, {}))
+            log(materialization_of(names, merge, lake, now, place, 900, None, {}))
             if number < 3 * _FEW:  # by each step
                 stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
-                log(evaluation_of(check_result(names, stands)))
+                log(evaluation_of(follows_check_result(names, stands)))
 
     @dg.job(executor_def=dg.in_process_executor)
     def run() -> None:

@@ -17,7 +17,7 @@ from benchmarks.lines import Lines
 from benchmarks.resident import highest_resident_size, processor_seconds
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.lake.delta.versions import scan
+from lockstep.resources.lake.delta.versions import scan_rows
 from lockstep.resources.mysql.server import MySqlServer
 
 _COLUMNS = (
@@ -79,7 +79,7 @@ def copy(source: MySqlServer, structure: TableStructure, lake: Path) -> None:
 
 def summed(hasher: RowHasher, lake: Path) -> RowSum:
     found = RowSum()
-    for batch in scan(lake, hasher.schema.names, _newest(lake)):
+    for batch in scan_rows(lake, hasher.schema.names, _newest(lake)):
         columns = [batch.column(one.name).cast(one.type) for one in hasher.schema]
         found = found + hasher.row_sum(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
     return found

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from lockstep.context import CommandContext
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.model.table_state import STOPPED_BY, Extent, StoppedTable
+from lockstep.pipeline.model.table_state import STOPPED_BY_WORDS, Extent, StoppedTable
 from lockstep.pipeline.values.shown import NAMED, listed, shown
 
 if TYPE_CHECKING:
@@ -66,7 +66,9 @@ def show_stopped_tables(context: CommandContext, tables: Sequence[StoppedTable])
     share a line."""
     groups: dict[tuple[str, str, str], list[StoppedTable]] = {}
     for table in tables:
-        groups.setdefault((STOPPED_BY[table.by], table.position, table.reason), []).append(table)
+        groups.setdefault((STOPPED_BY_WORDS[table.by], table.position, table.reason), []).append(
+            table
+        )
     for (stopped_by, position, reason), group in groups.items():
         verb = "is" if len(group) == 1 else "are"
         table_names = listed([table.table for table in group])

@@ -48,7 +48,7 @@ from lockstep.resources.lake.changelog.frame import (
     read_generations,
 )
 from lockstep.resources.lake.delta.versions import (
-    MirrorVersion,
+    DeltaVersion,
     open_version,
     version_frame,
     version_rows,
@@ -108,8 +108,8 @@ class TableVersion:
         return version_frame(session, self._mirror_version)
 
     @property
-    def _mirror_version(self) -> MirrorVersion:
-        return MirrorVersion(self.path, self.version, self.table_id, self.batch)
+    def _mirror_version(self) -> DeltaVersion:
+        return DeltaVersion(self.path, self.version, self.table_id, self.batch)
 
 
 class VersionSet(Mapping[str, TableVersion]):

@@ -354,7 +354,7 @@ def _move_finding(work: Workplace, table: TableName, name: TableName) -> Finding
     from lockstep.pipeline.run.table_plans import estimates_of, origin_of
 
     state = work.ledger.table_states(work.source.name)[table]
-    origin = origin_of(work, state, files=False)
+    origin = origin_of(work, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
         price = price_words(estimates_of(work, [table])[table])

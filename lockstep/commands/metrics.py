@@ -78,7 +78,7 @@ def _count_files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
     for state in states:
         version = mirrors.version(state.mirror)
         size = None if version is None else mirrors.size(state.mirror, version)
-        total += 0 if size is None else size.files
+        total += 0 if size is None else size.file_count
     return total
 
 
@@ -218,7 +218,7 @@ def _last_run_samples(report: SpanReport) -> Iterator[Sample]:
     yield "last_run_log_bytes", "bytes of log that the last run read", {}, log_bytes
     transactions = sum(batch.transactions for batch in report.batches)
     yield "last_run_transactions", "transactions of the last run", {}, transactions
-    for client, request_count in attributes(report.requests, "own as lockstep, spark").items():
+    for client, request_count in attributes(report.requests, "lockstep, spark").items():
         description = "requests of the last run to the object store, by client, without delta-rs"
         if request_count is not None:
             yield "last_run_requests", description, {"client": client}, request_count

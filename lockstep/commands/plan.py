@@ -175,7 +175,7 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
 
 def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
     if plan.refusal is not None:
-        last_place = plan.refusal.before if isinstance(plan.refusal, LogStops) else ""
+        last_place = plan.refusal.transaction_end if isinstance(plan.refusal, LogStops) else ""
         result = f"capture all up to {last_place} and end there" if last_place else "be refused"
         yield f"{source}: the next run would {result}: {plan.refusal.message}"
         yield f"  hint: {plan.refusal.hint}"
@@ -232,7 +232,7 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
     for table, plan in sorted(plans.plans.items()):
         order = orders.get(table)
         if plan.waits is not None:
-            yield f"  waits   {table}: {plans.waits_for(table)}"
+            yield f"  waits   {table}: {plans.wait_sentence(table)}"
         elif order is not None and order.stopped is not None and plan.goes_on:
             yield f"  back    {table} goes on from {order.stopped.at}, where the others are"
         for step in plan.steps:
@@ -261,7 +261,11 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
                 f"{order_reason}; no row is read from the source"
             )
         case RowsRead(load):
-            progress = f", {load.rows:,} of them are read" if load is not None and load.rows else ""
+            progress = (
+                f", {load.row_count:,} of them are read"
+                if load is not None and load.row_count
+                else ""
+            )
             return f"read    {table} from the source: {step.reason}{order_reason}{price}{progress}"
         case SomeRowsRead(condition):
             return f"read    rows of {table} where {condition.text}: {step.reason}{price}"

@@ -53,7 +53,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             values |= version_values(ledger, source, table, lake.absolute(), place)
         elif arguments.changes:
             values |= changelog_values(ledger, source, table, lake)
-        elif ledger.table_states(source)[table].mirror_ended:
+        elif ledger.table_states(source)[table].is_mirror_removed:
             raise NothingMatches(
                 f"{table} was dropped or renamed at the source, and has no mirror.",
                 hint=f"its changelog still exists: `lockstep read {table} --changes`",
@@ -127,7 +127,7 @@ def mirror_values(
     if state is None:
         return None
     cursor = ledger.cursors(source).acknowledged
-    versions = ledger.version_set(source, cursor.batch).shown if cursor else []
+    versions = ledger.version_set(source, cursor.batch).entries if cursor else []
     path, (features, names) = str(lake / state.mirror), _features_and_names(lake / state.mirror)
     return {
         "source": source,

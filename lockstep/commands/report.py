@@ -24,7 +24,7 @@ from lockstep.streams import file_errors
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Write the page. It is made from the ledger alone: MySQL and the lake may be down."""
-    from lockstep.assets.run_page import keep_page, page, page_path
+    from lockstep.assets.run_page import page_path, render_page, store_page
 
     span = _span_of(arguments)
     sources = context.sources(arguments.source)
@@ -44,9 +44,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             path = Path(arguments.output).absolute() if arguments.output else default_path
             with file_errors("The page", path, "--output"):
                 if path == default_path:
-                    keep_page(path, page(report, lake))
+                    store_page(path, render_page(report, lake))
                 else:
-                    path.write_text(page(report, lake), encoding="utf-8")
+                    path.write_text(render_page(report, lake), encoding="utf-8")
             payload[name] = {**_report_values(report, lake), "page": path}
             context.say(*_report_lines(report, path))
     return Outcome(exits.DONE, {"sources": payload})
@@ -117,6 +117,6 @@ def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
         **attributes(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
         **attributes(batch, "transactions", "log_bytes as bytes", "requests"),
         "rows": sum(row.counts.total for row in rows),
-        "read": sum(row.read for row in rows),
+        "read": sum(row.rows_read for row in rows),
         **attributes(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
     }

@@ -29,7 +29,7 @@ from lockstep.resources.holders import holder_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lockstep.assets.run_events import RunEvents
+    from lockstep.assets.run_events import RunEventSender
     from lockstep.pipeline.run.context import Progress
     from lockstep.pipeline.run.reports import MergeReport, TableMerge, VerifyReport
     from lockstep.pipeline.run.run import RunRecord, Site
@@ -99,12 +99,12 @@ def run_source(
     from lockstep.resources.full_disk import disk_full_error
 
     record, run_id = RunRecord(source), str(uuid4())
-    events: RunEvents | None = None
+    events: RunEventSender | None = None
     if settings.file.lineage is not None:
-        from lockstep.assets.run_events import RunEvents
+        from lockstep.assets.run_events import RunEventSender
 
         try:
-            events = RunEvents(settings, record, run_id, progress.note)
+            events = RunEventSender(settings, record, run_id, progress.note)
         except LockstepError as error:
             record.error = error
             return record
@@ -142,7 +142,7 @@ def _update_pages(
     """Write the list of tables that Dagster declares at its next load, and the run's
     page."""
     from lockstep.assets.catalogue import catalogue_entries, update_catalogue
-    from lockstep.assets.run_page import keep_page_of_run
+    from lockstep.assets.run_page import store_page_of_run
 
     if record.capture_report is None:
         return
@@ -151,7 +151,7 @@ def _update_pages(
         entries = catalogue_entries(work.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
-            keep_page_of_run(settings, work, run_id)
+            store_page_of_run(settings, work, run_id)
     except LockstepError as error:
         progress.note(f"The run's page was not written: {error.message}")
 

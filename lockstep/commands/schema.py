@@ -111,13 +111,13 @@ def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | 
 def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, Any]:
     """Return the values in `--json`. `at` is null for the present structure; `schema`
     and `columns` are null if the table is dropped or its structure is not known."""
-    version = view.shown.version
+    version = view.shown_version.version
     schema, shown_as = version.schema, version.shown_as
     return {
         "source": source,
         "table": view.table,
         "at": at,
-        **_version_values(view.shown, view.table),
+        **_version_values(view.shown_version, view.table),
         "columns": schema and _column_values(version, schema),
         "schema": schema and schema_to_json(schema),
         # The condition for rows that the lake has, and the fingerprint of the key with
@@ -146,17 +146,17 @@ def _version_values(view: ShownVersion, table: TableName) -> dict[str, Any]:
 
 def print_schema(context: CommandContext, source: str, view: ShownSchema, at: str | None) -> None:
     context.say(*_heading_lines(source, view, at))
-    schema = view.shown.version.schema
+    schema = view.shown_version.version.schema
     if schema is not None:
-        _print_columns(context, view.shown.version, schema)
+        _print_columns(context, view.shown_version.version, schema)
     context.say(f"  {pluralize(len(view.versions), 'version')}:")
     for version_view in view.versions:
-        is_shown = version_view is view.shown
+        is_shown = version_view is view.shown_version
         context.say(*_version_lines(version_view, is_marked=is_shown))
 
 
 def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[str]:
-    version, statement = view.shown.version, view.shown.statement
+    version, statement = view.shown_version.version, view.shown_version.statement
     place = f" at {at}" if at else ""
     yield f"{source}: {view.table}{place}: version {version.version}, since {version.since}"
     if statement is None:
@@ -167,7 +167,7 @@ def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[s
         for effect in statement.effects_on(view.table):
             yield f"    {effect}"
     if version.knowledge is not Knowledge.KNOWN:
-        yield f"  {_state(view.shown)}"
+        yield f"  {_state(view.shown_version)}"
 
 
 def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:
@@ -231,32 +231,39 @@ def _state(view: ShownVersion) -> str:
 
 def verification_values(verification: SchemaVerification) -> dict[str, Any]:
     return {
-        **attributes(verification, "at", "equal", "statements", "versions", "compared as tables"),
         **attributes(
-            verification, "folded as folded_otherwise", "differing as otherwise_on_the_server"
+            verification, "at, equal, statement_count as statements, version_count as versions"
         ),
-        "not_known": {version.table: version.reason for version in verification.unknown},
-        **attributes(verification, "unseen as not_shown_by_the_server", "seconds"),
+        **attributes(verification, "compared_count as tables"),
+        **attributes(verification, "refold_disagreements as folded_otherwise"),
+        **attributes(verification, "server_disagreements as otherwise_on_the_server"),
+        "not_known": {version.table: version.reason for version in verification.unknown_versions},
+        **attributes(verification, "unseen_tables as not_shown_by_the_server", "seconds"),
     }
 
 
 def verification_lines(source: str, verification: SchemaVerification) -> Iterator[str]:
-    result = "differs from" if verification.folded else "equals"
+    result = "differs from" if verification.refold_disagreements else "equals"
     yield (
-        f"{source}: the history ({pluralize(verification.statements, 'statement')}, "
-        f"{pluralize(verification.versions, 'version')}) {result} what its statements make"
+        f"{source}: the history ({pluralize(verification.statement_count, 'statement')}, "
+        f"{pluralize(verification.version_count, 'version')}) {result} what its statements make"
     )
-    for disagreement in verification.folded:
+    for disagreement in verification.refold_disagreements:
         yield from _disagreement_lines(disagreement, "recorded, applied again")
-    equal = verification.compared - len(verification.differing) - len(verification.unknown)
+    equal = (
+        verification.compared_count
+        - len(verification.server_disagreements)
+        - len(verification.unknown_versions)
+    )
+    tables = pluralize(verification.compared_count, "table")
     yield (
-        f"{source} at {verification.at}: {equal} of {pluralize(verification.compared, 'table')} "
+        f"{source} at {verification.at}: {equal} of {tables} "
         f"{'is' if equal == 1 else 'are'} on the server as in the history, "
         f"{verification.seconds:.1f} s"
     )
-    for disagreement in verification.differing:
+    for disagreement in verification.server_disagreements:
         yield from _disagreement_lines(disagreement, "history, server")
-    if verification.differing:
+    if verification.server_disagreements:
         yield (
             "  hint: either a statement is missing in the log (sql_log_bin=0, another server), or "
             "Lockstep reads one differently from this server: `lockstep schema TABLE` shows the "
@@ -264,10 +271,11 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
             "report it to us. If rows do not fit, the table is quarantined, and `lockstep resume "
             "TABLE --reason …` brings it back"
         )
-    for version in verification.unknown:
+    for version in verification.unknown_versions:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"
-    if verification.unseen:
-        yield f"  not captured, and not visible to this account: {listed(verification.unseen)}"
+    if verification.unseen_tables:
+        tables = listed(verification.unseen_tables)
+        yield f"  not captured, and not visible to this account: {tables}"
 
 
 def _disagreement_lines(disagreement: Disagreement, compared: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.assets.run_page import size
+from lockstep.assets.run_page import format_bytes
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import parse_table_name
 from lockstep.pipeline.model.json_values import attributes
@@ -125,7 +125,7 @@ def _table_lines(upkeep: TableUpkeep, *, is_planned: bool) -> Iterator[str]:
 
 
 def _total_words(total: FileTotal) -> str:
-    return f"{pluralize(total.count, 'file')} ({size(total.bytes)})"
+    return f"{pluralize(total.count, 'file')} ({format_bytes(total.bytes)})"
 
 
 _CHANGES_KEYS: Final = (

@@ -82,7 +82,7 @@ class WaitingFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTransaction:
     """A prepared XA transaction, whose row events the batch that read them keeps until
     its XA COMMIT. `file`: a file of the spool with the events of all tables, or None if
     there are none. `position`: where the transaction was prepared."""
@@ -94,42 +94,38 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class EndedTransaction:
     """A prepared transaction of an earlier batch that this batch saw committed or
     rolled back."""
 
-    prepared: Prepared
+    prepared: PreparedTransaction
     committed: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Requests:
-    """Numbers of requests to an object store: `own` by Lockstep's client, `spark` by
-    Spark, or None if Spark does not report them. delta-rs does not count its requests,
-    so they are in neither."""
+class RequestCounts:
+    """Numbers of requests to an object store: `lockstep` by Lockstep's client, `spark`
+    by Spark, or None if Spark does not report them. delta-rs does not count its
+    requests, so they are in neither."""
 
     json_keys: ClassVar = ("lockstep", "spark")
 
-    own: int
+    lockstep: int
     spark: int | None
-
-    @property
-    def lockstep(self) -> int:
-        return self.own
 
     def __str__(self) -> str:
         spark = "Spark's are unknown" if self.spark is None else f"{self.spark:,} by Spark"
-        return f"{self.own:,} by Lockstep, {spark}"
+        return f"{self.lockstep:,} by Lockstep, {spark}"
 
-    def __sub__(self, before: Requests) -> Requests:
+    def __sub__(self, before: RequestCounts) -> RequestCounts:
         if self.spark is None or before.spark is None:
-            return Requests(self.own - before.own, None)
-        return Requests(self.own - before.own, self.spark - before.spark)
+            return RequestCounts(self.lockstep - before.lockstep, None)
+        return RequestCounts(self.lockstep - before.lockstep, self.spark - before.spark)
 
-    def __add__(self, other: Requests) -> Requests:
+    def __add__(self, other: RequestCounts) -> RequestCounts:
         if self.spark is None or other.spark is None:
-            return Requests(self.own + other.own, None)
-        return Requests(self.own + other.own, self.spark + other.spark)
+            return RequestCounts(self.lockstep + other.lockstep, None)
+        return RequestCounts(self.lockstep + other.lockstep, self.spark + other.spark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,10 +138,10 @@ class Batch:
     begun. A batch begins at the end of its `predecessor`, or where its `start_decision`
     says. `follows` is the batch before it in either case, also if upkeep has deleted
     the predecessor's row; `continuity` says how a start by decision relates to the end
-    of that batch. `by_gtid`: as in `Cursor`. `life`: the server process from which it
-    was read, or None if the server does not report it. `requests`: requests to an
-    object store since the run acknowledged the batch before it, or since the run began;
-    None for a lake in a folder.
+    of that batch. `by_gtid`: as in `Cursor`. `server_process`: the server process from
+    which it was read, or None if the server does not report it. `requests`: requests to
+    an object store since the run acknowledged the batch before it, or since the run
+    began; None for a lake in a folder.
     """
 
     json_keys: ClassVar = ("id", "state", "start", "end", "dagster_run", "created_at")
@@ -173,8 +169,8 @@ class Batch:
     continuity: Continuity | None = None
     by_gtid: bool = False
     kind: BatchKind = BatchKind.ORDINARY
-    life: ServerProcess | None = None
-    requests: Requests | None = None
+    server_process: ServerProcess | None = None
+    requests: RequestCounts | None = None
 
     @property
     def catches_up(self) -> bool:
@@ -189,7 +185,7 @@ class BatchTimes:
 
     id: int
     server_uuid: str
-    acknowledged: bool
+    is_acknowledged: bool
     catches_up: bool
     transactions: int
     begin: datetime | None
@@ -220,19 +216,19 @@ class CaptureRecord:
     `statement` is an index into `history.statements`. `events`: of each table in the
     order of the log, so that `sequence` never descends. `orders_done`: ids of the open
     orders that this capture carries out. Their tables are followed again before
-    `tables`, `quarantined` and the rest are recorded. `system_segments`: at most one
+    `tables`, `stopped_tables` and the rest are recorded. `system_segments`: at most one
     for each system table. `handovers`: mirrors that an earlier ledger made and this one
     continues; `tables` has their states after the handover. `extents`: of tables that
     became partial or complete with this capture. `set_anchors`: one for each GTID
-    source that was read, that of the last transaction first. `life`: the server
-    process, as it was before the log was read. `scope`: the patterns with which it was
-    captured, or None for a batch that only catches up. `followed`: loads (tables whose
-    rows are being read, see `model.load`) whose part of the log is captured from
-    `Load.low` on, beginning with this batch. `joined`: loads that are complete with
-    this batch: `snapshots` has all their rows, and the log is captured past them.
-    `needless`: ids of loads that are void, because the log has all rows of their
-    tables. `passed_statements`: number of statements that were logged instead of rows
-    and change no captured table.
+    source that was read, that of the last transaction first. `server_process`: the
+    server process, as it was before the log was read. `scope`: the patterns with which
+    it was captured, or None for a batch that only catches up. `followed_loads`: loads
+    (tables whose rows are being read, see `model.load`) whose part of the log is
+    captured from `Load.low` on, beginning with this batch. `joined_loads`: loads that
+    are complete with this batch: `snapshots` has all their rows, and the log is
+    captured past them. `needless_loads`: ids of loads that are void, because the log
+    has all rows of their tables. `passed_statements`: number of statements that were
+    logged instead of rows and change no captured table.
     """
 
     end: Position
@@ -242,9 +238,9 @@ class CaptureRecord:
     log_bytes: int = 0
     segments: tuple[Segment, ...] = ()
     tables: tuple[TableState, ...] = ()
-    quarantined: tuple[StoppedTable, ...] = ()
-    prepared: tuple[Prepared, ...] = ()
-    ended: tuple[Ended, ...] = ()
+    stopped_tables: tuple[StoppedTable, ...] = ()
+    prepared_transactions: tuple[PreparedTransaction, ...] = ()
+    ended_transactions: tuple[EndedTransaction, ...] = ()
     by_gtid: bool = False
     history: BatchHistory = field(default_factory=BatchHistory)
     events: tuple[TableEvent, ...] = ()
@@ -254,26 +250,26 @@ class CaptureRecord:
     handovers: tuple[Handover, ...] = ()
     extents: tuple[Extent, ...] = ()
     set_anchors: tuple[SetAnchor, ...] = ()
-    life: ServerProcess | None = None
+    server_process: ServerProcess | None = None
     scope: TablePatterns | None = None
-    followed: tuple[LoadFollowed, ...] = ()
-    joined: tuple[LoadJoined, ...] = ()
-    needless: tuple[int, ...] = ()
+    followed_loads: tuple[LoadFollowed, ...] = ()
+    joined_loads: tuple[LoadJoined, ...] = ()
+    needless_loads: tuple[int, ...] = ()
     passed_statements: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class CapturedRows:
-    """The size of one table's part of a batch. `images` (row images) and `size` (bytes)
-    are sums over its files; `read` is the number of rows that were read from the
-    source."""
+    """The size of one table's part of a batch. `image_count` (row images) and `size`
+    (bytes) are sums over its files; `rows_read` is the number of rows that were read
+    from the source."""
 
     batch: int
     table: TableName
     counts: RowCounts
-    images: int
+    image_count: int
     size: int
-    read: int
+    rows_read: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,8 +288,8 @@ class BatchContent:
 
     `segments`: in the order in which they were recorded, with the files that they have
     now. `events`: in the order of the log, or, if only some tables were asked for, as
-    recorded. `snapshots` and `system_segments`: sorted by name. `ended`: XA
-    transactions of earlier batches that it saw committed or rolled back.
+    recorded. `snapshots` and `system_segments`: sorted by name. `ended_transactions`:
+    XA transactions of earlier batches that it saw committed or rolled back.
     """
 
     batch: int
@@ -301,18 +297,18 @@ class BatchContent:
     system_segments: tuple[SystemTableSegment, ...] = ()
     events: tuple[TableEvent, ...] = ()
     snapshots: tuple[SnapshotPart, ...] = ()
-    ended: tuple[Prepared, ...] = ()
+    ended_transactions: tuple[PreparedTransaction, ...] = ()
 
     @property
-    def changed(self) -> set[TableName]:
+    def changed_tables(self) -> set[TableName]:
         """Tables with segments or events."""
         return {segment.table for segment in self.segments} | {event.table for event in self.events}
 
     @property
     def tables(self) -> set[TableName]:
-        return self.changed | {part.table for part in self.snapshots}
+        return self.changed_tables | {part.table for part in self.snapshots}
 
-    def only(self, tables: Collection[TableName]) -> BatchContent:
+    def for_tables(self, tables: Collection[TableName]) -> BatchContent:
         """Return the content of these tables, without the system tables."""
         return BatchContent(
             self.batch,
@@ -335,7 +331,7 @@ class BatchContent:
             for table in sorted(self.tables)
         }
 
-    def rows(self) -> Iterator[CapturedRows]:
+    def captured_rows(self) -> Iterator[CapturedRows]:
         """Yield the size of each table's part that has rows, sorted by name."""
         for table, content in self.by_table().items():
             captured = [file for segment in content.segments for file in segment.files]
@@ -348,7 +344,7 @@ class BatchContent:
                 sum(file.size for file in (*captured, *read)),
                 sum(file.images for file in read),
             )
-            if rows.images or rows.read:
+            if rows.image_count or rows.rows_read:
                 yield rows
 
 
@@ -392,7 +388,7 @@ class Cursors:
 # -- several batches together -----------------------------------------------------------------
 
 
-class Elsewhere(StrEnum):
+class ExtraRows(StrEnum):
     """Why a batch has rows that are not in its own range of the log."""
 
     SOURCE = "source"
@@ -402,15 +398,15 @@ class Elsewhere(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SpanMarks:
-    """Batches of a span, by id, that a replay has to treat specially. `elsewhere`:
-    those with rows from outside the range of the log that they read. `learnt`: those
-    that recorded structures of tables or databases. `revised`: those whose files were
-    replaced, with how often."""
+class SpecialBatches:
+    """Batches of a span, by id, that a replay has to treat specially.
+    `with_extra_rows`: those with rows from outside the range of the log that they read.
+    `with_structures`: those that recorded structures of tables or databases.
+    `revision_counts`: those whose files were replaced, with how often."""
 
-    elsewhere: Mapping[int, Elsewhere]
-    learnt: frozenset[int]
-    revised: Mapping[int, int]
+    with_extra_rows: Mapping[int, ExtraRows]
+    with_structures: frozenset[int]
+    revision_counts: Mapping[int, int]
 
 
 BatchRange: TypeAlias = tuple[int, int]
@@ -419,28 +415,29 @@ BatchRange: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class RunsOutsideDagster:
-    """Runs that Dagster did not start and does not record. `runs`: their number;
-    `batches`: the batches that they captured, in order. `died`: the number of runs that
-    were killed, or hung and were taken over. `forgotten`: the number of leases that
-    upkeep deleted."""
+    """Runs that Dagster did not start and does not record. `run_count`: their number;
+    `batches`: the batches that they captured, in order. `died_count`: the number of
+    runs that were killed, or hung and were taken over. `deleted_lease_count`: the
+    number of leases that upkeep deleted."""
 
-    runs: int
+    run_count: int
     batches: tuple[int, ...]
-    died: int = 0
-    forgotten: int = 0
+    died_count: int = 0
+    deleted_lease_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WritesOutsideDagster:
-    """The writes to one table's mirror that Dagster may not have recorded. `last`: the
-    newest of them; `spans`: the batches that each of them covers."""
+    """The writes to one table's mirror that Dagster may not have recorded.
+    `newest_write`: the newest of them; `batch_ranges`: the batches that each of them
+    covers."""
 
-    last: SettledWrite
-    spans: frozenset[BatchRange]
+    newest_write: SettledWrite
+    batch_ranges: frozenset[BatchRange]
 
     @property
     def first_batch(self) -> int:
-        return min(first for first, _ in self.spans)
+        return min(first for first, _ in self.batch_ranges)
 
     def covers(self, batch: int) -> bool:
-        return any(first <= batch <= last for first, last in self.spans)
+        return any(first <= batch <= last for first, last in self.batch_ranges)

@@ -46,8 +46,8 @@ from typing import Final
 
 from lockstep.pipeline.model.table_state import (
     Handover,
-    Stopped,
     StoppedTable,
+    StopPlace,
     TableCondition,
     TableState,
 )
@@ -82,7 +82,7 @@ class Dropped:
     changelog: str
     changelog_generation: int
     mirror: str
-    stopped: Stopped
+    stopped: StopPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class TableStopped:
     by: StoppedBy
     reason: str
     hint: str
-    stopped: Stopped | None
+    stopped: StopPlace | None
     position: str | None = None
     need: Need | None = None
 
@@ -105,7 +105,7 @@ class Reloaded:
 
     reason: str
     hint: str
-    stopped: Stopped | None
+    stopped: StopPlace | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ class LakeRestarted:
 
 @dataclass(frozen=True, slots=True)
 class BatchAbandoned:
-    """A batch was abandoned. The event changes nothing by itself: `replayed` applies
-    the table's other events again from the first."""
+    """A batch was abandoned. The event changes nothing by itself: `replayed_state`
+    applies the table's other events again from the first."""
 
     batch: int
 
@@ -187,35 +187,37 @@ _STOPPED: Final = (TableCondition.STOPPED,)
 _DROPPED: Final = (TableCondition.DROPPED,)
 _ANY: Final = tuple(TableCondition)
 
-Moment = tuple[TableCondition | None, type[Event]]
+ConditionAndEvent = tuple[TableCondition | None, type[Event]]
 
 
-def _from(
-    lives: tuple[TableCondition, ...], event: type[Event], to: TableCondition
-) -> dict[Moment, TableCondition]:
-    return {(life, event): to for life in lives}
+def _to_condition(
+    conditions: tuple[TableCondition, ...], event: type[Event], to: TableCondition
+) -> dict[ConditionAndEvent, TableCondition]:
+    return {(condition, event): to for condition in conditions}
 
 
-def _kept(lives: tuple[TableCondition, ...], *kinds: type[Event]) -> dict[Moment, TableCondition]:
-    return {(life, event): life for life in lives for event in kinds}
+def _same_condition(
+    conditions: tuple[TableCondition, ...], *kinds: type[Event]
+) -> dict[ConditionAndEvent, TableCondition]:
+    return {(condition, event): condition for condition in conditions for event in kinds}
 
 
-TRANSITIONS: Final[Mapping[Moment, TableCondition]] = MappingProxyType(
+TRANSITIONS: Final[Mapping[ConditionAndEvent, TableCondition]] = MappingProxyType(
     {
         (NEW, Followed): TableCondition.FOLLOWING,
         (NEW, Dropped): TableCondition.DROPPED,
     }
-    | _from(_FOLLOWING + _DROPPED, Followed, TableCondition.FOLLOWING)
-    | _from(_FOLLOWING + _DROPPED, Dropped, TableCondition.DROPPED)
-    | _from(_ANY, TableStopped, TableCondition.STOPPED)
-    | _from(_FOLLOWING, Reloaded, TableCondition.STOPPED)
-    | _from(_FOLLOWING, Loaded, TableCondition.FOLLOWING)
-    | _from(_STOPPED, Rejoined, TableCondition.FOLLOWING)
+    | _to_condition(_FOLLOWING + _DROPPED, Followed, TableCondition.FOLLOWING)
+    | _to_condition(_FOLLOWING + _DROPPED, Dropped, TableCondition.DROPPED)
+    | _to_condition(_ANY, TableStopped, TableCondition.STOPPED)
+    | _to_condition(_FOLLOWING, Reloaded, TableCondition.STOPPED)
+    | _to_condition(_FOLLOWING, Loaded, TableCondition.FOLLOWING)
+    | _to_condition(_STOPPED, Rejoined, TableCondition.FOLLOWING)
     # The other events leave a table in the state it is in.
-    | _kept(_STOPPED, Followed, Dropped, Reloaded, LakeRestarted)
-    | _kept(_ANY, MirrorWritten, MirrorReplaced, BatchAbandoned)
-    | _kept(_FOLLOWING + _DROPPED, MirrorHandedOver)
-    | _kept(_DROPPED, MirrorRemoved)
+    | _same_condition(_STOPPED, Followed, Dropped, Reloaded, LakeRestarted)
+    | _same_condition(_ANY, MirrorWritten, MirrorReplaced, BatchAbandoned)
+    | _same_condition(_FOLLOWING + _DROPPED, MirrorHandedOver)
+    | _same_condition(_DROPPED, MirrorRemoved)
 )
 """The condition after an event, by the condition before it and the kind of event. An
 event without a row is refused."""
@@ -231,12 +233,12 @@ REFUSALS: Final[Mapping[type[Event], str]] = MappingProxyType(
 """The database's name for the rule that is broken if an event happens in a condition
 that does not allow it."""
 
-ALWAYS_KEPT: Final = (TableStopped, Reloaded, LakeRestarted)
+ALWAYS_RECORDED: Final = (TableStopped, Reloaded, LakeRestarted)
 """Events outside a capture that are recorded even if they change nothing now: they may
 change the state if an earlier batch is abandoned and the events are applied again."""
 
 UNKNOWN_TABLE: Final = "table_states_known"
-UNEXPECTED: Final = "table_states_life"
+UNEXPECTED_EVENT: Final = "table_states_life"
 
 
 NOWHERE = "nowhere in the log yet"
@@ -254,59 +256,59 @@ class NotAllowed(Exception):
         self.rule = rule
 
 
-def step(table: TableName, state: TableState | None, event: Event) -> TableState:
+def next_state(table: TableName, state: TableState | None, event: Event) -> TableState:
     """Return the table's state after an event; the same object if nothing changes.
     `state`: None for a new table. Raise `NotAllowed` if the state does not allow the
     event."""
-    life = TRANSITIONS.get((None if state is None else state.condition, type(event)))
-    if life is None:
-        unknown = UNKNOWN_TABLE if state is None else UNEXPECTED
+    condition = TRANSITIONS.get((None if state is None else state.condition, type(event)))
+    if condition is None:
+        unknown = UNKNOWN_TABLE if state is None else UNEXPECTED_EVENT
         raise NotAllowed(REFUSALS.get(type(event), unknown))
     if state is None:
         assert isinstance(event, _FIRST), "no other event has a transition from NEW"
         state = TableState(table, TableCondition.FOLLOWING, 1, event.mirror, event.changelog)
-    return _after(state, event, life)
+    return _state_after(state, event, condition)
 
 
-def _after(state: TableState, event: Event, life: TableCondition) -> TableState:
+def _state_after(state: TableState, event: Event, condition: TableCondition) -> TableState:
     match event:
-        case Followed(changelog, generation, _, need) if life is TableCondition.FOLLOWING:
+        case Followed(changelog, generation, _, need) if condition is TableCondition.FOLLOWING:
             return replace(
-                state.started(life),
+                state.as_started(condition),
                 changelog=changelog,
                 changelog_generation=generation,
                 need=need or state.need,
             )
-        case Dropped(changelog, generation, _, stopped) if life is TableCondition.DROPPED:
+        case Dropped(changelog, generation, _, stopped) if condition is TableCondition.DROPPED:
             return replace(
-                state.started(life),
+                state.as_started(condition),
                 changelog=changelog,
                 changelog_generation=generation,
                 stopped=stopped,
             )
         case Loaded() | Rejoined():
-            return state.started(life)
+            return state.as_started(condition)
         case TableStopped():
-            return _stopped(state, event)
+            return _stopped_state(state, event)
         case Reloaded(reason, hint, here):
-            return _stopped(state, TableStopped(StoppedBy.RUN, reason, hint, here))
+            return _stopped_state(state, TableStopped(StoppedBy.RUN, reason, hint, here))
         case MirrorWritten(version):
             return replace(state, mirror_version=version)
         case MirrorHandedOver(generation, mirror, delta_version, version):
-            moved = replace(state, generation=generation, mirror=mirror)
-            return replace(moved, mirror_version=version, adopted=delta_version)
+            adopted = replace(state, generation=generation, mirror=mirror)
+            return replace(adopted, mirror_version=version, adopted_version=delta_version)
         case MirrorReplaced(mirror):
-            lost = replace(state, mirror_version=None, adopted=None, mirror=mirror)
-            return replace(lost, mirror_generation=state.mirror_generation + 1)
+            reset = replace(state, mirror_version=None, adopted_version=None, mirror=mirror)
+            return replace(reset, mirror_generation=state.mirror_generation + 1)
         case MirrorRemoved() if state.mirror_version is None:
             return state
         case MirrorRemoved() | LakeRestarted():
-            lost = replace(state, mirror_version=None, adopted=None)
-            return replace(lost, generation=state.generation + 1)
+            reset = replace(state, mirror_version=None, adopted_version=None)
+            return replace(reset, generation=state.generation + 1)
     return state
 
 
-def _stopped(state: TableState, event: TableStopped) -> TableState:
+def _stopped_state(state: TableState, event: TableStopped) -> TableState:
     """Return the stopped state. A person's reason replaces any other; otherwise the
     first reason stays."""
     person, before = event.by is StoppedBy.PERSON, state.condition
@@ -330,7 +332,7 @@ def _stopped(state: TableState, event: TableStopped) -> TableState:
     )
 
 
-def replayed(
+def replayed_state(
     table: TableName,
     history: Iterable[tuple[int | None, Event]],
     abandoned: Mapping[int, Coordinates],
@@ -350,23 +352,23 @@ def replayed(
     for batch, event in history:
         if batch not in abandoned:
             with suppress(NotAllowed):
-                state = step(table, state, _moved(event, abandoned))
+                state = next_state(table, state, _with_place_before_abandoned(event, abandoned))
         elif state is None and isinstance(event, _FIRST):
             need = event.need if isinstance(event, Followed) else None
             need = Need.ROWS if batch in catching_up else need
-            seen = Followed(event.changelog, event.changelog_generation, event.mirror, need)
-            state = step(table, None, seen)
+            first_seen = Followed(event.changelog, event.changelog_generation, event.mirror, need)
+            state = next_state(table, None, first_seen)
     return state
 
 
-def _moved(event: Event, abandoned: Mapping[int, Coordinates]) -> Event:
+def _with_place_before_abandoned(event: Event, abandoned: Mapping[int, Coordinates]) -> Event:
     """Return the event. If it stops a table in an abandoned batch, the place where the
     table stopped becomes the start of that batch."""
     if not isinstance(event, TableStopped | Reloaded) or event.stopped is None:
         return event
     stopped = event.stopped
     start = abandoned.get(stopped.batch, stopped.at)
-    return replace(event, stopped=Stopped(stopped.batch, start))
+    return replace(event, stopped=StopPlace(stopped.batch, start))
 
 
 LifeEvent = tuple[TableName, Event]
@@ -389,28 +391,31 @@ def capture_events(
     exact place stopped at the batch's `start`."""
     for table in rejoined:
         yield table, Rejoined()
-    before = {handover.table: handover.before.mirror for handover in handovers}
+    before = {handover.table: handover.state_before.mirror for handover in handovers}
     for state in tables:
         mirror = before.get(state.table, state.mirror)
         place = state.changelog, state.changelog_generation, mirror
         if state.condition is TableCondition.FOLLOWING:
             yield state.table, Followed(*place, state.need)
         elif state.condition is TableCondition.DROPPED:
-            yield state.table, Dropped(*place, state.stopped or Stopped(batch, end))
+            yield state.table, Dropped(*place, state.stopped or StopPlace(batch, end))
     dropped = {state.table for state in tables if state.condition is TableCondition.DROPPED}
     for table in loaded:
         if table not in dropped:
             yield table, Loaded()
     for handover in handovers:
         moved = MirrorHandedOver(
-            handover.generation, handover.mirror, handover.delta_version, handover.shows
+            handover.generation, handover.mirror, handover.delta_version, handover.shown_version
         )
         yield handover.table, moved
     for quarantine in quarantined:
-        yield quarantine.table, quarantine_event(quarantine, Stopped(batch, quarantine.at or start))
+        yield (
+            quarantine.table,
+            quarantine_event(quarantine, StopPlace(batch, quarantine.at or start)),
+        )
 
 
-def quarantine_event(quarantine: StoppedTable, stopped: Stopped | None) -> TableStopped:
+def quarantine_event(quarantine: StoppedTable, stopped: StopPlace | None) -> TableStopped:
     """Return the event that stops the table. `stopped`: how far it was captured."""
     return TableStopped(
         quarantine.by,

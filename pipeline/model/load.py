@@ -37,23 +37,23 @@ from lockstep.pipeline.values.table import TableName
 class ChunkRows:
     """The rows of a chunk, which are in `files`. They show every change that was
     committed before the place `low` of the log, and none that was committed after
-    `high`. `rows`: their number. `seconds`: the time it took to read them."""
+    `high`. `row_count`: their number. `seconds`: the time it took to read them."""
 
     low: Coordinates
     high: Coordinates
-    rows: int
+    row_count: int
     seconds: float
     files: tuple[SegmentFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A range of a table's keys. Numbers count from 0 in the order of the keys. `read`
+    """A range of a table's keys. Numbers count from 0 in the order of the keys. `rows`
     is None until its rows are read."""
 
     number: int
     range: Range
-    read: ChunkRows | None = None
+    rows: ChunkRows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +105,18 @@ class LoadJoined:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The load of one table. `reading` is None until the first chunk is planned,
-    `followed` until a batch has captured the log from `low` on. `with_past`: before the
-    rows are read, the changes of the table that the log still has are captured
-    (`pipeline.supply.past`)."""
+    """The load of one table. `begin` is None until the first chunk is planned,
+    `followed_from` until a batch has captured the log from `low` on. `with_past`:
+    before the rows are read, the changes of the table that the log still has are
+    captured (`pipeline.supply.past`)."""
 
     id: int
     table: TableName
     author: str
     reason: str
     ordered_at: datetime
-    reading: LoadBegin | None = None
-    followed: FollowedFrom | None = None
+    begin: LoadBegin | None = None
+    followed_from: FollowedFrom | None = None
     chunks: tuple[Chunk, ...] = ()
     with_past: bool = False
 
@@ -127,10 +127,10 @@ class Load:
 
     @property
     def unread(self) -> tuple[Chunk, ...]:
-        return tuple(chunk for chunk in self.chunks if chunk.read is None)
+        return tuple(chunk for chunk in self.chunks if chunk.rows is None)
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         return self.planned and not self.unread
 
     @property
@@ -139,17 +139,17 @@ class Load:
         the table at one exact place of the log, and exactly the changes after that
         place are merged into it.
         """
-        return self.reading is not None and not chunk_key(self.reading.schema)
+        return self.begin is not None and not chunk_key(self.begin.schema)
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         """The number of rows that were read so far."""
-        return sum(chunk.read.rows for chunk in self.chunks if chunk.read is not None)
+        return sum(chunk.rows.row_count for chunk in self.chunks if chunk.rows is not None)
 
     @property
     def seconds(self) -> float:
         """The sum of the times it took to read the chunks."""
-        return sum(chunk.read.seconds for chunk in self.chunks if chunk.read is not None)
+        return sum(chunk.rows.seconds for chunk in self.chunks if chunk.rows is not None)
 
     @property
     def low(self) -> Coordinates | None:
@@ -159,49 +159,49 @@ class Load:
         the lowest `low` of the chunks. If the log is already captured for the load, it
         no longer changes.
         """
-        if self.reading is None:
+        if self.begin is None:
             return None
-        if not self.complete or self.followed is not None:
-            return self.reading.low
-        lows = [chunk.read.low for chunk in self.chunks if chunk.read is not None]
-        return max(min(lows), self.reading.low)
+        if not self.is_complete or self.followed_from is not None:
+            return self.begin.low
+        lows = [chunk.rows.low for chunk in self.chunks if chunk.rows is not None]
+        return max(min(lows), self.begin.low)
 
     @property
     def high(self) -> Coordinates | None:
         """The place up to which the log must be captured: no chunk shows a change from
         after it. None before the first chunk is read."""
         return max(
-            (chunk.read.high for chunk in self.chunks if chunk.read is not None), default=None
+            (chunk.rows.high for chunk in self.chunks if chunk.rows is not None), default=None
         )
 
     @property
     def progress(self) -> LoadProgress:
-        estimated = None if self.reading is None else self.reading.estimated_rows
-        return LoadProgress(self.table, self.rows, estimated, self.seconds, self.complete)
+        estimated = None if self.begin is None else self.begin.estimated_rows
+        return LoadProgress(self.table, self.row_count, estimated, self.seconds, self.is_complete)
 
     @property
     def files(self) -> tuple[SegmentFile, ...]:
         return tuple(
-            file for chunk in self.chunks if chunk.read is not None for file in chunk.read.files
+            file for chunk in self.chunks if chunk.rows is not None for file in chunk.rows.files
         )
 
 
-def why_void(
+def reason_void(
     load: Load, state: TableState | None, server_uuid: str, start: Coordinates, *, gap: bool
 ) -> str | None:
     """Return why the chunks of a load are void, or None if the load continues. `start`:
     where this run begins to read the log, on the server `server_uuid`. `gap`: part of
     the log after the load's `low` was never read."""
-    if load.reading is None:
+    if load.begin is None:
         return None
-    if load.reading.server_uuid != server_uuid:
+    if load.begin.server_uuid != server_uuid:
         return "its rows were read from another server than the one that answers now"
-    if load.followed is None:
-        missed = load.reading.low < start
+    if load.followed_from is None:
+        missed = load.begin.low < start
         return "the log after its rows was not captured for it" if missed else None
     if gap:
         return "part of the log after its rows was not read"
-    if state is None or not state.loading:
+    if state is None or not state.is_loading:
         return "it was stopped or dropped while it was read"
     return None
 
@@ -232,4 +232,4 @@ class SourceReading:
 
     @property
     def complete(self) -> bool:
-        return self.load is None or self.load.complete
+        return self.load is None or self.load.is_complete

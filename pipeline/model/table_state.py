@@ -33,7 +33,7 @@ class TableCondition(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stopped:
+class StopPlace:
     """The place up to which a table was captured: `at`, within or at the end of the
     batch `batch`. A table catches up by reading on from there."""
 
@@ -69,7 +69,7 @@ class StoppedTable:
         return cls(table, error.reason, error.hint, position, at, error.need, error.by)
 
     @property
-    def by_itself(self) -> bool:
+    def starts_by_itself(self) -> bool:
         """True if the next run starts the table without a person's order."""
         return self.by is StoppedBy.RUN
 
@@ -82,15 +82,15 @@ class TableState:
     part of every application id; `changelog_generation` and `mirror_generation` count
     within it how often one of the two alone was created again. `mirror` and `changelog`
     are paths relative to the lake's folder. `mirror_version`: the schema version that
-    the mirror shows, or None before the first settled write of a generation. `adopted`:
-    the Delta version that the mirror had when a ledger that was made from the lake
-    (`lockstep recover`) continued it, in this generation.
+    the mirror shows, or None before the first settled write of a generation.
+    `adopted_version`: the Delta version that the mirror had when a ledger that was made
+    from the lake (`lockstep recover`) continued it, in this generation.
 
     `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table.
     `stopped`: how far a stopped or dropped table was captured; None if it was not
     captured. `need`: the data that it lacks besides the log; ROWS for a followed table
-    whose rows are being read from the source. `behind`: the oldest batch that the
-    mirror lacks although it was captured; once the table is followed again, merging
+    whose rows are being read from the source. `missing_since`: the oldest batch that
+    the mirror lacks although it was captured; once the table is followed again, merging
     continues there.
     """
 
@@ -105,20 +105,20 @@ class TableState:
     stopped_by: StoppedBy | None = None
     mirror_version: int | None = None
     changelog_generation: int = 1
-    stopped: Stopped | None = None
-    behind: int | None = None
-    adopted: int | None = None
+    stopped: StopPlace | None = None
+    missing_since: int | None = None
+    adopted_version: int | None = None
     need: Need | None = None
     mirror_generation: int = 1
 
     @property
-    def loading(self) -> bool:
+    def is_loading(self) -> bool:
         """True if the table is followed and its rows are being read from the source.
         Changes that are captured meanwhile are merged after these rows."""
         return self.condition is TableCondition.FOLLOWING and self.need is not None
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the table is followed and lacks nothing except changes in the log."""
         return self.condition is TableCondition.FOLLOWING and self.need is None
 
@@ -126,13 +126,13 @@ class TableState:
     def has_stopped(self) -> bool:
         return self.condition is TableCondition.STOPPED
 
-    def started(self, condition: TableCondition = TableCondition.FOLLOWING) -> TableState:
+    def as_started(self, condition: TableCondition = TableCondition.FOLLOWING) -> TableState:
         """Return the state with this condition, and without reason, place and need."""
         going = replace(self, condition=condition, stopped_by=None, reason=None, hint=None)
         return replace(going, position=None, stopped=None, need=None)
 
     @property
-    def mirror_ended(self) -> bool:
+    def is_mirror_removed(self) -> bool:
         """True if the table was dropped at the source and its mirror is removed."""
         ended = self.generation > 1 and self.mirror_version is None
         return ended and self.condition is TableCondition.DROPPED
@@ -147,11 +147,11 @@ class TableState:
     def in_words(self) -> str:
         """The state in words for people."""
         if self.stopped_by is not None:
-            return f"stopped by {STOPPED_BY[self.stopped_by]}"
-        return "following, reading rows" if self.loading else self.condition.value
+            return f"stopped by {STOPPED_BY_WORDS[self.stopped_by]}"
+        return "following, reading rows" if self.is_loading else self.condition.value
 
 
-STOPPED_BY: Final = {
+STOPPED_BY_WORDS: Final = {
     StoppedBy.RUN: "the last run",
     StoppedBy.SYSTEM: "Lockstep",
     StoppedBy.PERSON: "a person",
@@ -164,15 +164,15 @@ class Extent:
     that changed after this place, because the table already had rows that are not in
     the log; None if it has all rows.
 
-    `empty`: the table had no row at this place of the log or at an earlier one, after
-    `begins`. So a mirror that has all changes up to this place has all rows.
+    `empty_at`: the table had no row at this place of the log or at an earlier one,
+    after `begins`. So a mirror that has all changes up to this place has all rows.
     """
 
     json_keys: ClassVar = ("table", "begins", "hint")
 
     table: TableName
     begins: Coordinates | None
-    empty: Coordinates | None = None
+    empty_at: Coordinates | None = None
 
     @property
     def sentence(self) -> str:
@@ -190,25 +190,26 @@ class Extent:
 class Handover:
     """A mirror that a ledger takes over after it was made from the lake (`lockstep
     recover`). `generation`: the table's generation from now on; `mirror`: the mirror's
-    path; `delta_version`: the version at which it was found; `shows`: the schema
-    version that it shows; `before`: the table's state before the takeover."""
+    path; `delta_version`: the version at which it was found; `shown_version`: the
+    schema version that it shows; `state_before`: the table's state before the
+    takeover."""
 
     table: TableName
     generation: int
     mirror: str
     delta_version: int
-    shows: int
-    before: TableState
+    shown_version: int
+    state_before: TableState
 
-    def adopted(self) -> TableState:
+    def adopted_state(self) -> TableState:
         """Return the table's state after a batch that only takes over its mirror and
         changelog."""
         return replace(
-            self.before,
+            self.state_before,
             generation=self.generation,
             mirror=self.mirror,
-            mirror_version=self.shows,
-            adopted=self.delta_version,
+            mirror_version=self.shown_version,
+            adopted_version=self.delta_version,
         )
 
 
@@ -252,7 +253,7 @@ class TableOrder:
     author: str
     reason: str
     ordered_at: datetime
-    stopped: Stopped | None
+    stopped: StopPlace | None
     schema: TableSchema | None = None
     renames: tuple[tuple[str, str], ...] = ()
     supplier: Supplier | None = None
@@ -318,14 +319,14 @@ class SnapshotPart:
     columns: tuple[str, ...] | None = None
 
 
-def paused(table: TableName, order: str, author: str) -> tuple[str, str]:
+def pause_texts(table: TableName, order: str, author: str) -> tuple[str, str]:
     """Return reason and hint for a table that a person paused. `order`: the person's
     reason."""
     why = f": {order}" if order else ""
     return f"{author} paused it{why}", f"`lockstep resume {table}` brings it back"
 
 
-def reloading(table: TableName, order: str, author: str) -> tuple[str, str]:
+def reload_texts(table: TableName, order: str, author: str) -> tuple[str, str]:
     """Return reason and hint for a table that stopped only until its mirror is written
     again. `order`: the person's reason."""
     return (

@@ -20,23 +20,23 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A changelog's Delta version after publishing a batch. `skipped`: it had the batch
-    already."""
+    """A changelog's Delta version after publishing a batch. `was_skipped`: it had the
+    batch already."""
 
     delta_version: int
-    skipped: bool
+    was_skipped: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """The result of `restate`. `removed` and `added`: numbers of files that the
-    changelog no longer lists, and lists again. `lost`: recorded files that do not
-    exist. `delta_version`: the new version, or None if there is no table."""
+    """The result of `restate`. `removed_count`, `added_count`: numbers of files that
+    the changelog no longer lists, or lists again. `lost_paths`: recorded files that do
+    not exist. `delta_version`: the new version, or None if there is no table."""
 
     delta_version: int | None
-    removed: int = 0
-    added: int = 0
-    lost: tuple[str, ...] = ()
+    removed_count: int = 0
+    added_count: int = 0
+    lost_paths: tuple[str, ...] = ()
 
 
 def is_revised(
@@ -154,7 +154,7 @@ class Claims(Protocol):
         """Move a folder of the lake to `_before/<name>/<folder>` and return that path,
         relative to the lake. A folder that does not exist is no error."""
 
-    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+    def store_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         """Write a file with the structures durably, and return the key by which commits
         name it (`lake_commit.structures_key`). A file that exists under the key is not
         changed."""

@@ -22,10 +22,10 @@ from lockstep.pipeline.model.batch import (
     BatchTimes,
     CaptureRecord,
     Cursors,
-    Prepared,
-    Requests,
+    PreparedTransaction,
+    RequestCounts,
     RunsOutsideDagster,
-    SpanMarks,
+    SpecialBatches,
     TableContent,
     WritesOutsideDagster,
 )
@@ -60,7 +60,7 @@ from lockstep.pipeline.upkeep.clearing import (
     UnclearedValues,
 )
 from lockstep.pipeline.values.decisions import (
-    STRUCTURES,
+    STRUCTURES_KIND,
     Attempt,
     AttemptOutcome,
     Continuity,
@@ -69,7 +69,7 @@ from lockstep.pipeline.values.decisions import (
     LeaseView,
     Override,
     RecordedDecision,
-    Unproven,
+    UnprovenStructures,
 )
 from lockstep.pipeline.values.intent import (
     Intent,
@@ -249,7 +249,7 @@ class Batches(Protocol):
         settled write; return their ids, ascending. Tables that are stopped or still
         being read do not wait."""
 
-    def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
+    def acknowledge(self, lease: Lease, batch: int, requests: RequestCounts | None = None) -> None:
         """Acknowledge a merged batch; batches are acknowledged in order. Record the
         version set, which is each merged table's newest settled write up to this batch,
         and the batch's `requests`."""
@@ -269,7 +269,7 @@ class Batches(Protocol):
         segments or events of them.
         """
 
-    def open_prepared(self, source: str) -> list[Prepared]:
+    def open_prepared(self, source: str) -> list[PreparedTransaction]:
         """Return prepared XA transactions that a live batch recorded and no live batch
         ended."""
 
@@ -291,7 +291,7 @@ class Batches(Protocol):
         """Return, for each table, the first of these captured batches that has segments
         or events of it."""
 
-    def marks_within(self, source: str, first: int, last: int) -> SpanMarks:
+    def marks_within(self, source: str, first: int, last: int) -> SpecialBatches:
         """Return which of these batches a replay has to treat specially."""
 
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
@@ -720,10 +720,11 @@ def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Att
     return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
 
 
-def unproven(ledger: Decisions, source: str) -> Unproven | None:
+def unproven(ledger: Decisions, source: str) -> UnprovenStructures | None:
     """Return the tables whose structures are still to be compared with the server's, as
-    the newest decision of the kind `STRUCTURES` names them; None if there are none."""
-    return Unproven.of(ledger.decisions(source, STRUCTURES, limit=1))
+    the newest decision of the kind `STRUCTURES_KIND` names them; None if there are
+    none."""
+    return UnprovenStructures.of(ledger.decisions(source, STRUCTURES_KIND, limit=1))
 
 
 def content_of(ledger: Batches, source: str, batch: int) -> BatchContent:

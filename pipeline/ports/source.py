@@ -120,7 +120,8 @@ class ServerFacts:
     `head`: the end of the log. `gtid_executed` is read before it, so it has no
     transaction after it. `settings`: global variables by lower-case name. `read_at`:
     the server's clock. `standby`: the configured standby answered instead of the
-    source. `life`: the server's process. Decisions keep the fields in `json_keys`.
+    source. `server_process`: the server's process. Decisions keep the fields in
+    `json_keys`.
 
     MariaDB has no server_uuid: `server-id:<id>` stands for it. Its GTIDs cannot be
     switched off. Its `gtid_binlog_state` is used as `gtid_executed`, and the GTID list
@@ -151,7 +152,7 @@ class ServerFacts:
     settings: Mapping[str, str]
     read_at: datetime
     standby: bool = False
-    life: ServerProcess | None = None
+    server_process: ServerProcess | None = None
 
     def size_of(self, file: LogFile) -> int | None:
         """Return the bytes of a file of the log; None if the server does not list it."""

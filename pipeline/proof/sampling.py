@@ -31,7 +31,7 @@ class ValueRange:
 
 
 def stretch_count(rows: int) -> int:
-    """Return the number of stretch_count in a sample of `rows` rows."""
+    """Return the number of stretches in a sample of `rows` rows."""
     return max(1, -(-rows // STRETCH_ROWS))
 
 

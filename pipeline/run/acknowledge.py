@@ -11,7 +11,7 @@ from __future__ import annotations
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
-from lockstep.pipeline.model.batch import BatchState, Requests
+from lockstep.pipeline.model.batch import BatchState, RequestCounts
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.ports.ledger import content_of
@@ -33,7 +33,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     source = work.source.name
     acknowledged_batches: list[int] = []
     waiting_tables: dict[int, tuple[TableName, ...]] = {}
-    recorded_requests: Requests | None = None
+    recorded_requests: RequestCounts | None = None
     for batch in work.ledger.unfinished(source):
         if batch.state is BatchState.MERGED and not waiting_tables:
             end_dropped_mirrors(work, lease, batch.id)
@@ -82,7 +82,7 @@ def end_dropped_mirrors(work: Workplace, lease: Lease, batch_id: int) -> None:
     dropped -= ledger.pending(source).keys()
     for later in ledger.unfinished(source):
         if later.id > batch_id:
-            dropped -= content_of(ledger, source, later.id).changed
+            dropped -= content_of(ledger, source, later.id).changed_tables
     states = ledger.table_states(source)
     for table in sorted(dropped):
         is_deleted = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
@@ -104,7 +104,7 @@ def remove_dropped_mirrors(work: Workplace, lease: Lease) -> None:
     examined_versions = work.ledger.examined_versions(work.source.name)
     for state in work.ledger.table_states(work.source.name).values():
         is_deleted = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
-        if is_deleted and state.mirror_ended:
+        if is_deleted and state.is_mirror_removed:
             work.mirrors.remove(state.mirror, require_held)
             if state.mirror in examined_versions:
                 work.ledger.note_examined_versions(lease, {state.mirror: None})
@@ -119,7 +119,7 @@ def _deletes_some_mirrors(work: Workplace) -> bool:
 def remove_spooled_rows(work: Workplace, batch_id: int) -> None:
     """Delete the spooled rows of XA transactions that were committed or rolled back in
     an acknowledged batch. No batch reads them again."""
-    for prepared in content_of(work.ledger, work.source.name, batch_id).ended:
+    for prepared in content_of(work.ledger, work.source.name, batch_id).ended_transactions:
         if prepared.file is not None:
             work.spool.remove(work.source.name, prepared.file)
 

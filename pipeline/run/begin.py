@@ -90,7 +90,7 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
         work.ledger.note_gtids_off(lease)
     entry = work.ledger.decide(lease, record)
     if isinstance(decision, Refusal):
-        decision.error.recorded = True
+        decision.error.is_recorded = True
         raise decision.error
     assert run_start is not None, "a start that is not refused has a place"
     return replace(run_start, decision_id=entry.id)
@@ -164,7 +164,7 @@ def gather_facts(work: Workplace, cursor: Cursor | None, override: Override | No
 
 def _lowest_load_watermark(work: Workplace, facts: ServerFacts) -> Coordinates | None:
     """Return the lowest watermark of the open loads that read rows from this server."""
-    readings = [load.reading for load in work.ledger.open_loads(work.source.name) if load.reading]
+    readings = [load.begin for load in work.ledger.open_loads(work.source.name) if load.begin]
     lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 
@@ -260,9 +260,9 @@ def read_gtid_set(
     same_server = facts.server_uuid == cursor.position.server_uuid
     if same_server and facts.lists(place.file):
         return SetReading.NOT_KEPT, ""
-    if same_server and facts.life is not None:
+    if same_server and facts.server_process is not None:
         [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
-        if facts.life.is_same_process(batch.life):
+        if facts.server_process.is_same_process(batch.server_process):
             return SetReading.SAME, ""
     executed_gtids = GtidSet.parse(facts.gtid_executed)
     shared_anchors = [

@@ -96,7 +96,7 @@ def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> Captu
     captured, and batches still have to be merged, return an empty report, so that they
     are. Otherwise raise the error: a run that dies after this capture then needs no
     record of it."""
-    before = Coordinates.parse(error.before) if error.before else None
+    before = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
     if before is not None and (at is None or at.file != before.file or at < before):
@@ -119,7 +119,9 @@ def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> Captu
 
 def _capture_to_end(work: Workplace, lease: Lease) -> CaptureReport:
     report = _capture_once(work, lease)
-    tables_to_read = {quarantine.table for quarantine in report.quarantined if quarantine.by_itself}
+    tables_to_read = {
+        quarantine.table for quarantine in report.quarantined if quarantine.starts_by_itself
+    }
     if not tables_to_read or work.source.until is not None:
         return report
     return report.followed_by(_capture_once(work, lease), tables_to_read)
@@ -186,13 +188,15 @@ def _capture_once(
     stop_reshaped_tables(work, lease)
     past_report = follow_pasts(work, lease)
     return_plans = plan_returns(work, open_orders(work, lease))
-    for table in return_plans.waits:
-        work.progress.note(f"{table} waits: {return_plans.waits_for(table)}")
+    for table in return_plans.wait_reasons:
+        work.progress.note(f"{table} waits: {return_plans.wait_sentence(table)}")
     catch_up_result = catch_up(work, lease, return_plans)
     if catch_up_result is not None:
-        without_log = catch_up_result if isinstance(catch_up_result, str) else ""
+        reason_without_log = catch_up_result if isinstance(catch_up_result, str) else ""
         orders = open_orders(work, lease)
-        return_plans = plan_returns(work, orders, before=return_plans, without_log=without_log)
+        return_plans = plan_returns(
+            work, orders, earlier_plans=return_plans, reason_without_log=reason_without_log
+        )
     # An ordinary batch begins at the cursor: earlier changes that a table lacks would
     # be lost.
     assert not return_plans.spans, "each table has caught up with the cursor"
@@ -206,7 +210,9 @@ def _capture_once(
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
     """Return both reports as one, with the start of the second batch, which is an
     ordinary one."""
-    tables_read = {quarantine.table for quarantine in before.quarantined if quarantine.by_itself}
+    tables_read = {
+        quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself
+    }
     return replace(
         before.followed_by(report, tables_read),
         rule=report.rule,
@@ -306,7 +312,7 @@ def _capture_batch(
     high_watermarks = [reread.high for reread in source_readings] + ([read.high] if read else [])
     if high_watermarks:
         run_start = _extended_start(work, run_start, max(high_watermarks))
-    resumed_tables = [order.table for order in plans.resumed]
+    resumed_tables = [order.table for order in plans.resumed_orders]
     resumed_tables += [load.table for load in begun_loads(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
@@ -327,7 +333,7 @@ def _capture_batch(
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             segmenter.stop(table, run_start.start.at, error)
-    capture.rewrite(plans.rewritten)
+    capture.rewrite(plans.changelog_origins)
     if read is not None:
         put_condition_rows(read, basis.tables, basis.structures, work.clock())
     reading.run()
@@ -345,7 +351,7 @@ def _capture_batch(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
-        orders_done=tuple(order.id for order in plans.resumed),
+        carried_out_orders=tuple(order.id for order in plans.resumed_orders),
     )
     # As late as this, so that a first run which fails does not claim the lake for its
     # ledger.
@@ -359,14 +365,16 @@ def _capture_batch(
             "server's log: rows that both changed may differ; `lockstep verify` compares them"
         )
     for line in (
-        *reading.row_statements.lines(),
+        *reading.row_statements.passed_sentences(),
         *softened_lines(segmenter.nulled_counts, "zero or partial dates are NULL"),
         *softened_lines(
             segmenter.unknown_code_counts, "values hold codes that have no character: U+FFFD"
         ),
     ):
         work.progress.note(line)
-    return capture.report(record, began=timer_start, start_seconds=start_seconds, repaired=repairs)
+    return capture.report(
+        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
+    )
 
 
 def _with_misread_error(
@@ -374,7 +382,7 @@ def _with_misread_error(
 ) -> SourceReading:
     """Return the reading. If its table is captured only from this reading on, and was
     decoded with a wrong structure, add the error."""
-    is_new = reread.columns is None and (reread.load is None or reread.load.followed is None)
+    is_new = reread.columns is None and (reread.load is None or reread.load.followed_from is None)
     error = errors.get(reread.table) if is_new else None
     return reread if error is None else replace(reread, error=error)
 

@@ -18,7 +18,7 @@ the batch of the tightening is cleared, in five steps:
 
 A repeated step does nothing, so an interrupted clearing begins again with the first
 step. Files are deleted at once, without waiting for the retention of versions: hiding
-the values takes tables_by_precedence.
+the values takes precedence.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         )
 
     require_held = partial(work.ledger.require_held, lease)
-    work.mirrors.cut(state.mirror, target.version, target.metadata, record, require_held)
+    work.mirrors.delete_history(state.mirror, target.version, target.metadata, record, require_held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +196,8 @@ def upkeep_target(
     newest version by upkeep that the ledger recorded."""
     mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
     newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
-    write = newest.settled
-    if write is None or write.delta_version < (state.adopted or 0):
+    write = newest.settled_write
+    if write is None or write.delta_version < (state.adopted_version or 0):
         return "nothing was written to it since it was adopted"
     relation = mirror_judgement(work, state, examined_version, newest=newest)
     if not isinstance(relation, AllExpected) or relation.newest is None:

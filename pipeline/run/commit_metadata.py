@@ -58,7 +58,7 @@ def commit_metadata(
 
     - `files`: the segment files with the rows; None if they are not known.
     - `version`: the structure of the table's rows after the commit. The caller stores it in the
-      lake (`Claims.keep_structures`). For a commit to `_transactions`, this function stores the
+      lake (`Claims.store_structures`). For a commit to `_transactions`, this function stores the
       structures that the metadata names.
     """
     ordered = list(batches)
@@ -197,9 +197,9 @@ def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
     ledger, source = work.ledger, batch.source
     states = ledger.table_states(source)
     standings = dict.fromkeys(_uncaptured_tables(work, batch, states), NOT_CAPTURED) | {
-        table: "being read" if state.loading else state.condition.value
+        table: "being read" if state.is_loading else state.condition.value
         for table, state in states.items()
-        if not state.complete
+        if not state.is_complete
     }
     structures = _new_structures(work, batch)
     return {
@@ -209,7 +209,7 @@ def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
             [*_name_parts(extent.table), str(extent.begins)] for extent in ledger.partial(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
-        "structures": work.claims.keep_structures(source, structures) if structures else None,
+        "structures": work.claims.store_structures(source, structures) if structures else None,
     }
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from time import sleep
 from typing import TYPE_CHECKING, Protocol
 
-from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.progress import LoadProgress
@@ -120,7 +120,7 @@ class Workplace:
     claims: Claims
     progress: Progress
     clock: Callable[[], datetime]
-    count_requests: Callable[[], Requests | None] = lambda: None
+    count_requests: Callable[[], RequestCounts | None] = lambda: None
     """Returns the number of requests to the lake's object store so far; None if the
     lake is a folder."""
     pause: Callable[[float], None] = sleep

@@ -111,9 +111,9 @@ def _scan_log(
         work,
         run_start,
         RunBounds(end, GtidSet()),
-        tables=tables_of(work, run_start.start, 0, tables, before=0),
+        tables=tables_of(work, run_start.start, 0, tables, catch_up_before=0),
         structures=structures_of_server(work, run_start),
-        prepared={},
+        prepared_transactions={},
     )
     scan = PastScan(basis, tables)
     LogReading(basis, scan, on_unfollowed=scan.note_unknown_statement, starts_spark=False).run()
@@ -213,7 +213,7 @@ class PastScan:
         block. The watch returns only the first such change of each table, so it is
         asked again about the events after that change."""
         while len(block.events):
-            losses = self._watch.lost(group, block, self._buffer.maps.maps)
+            losses = self._watch.find_unlogged(group, block, self._buffer.maps.maps)
             if not losses:
                 return
             for table, loss in losses.items():
@@ -282,11 +282,11 @@ def _loads_with_past(work: Workplace) -> tuple[list[Load], list[Load]]:
     states, cursor = work.ledger.table_states(work.source.name), None
     with_past, too_late = list[Load](), list[Load]()
     for load in work.ledger.open_loads(work.source.name):
-        if not load.with_past or load.followed is not None:
+        if not load.with_past or load.followed_from is not None:
             continue
         cursor = cursor or work.ledger.cursors(work.source.name).captured
         at = None if cursor is None else cursor.position.at
-        if load.table in states or (load.reading is not None and load.reading.low != at):
+        if load.table in states or (load.begin is not None and load.begin.low != at):
             too_late.append(load)
         elif work.source.patterns.matches(load.table):
             with_past.append(load)
@@ -374,9 +374,11 @@ def _capture_pasts(
         work,
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
-        tables=tables_of(work, batch.start, batch.id, pasts, base=batch.base, before=0),
+        tables=tables_of(
+            work, batch.start, batch.id, pasts, last_sequence_before=batch.base, catch_up_before=0
+        ),
         structures=structures,
-        prepared={},
+        prepared_transactions={},
     )
     returning = [
         ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
@@ -391,18 +393,20 @@ def _capture_pasts(
     loads_to_begin = {table: loads[table] for table in tables_to_load}
     quarantined = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))
     record = capture.record(
-        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, orders_done=()
+        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, carried_out_orders=()
     )
     stopped_tables = {quarantine.table for quarantine in quarantined}
     record = replace(
         record,
         history=_carried_versions(record.history, pasts),
-        quarantined=quarantined,
-        needless=tuple(loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables),
+        stopped_tables=quarantined,
+        needless_loads=tuple(
+            loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables
+        ),
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, began=timer_start)
+    return capture.report(record, timer_start=timer_start)
 
 
 def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> BatchHistory:
@@ -436,7 +440,7 @@ def _begin_loads(
     basis, work = capture.basis, capture.basis.work
     at, stopped_tables = cursor.position.at, basis.tables.quarantines
     for table, quarantined in stopped_tables.items():
-        waits_for_person = quarantined.need is Need.ROWS and not quarantined.by_itself
+        waits_for_person = quarantined.need is Need.ROWS and not quarantined.starts_by_itself
         if not waits_for_person and quarantined.need is not Need.CONSENT:
             error = reread_error(quarantined.reason)
             stopped_tables[table] = StoppedTable.of(
@@ -453,13 +457,13 @@ def _begin_loads(
             shape = work.shaping.shape_fingerprint(version.schema)
             uuid = cursor.position.server_uuid
             reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
-            begun_load = load if load.reading is not None else replace(load, reading=reading)
+            begun_load = load if load.begin is not None else replace(load, begin=reading)
             capture.segmenter.begin_load(
                 SourceReading(table, load.reason, version.schema, at, at, load=begun_load)
             )
         except TableError as error:
             stopped_tables[table] = basis.tables.stop(table, at, error)
             continue
-        if load.reading is None:
+        if load.begin is None:
             work.ledger.begin_load(lease, load.id, reading)
     return stopped_tables.values()

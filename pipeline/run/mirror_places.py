@@ -84,7 +84,7 @@ def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None
         state = states[table]
         if state.mirror_version is None:
             unwritten[table] = misplaced[table]
-        elif state.complete and not _is_rewritten_next(work, table):
+        elif state.is_complete and not _is_rewritten_next(work, table):
             to_reload[table] = misplaced[table]
     return Moves(dict(sorted(unwritten.items())), dict(sorted(to_reload.items())))
 

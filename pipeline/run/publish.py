@@ -144,8 +144,8 @@ class _Publisher:
             commit = publish(files=files)
         except SegmentsLost as error:
             damage = error.message
-            damaged = self.work.segments.damaged
-            commit = publish(files=[file for file in files if not damaged(folder, [file])])
+            damage_sentences = self.work.segments.damage_sentences
+            commit = publish(files=[file for file in files if not damage_sentences(folder, [file])])
         examined_version = self.examined_now.get(folder)
         self.examined_now[folder] = max(
             commit.delta_version, -1 if examined_version is None else examined_version
@@ -206,7 +206,7 @@ def _by_changelog(
     """Return a batch's segments by table and by the generation of the changelog, a
     number in its path. Each group is one commit."""
     changelogs: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
-    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed))
+    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed_tables))
     versions = {(version.table, version.version): version for version in history}
     for segment in content.segments:
         version = versions[segment.table, segment.schema_version]

@@ -15,7 +15,7 @@ from functools import partial
 from random import SystemRandom
 from typing import Protocol, TypeVar
 
-from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.held import RequireHeld, lease_lost_first
 from lockstep.pipeline.ports.ledger import Leases, Ledger
@@ -78,7 +78,7 @@ class RunRecord:
     catalog_report: CatalogReport | None = None
     error: LockstepError | None = None
     defect: BaseException | None = None
-    request_counts: Requests | None = None
+    request_counts: RequestCounts | None = None
 
     @property
     def covered_until(self) -> datetime | None:
@@ -123,7 +123,7 @@ class RunSession:
     on_captured: Callable[[], None] = lambda: None
     _lease_stack: ExitStack = field(default_factory=ExitStack)
     _work_and_lease: tuple[Workplace, Lease] | None = None
-    _count_requests: Callable[[], Requests | None] | None = None
+    _count_requests: Callable[[], RequestCounts | None] | None = None
 
     def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
         """Perform a step under the lease, and return its result. After an error that
@@ -174,7 +174,7 @@ class RunSession:
             source = replace(source, until=self.until)
         return replace(work, count_requests=self._count_requests, source=source)
 
-    def count_new_requests(self) -> Requests | None:
+    def count_new_requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
         before, now = self.record.request_counts, self.workplace().count_requests()
         self.record.request_counts = now
@@ -184,7 +184,7 @@ class RunSession:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger
         is available and the error is not recorded yet."""
         cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
-        if self._work_and_lease is None or cannot_record or error.recorded:
+        if self._work_and_lease is None or cannot_record or error.is_recorded:
             return
         work, lease = self._work_and_lease
         with suppress(LockstepError):
@@ -218,7 +218,7 @@ class RunSession:
             self._work_and_lease = (work, lease)
             previous = work.ledger.lease(self.source, before=lease.token)
             if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
-                work.ledger.decide(lease, previous.death())
+                work.ledger.decide(lease, previous.death_decision())
             self.on_lease(lease, previous)
         return self._work_and_lease
 

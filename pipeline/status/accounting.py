@@ -87,12 +87,12 @@ def accounts(
     for batch in batches:
         written = [row for row in rows if row.batch == batch.id]
         merged_tables = {i.table for i in intents if i.first_batch <= batch.id <= i.last_batch}
-        unmerged = [row for row in written if row.table not in merged_tables and row.images]
+        unmerged = [row for row in written if row.table not in merged_tables and row.image_count]
         results.append(
             Account(
                 batch=batch.id,
                 read_images=batch.changes,
-                written_images=sum(row.images for row in written),
+                written_images=sum(row.image_count for row in written),
                 max_marks=_max_marks(batch, events),
                 written_rows=_sum(written),
                 merged_rows=_sum(row for row in written if row.table in merged_tables),

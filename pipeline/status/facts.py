@@ -29,7 +29,7 @@ from lockstep.pipeline.values.decisions import (
     Continuity,
     LeaseView,
     Override,
-    Unproven,
+    UnprovenStructures,
 )
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.gtid import GtidSet
@@ -140,7 +140,7 @@ class Standing:
     rewritten_changelogs: tuple[StoppedTable, ...] = ()
     loads: tuple[LoadProgress, ...] = ()
     proofs: tuple[ComparisonRecord, ...] = ()
-    unproven: Unproven | None = None
+    unproven: UnprovenStructures | None = None
     uncleared_values: tuple[UnclearedValues, ...] = ()
     former_folders: tuple[str, ...] = ()
 

@@ -135,9 +135,9 @@ def _state_standing(state: TableState, load: LoadProgress | None) -> TableStandi
     """Return the health that the table's state says; None if its mirror follows the
     source and is complete."""
     table, place = state.table, state.place
-    if state.complete:
+    if state.is_complete:
         return None
-    if state.loading:
+    if state.is_loading:
         return TableStanding(
             table,
             TableHealth.READING,

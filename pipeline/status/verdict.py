@@ -239,7 +239,7 @@ def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdic
     """Return the verdict on the tables and the lake, once nothing is wrong with server
     and runs."""
     resumed = standing.tables_to_resume
-    resumed |= {stopped.table for stopped in standing.stopped_tables if stopped.by_itself}
+    resumed |= {stopped.table for stopped in standing.stopped_tables if stopped.starts_by_itself}
     remaining = [stopped for stopped in standing.stopped_tables if stopped.table not in resumed]
     quarantined = [stopped for stopped in remaining if stopped.by is StoppedBy.SYSTEM]
     if quarantined:

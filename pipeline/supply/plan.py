@@ -272,7 +272,7 @@ class Plan:
         """Return whether all rows are read from the server and reading has not begun.
         Changes before it begins are then not needed."""
         supply = None if self.besides is None else self.besides.supply
-        return isinstance(supply, RowsRead) and not (supply.load and supply.load.reading)
+        return isinstance(supply, RowsRead) and not (supply.load and supply.load.begin)
 
     def continuing(self, load: Load | None) -> Plan:
         """Return the plan with `load` as the read of all rows from the server; the same

@@ -28,7 +28,7 @@ class Continuity(StrEnum):
     GAP = "gap"
 
 
-STRUCTURES: Final = "structures"
+STRUCTURES_KIND: Final = "structures"
 """The kind of a decision that says which structures could not be compared with the
 server's."""
 
@@ -44,8 +44,8 @@ class Decision:
     gap, the tables that may lack changes. `override`: the id of the operator's choice
     that the start carries out. `recovery` and `hint`: for a refusal or failure, who has
     to act, and what to type. `head`: for an idle run, the end of the log. `structures`:
-    for a decision of the kind `STRUCTURES`, the tables whose structures are still to be
-    compared.
+    for a decision of the kind `STRUCTURES_KIND`, the tables whose structures are still
+    to be compared.
     """
 
     kind: str
@@ -111,7 +111,7 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
-class Unproven:
+class UnprovenStructures:
     """Tables whose rows were recorded although their structures could not be compared
     with the server's. The next run that reads the log compares them. `reason`: why the
     run at `since` could not."""
@@ -121,9 +121,9 @@ class Unproven:
     reason: str
 
     @classmethod
-    def of(cls, newest: Sequence[RecordedDecision]) -> Unproven | None:
+    def of(cls, newest: Sequence[RecordedDecision]) -> UnprovenStructures | None:
         """Return the tables that still have to be compared, or None if every structure
-        was compared. `newest`: the newest decision of the kind `STRUCTURES`, or
+        was compared. `newest`: the newest decision of the kind `STRUCTURES_KIND`, or
         nothing."""
         for recorded in newest:
             if tables := recorded.decision.structures:
@@ -173,7 +173,7 @@ class LeaseView:
     in_dagster: bool = False
     ended: bool = False
 
-    def death(self) -> Decision:
+    def death_decision(self) -> Decision:
         """Return the decision that the next run records for the run of this lease,
         which could not record its own end."""
         return Decision(

@@ -34,8 +34,8 @@ class LockstepError(Exception):
 
     `message` is one sentence that names the object concerned, `hint` says what to do or
     type next, and `listed` are lines that follow the message. None of them ever
-    contains a secret or a row's value. `recorded`: the ledger already has the error as
-    a decision, which refused a run.
+    contains a secret or a row's value. `is_recorded`: the ledger already has the error
+    as a decision, which refused a run.
     """
 
     json_keys: ClassVar = ("kind", "message", "hint")
@@ -46,7 +46,7 @@ class LockstepError(Exception):
         self.message = "\n  ".join(map(shown, (message, *listed)))
         self.hint = shown(hint, keep="\n")
         super().__init__(self.message)
-        self.recorded = False
+        self.is_recorded = False
 
     @property
     def kind(self) -> str:
@@ -404,15 +404,17 @@ class LogStops(OperatorNeeded):
     """Base of errors about an event or statement that no run can pass; never raised
     itself.
 
-    `at`: the place of the event, or "" if the hint already says what to type to
-    continue after it. `before`: the end of the last transaction before the event, up to
-    which the log can be captured, or "" if unknown.
+    `event_place`: the place of the event, or "" if the hint already says what to type
+    to continue after it. `transaction_end`: the end of the last transaction before the
+    event, up to which the log can be captured, or "" if unknown.
     """
 
-    def __init__(self, message: str, *, hint: str, at: str = "", before: str = "") -> None:
+    def __init__(
+        self, message: str, *, hint: str, event_place: str = "", transaction_end: str = ""
+    ) -> None:
         super().__init__(message, hint=hint)
-        self.at = at
-        self.before = before
+        self.event_place = event_place
+        self.transaction_end = transaction_end
 
 
 class SourceRefused(OperatorNeeded):

@@ -30,8 +30,8 @@ class Intent:
     The write merges the captured batches from `first_batch` to `last_batch`; a repeated
     try merges the same batches. `app_id` and `txn_version` are those of Delta's `txn`
     action; versions of one application ascend. The table has no other write until this
-    one is settled. `copies`: None, or, if the write first copies rows from an earlier
-    version of the mirror, the id of the settled write that made that version.
+    one is settled. `copied_write_id`: None, or, if the write first copies rows from an
+    earlier version of the mirror, the id of the settled write that made that version.
     """
 
     id: int
@@ -41,7 +41,7 @@ class Intent:
     first_batch: int
     last_batch: int
     step: str
-    copies: int | None = None
+    copied_write_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,11 @@ class SettledWrite:
 
 @dataclass(frozen=True, slots=True)
 class MirrorVersion:
-    """A version of a mirror with all changes up to the batch `last_batch`. `write`: the
-    settled write that made it, or None if this ledger did not write it. `mirror`: its
-    folder; `table_id`: the id of its Delta table."""
+    """A version of a mirror with all changes up to the batch `last_batch`. `write_id`:
+    the settled write that made it, or None if this ledger did not write it. `mirror`:
+    its folder; `table_id`: the id of its Delta table."""
 
-    write: int | None
+    write_id: int | None
     table: TableName
     mirror: str
     delta_version: int
@@ -76,11 +76,12 @@ class MirrorVersion:
 
 @dataclass(frozen=True, slots=True)
 class NewestWrites:
-    """The newest writes of an application id. `settled`: the newest settled one, or
-    None. `intended`: the highest `txn_version` that an intent ever had, or 0."""
+    """The newest writes of an application id. `settled_write`: the newest settled one,
+    or None. `last_txn_version`: the highest `txn_version` that an intent ever had, or
+    0."""
 
-    settled: SettledWrite | None
-    intended: int
+    settled_write: SettledWrite | None
+    last_txn_version: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class VersionSetEntry:
     table_id: str | None = None
 
 
-class Missing(StrEnum):
+class MissingReason(StrEnum):
     """Why a table of the source cannot be read as of a batch."""
 
     TOGETHER = "together"
@@ -120,20 +121,20 @@ class Missing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MissingTable:
-    """A table that a version set lacks. `together`: for TOGETHER, the later batch,
+    """A table that a version set lacks. `last_batch`: for TOGETHER, the later batch,
     whose version set has the table."""
 
     table: TableName
-    why: Missing
-    together: int | None = None
+    reason: MissingReason
+    last_batch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class VersionSet:
     """The versions of mirrors that together show the source as of the end of an
-    acknowledged batch. `shown`: for each table, the version of its newest settled write
-    up to that batch. `missing`: the tables that cannot be shown as of that batch. Both
-    are sorted by table name, and empty if the batch is not acknowledged."""
+    acknowledged batch. `entries`: for each table, the version of its newest settled
+    write up to that batch. `missing_tables`: the tables that cannot be shown as of that
+    batch. Both are sorted by table name, and empty if the batch is not acknowledged."""
 
-    shown: list[VersionSetEntry]
-    missing: list[MissingTable]
+    entries: list[VersionSetEntry]
+    missing_tables: list[MissingTable]

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.policies import KEEP
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
@@ -35,7 +35,7 @@ _BUILD_FOLDER: Final = ".lockstep-rebuild"
 
 class FolderCopies:
     """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next
-    to its final place, which must be in the same file system, since a rename moves it
+    to its final place, which must be in the same file system, because a rename moves it
     there when it is complete. `lake`: the lake with the files from which a table is
     built. `staging`: the folder for temporary files of writes."""
 
@@ -53,7 +53,7 @@ class FolderCopies:
             target_path.parent.mkdir(parents=True, exist_ok=True)
         staging = Staging(build_folder)
         try:
-            with staging.folder() as folder:
+            with staging.new_folder() as folder:
                 yield SparkMirrors(
                     Path(folder), input_lake=self._lake, staging=self._staging, spark=self._spark
                 )
@@ -91,7 +91,7 @@ class OpenLake:
     claims: FileClaims
     copies: FolderCopies
     upkeep: SparkUpkeep
-    start_request_count: Callable[[], Callable[[], Requests | None]]
+    start_request_count: Callable[[], Callable[[], RequestCounts | None]]
     catalog: Callable[[str, Callable[[str], str]], SparkCatalog]
     try_spark: Callable[[], str]
     close: Callable[[], None]
@@ -143,7 +143,7 @@ def open_lake(
     )
 
 
-def _start_request_count(lake: LakePath, spark: Spark) -> Callable[[], Requests | None]:
+def _start_request_count(lake: LakePath, spark: Spark) -> Callable[[], RequestCounts | None]:
     """Return a function that returns the number of requests that this process has sent
     to the lake's store since now, by our client and by Spark's; None for a lake in a
     folder.
@@ -158,11 +158,11 @@ def _start_request_count(lake: LakePath, spark: Spark) -> Callable[[], Requests 
     count = lake.bucket.count
     before, spark_before = count.total, spark.request_count()
 
-    def requests_since() -> Requests:
+    def requests_since() -> RequestCounts:
         spark_now = spark.request_count()
         by_spark = None
         if spark_now is not None and spark_before is not None:
             by_spark = max(spark_now - spark_before, 0)
-        return Requests(count.total - before, by_spark)
+        return RequestCounts(count.total - before, by_spark)
 
     return requests_since

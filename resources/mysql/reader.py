@@ -266,7 +266,9 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
     if names[0] != names[1]:
         return f"columns {', '.join(names[1])} instead of {', '.join(names[0])}"
     pairs = zip(expected.columns, now.columns, strict=True)
-    changed = [ours.name for ours, theirs in pairs if ours != theirs]
+    changed = [
+        expected_column.name for expected_column, column in pairs if expected_column != column
+    ]
     if changed:
         return f"the definition of {', '.join(changed)} differs"
     return "its primary key differs"
@@ -365,9 +367,9 @@ def take_snapshot(
         read = TableRead(
             cursor, query_cursor, selected, read_dialect(query_cursor), key, where, index_hint
         )
-        opened = read.open_exactly() if exact else read.open_once()
+        open_read = read.open_exactly() if exact else read.open_once()
         require_unchanged(query_cursor, table, structure, rows_only=rows_only)
-    low, high = opened.marks.low, opened.marks.high
+    low, high = open_read.marks.low, open_read.marks.high
     return TableSnapshot(
         table=structure.name,
         schema=schema,
@@ -375,9 +377,9 @@ def take_snapshot(
         high=high.at,
         low_set=low.executed_set,
         high_set=high.executed_set,
-        exact=opened.exact,
-        batches=_translate_table_errors_in(settings, structure, opened.batches),
-        prepared=opened.marks.prepared,
+        exact=open_read.exact,
+        batches=_translate_table_errors_in(settings, structure, open_read.batches),
+        prepared=open_read.marks.prepared,
     )
 
 

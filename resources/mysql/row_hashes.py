@@ -61,19 +61,19 @@ class HashSql:
     flavour: str
 
     def joined_text(self, names: Sequence[str]) -> str:
-        """Return the SQL text_expression that joins these columns of a row into one text."""
+        """Return the SQL expression that joins these columns of a row into one text."""
         columns = {column.name: column for column in self.structure.columns}
         values = [text_expression(columns[name], quoted(name), self.flavour) for name in names]
         return f"concat_ws(',', {', '.join(values)})"
 
     @property
     def row_hash(self) -> str:
-        """The SQL text_expression for a row's hash, as hexadecimal digits."""
+        """The SQL expression for a row's hash, as hexadecimal digits."""
         return f"left(sha2({self.joined_text(self.structure.names)}, 256), {_HASH_DIGITS})"
 
     @property
     def key_hash(self) -> str:
-        """The SQL text_expression for the hash of a row's key, or of the row if there is no
+        """The SQL expression for the hash of a row's key, or of the row if there is no
         key."""
         names = self.structure.primary_key or self.structure.names
         return f"left(sha2({self.joined_text(names)}, 256), {_HASH_DIGITS})"

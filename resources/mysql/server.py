@@ -155,19 +155,19 @@ class QuerySessions:
         return None
 
 
-def _close_sessions(idle: IdleSessions) -> None:
+def _close_sessions(sessions: IdleSessions) -> None:
     with suppress(IndexError):
         while True:
-            _close(idle.pop()[0])
+            _close(sessions.pop()[0])
 
 
 def _is_alive(connection: pymysql.Connection[Cursor]) -> bool:
     """Return whether the socket has nothing to read. If it has, the server closed the
     session: it sends nothing else without a query."""
     driver: Any = connection  # no public call for its socket
-    readable = select.poll()
-    readable.register(driver._sock, select.POLLIN)
-    return not readable.poll(0)
+    poll = select.poll()
+    poll.register(driver._sock, select.POLLIN)
+    return not poll.poll(0)
 
 
 def _close(connection: pymysql.Connection[Cursor]) -> None:
@@ -520,7 +520,7 @@ def read_facts(cursor: Cursor, address: str) -> ServerFacts:
         head=head,
         settings=settings,
         read_at=clock,
-        life=life,
+        server_process=life,
     )
 
 

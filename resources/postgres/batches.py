@@ -17,10 +17,10 @@ from lockstep.pipeline.model.batch import (
     CaptureRecord,
     Cursor,
     Cursors,
-    Elsewhere,
-    Prepared,
-    Requests,
-    SpanMarks,
+    ExtraRows,
+    PreparedTransaction,
+    RequestCounts,
+    SpecialBatches,
     WaitingFile,
     Xid,
 )
@@ -144,10 +144,10 @@ class PostgresBatches(Subject):
         with self._transaction(lease, changes=_CHANGED_BY_PROGRESS) as transaction:
             return sorted(row["id"] for row in transaction.all("mark_merged", source=lease.source))
 
-    def acknowledge(self, lease: Lease, batch: int, requests: Requests | None = None) -> None:
+    def acknowledge(self, lease: Lease, batch: int, requests: RequestCounts | None = None) -> None:
         with self._transaction(lease, changes=_CHANGED_BY_PROGRESS) as transaction:
             values = {"source": lease.source, "batch": batch}
-            own, spark = (requests.own, requests.spark) if requests else (None, None)
+            own, spark = (requests.lockstep, requests.spark) if requests else (None, None)
             transaction.run_or_refuse(
                 "acknowledge", "batches_known", **values, own=own, spark=spark
             )
@@ -171,8 +171,8 @@ class PostgresBatches(Subject):
                 ],
                 tables=record.tables,
                 handovers=record.handovers,
-                quarantined=record.quarantined,
-                loaded=[load.table for load in record.joined],
+                quarantined=record.stopped_tables,
+                loaded=[load.table for load in record.joined_loads],
             )
             life_events.record_events(transaction, lease, events, batch)
             _record_segments(transaction, source, batch, record.segments)
@@ -185,7 +185,7 @@ class PostgresBatches(Subject):
             _record_events(transaction, source, batch, record)
             record_loads(transaction, source, batch, record)
             tables.record_extents(transaction, source, batch, record.extents)
-            for quarantined in record.quarantined:
+            for quarantined in record.stopped_tables:
                 tables.note_behind(transaction, source, quarantined.table)
             transaction.run("count_behind_of_loading", source=source)
             _record_prepared(transaction, source, batch, record)
@@ -212,10 +212,10 @@ class PostgresBatches(Subject):
             return list(contents)
         # The query selects by database and by name separately, so some tables are too
         # many.
-        own = (content.only(frozenset(tables)) for content in contents)
-        return [content for content in own if content.changed]
+        own = (content.for_tables(frozenset(tables)) for content in contents)
+        return [content for content in own if content.changed_tables]
 
-    def open_prepared(self, source: str) -> list[Prepared]:
+    def open_prepared(self, source: str) -> list[PreparedTransaction]:
         return self._cached(_prepared, "open_prepared", source=source)
 
     def set_anchors(self, source: str, batch: int) -> list[SetAnchor]:
@@ -245,10 +245,10 @@ class PostgresBatches(Subject):
         rows = self._all("touched", source=source, first=first, last=last)
         return {table_of(row): row["batch"] for row in rows}
 
-    def marks_within(self, source: str, first: int, last: int) -> SpanMarks:
+    def marks_within(self, source: str, first: int, last: int) -> SpecialBatches:
         rows = self._all("marks_within", source=source, first=first, last=last)
-        return SpanMarks(
-            {row["batch"]: Elsewhere(row["elsewhere"]) for row in rows if row["elsewhere"]},
+        return SpecialBatches(
+            {row["batch"]: ExtraRows(row["elsewhere"]) for row in rows if row["elsewhere"]},
             frozenset(row["batch"] for row in rows if row["learnt"]),
             {row["batch"]: row["revisions"] for row in rows if row["revisions"]},
         )
@@ -274,14 +274,14 @@ def batch_of(row: Row) -> Batch:
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         kind=BatchKind(row["kind"]),
-        life=_server_process(row),
+        server_process=_server_process(row),
         requests=_requests(row),
     )
 
 
-def _requests(row: Row) -> Requests | None:
+def _requests(row: Row) -> RequestCounts | None:
     own = row["own_requests"]
-    return None if own is None else Requests(own, row["spark_requests"])
+    return None if own is None else RequestCounts(own, row["spark_requests"])
 
 
 def _server_process(row: Row) -> ServerProcess | None:
@@ -343,14 +343,14 @@ def _record_prepared(
 ) -> None:
     """Record ended XA transactions before prepared ones, because an XID may be used
     again once its transaction has ended."""
-    for ended in record.ended:
+    for ended in record.ended_transactions:
         values = {
             "ended_by": batch,
             "committed": ended.committed,
             **_prepared_columns(ended.prepared),
         }
         transaction.run_or_refuse("record_end", "prepared_known", source=source, **values)
-    for prepared in record.prepared:
+    for prepared in record.prepared_transactions:
         transaction.run("record_prepared", source=source, **_prepared_columns(prepared))
 
 
@@ -371,8 +371,10 @@ def _capture_columns(value: CaptureRecord) -> dict[str, Any]:
         **position_columns(value.end),
         **columns_of(value.anchor, prefix="anchor_"),
         **columns_of(value, "changes", "transactions", "log_bytes", "passed_statements", "by_gtid"),
-        "server_started_at": None if value.life is None else value.life.started_at,
-        "server_resets": None if value.life is None else value.life.resets,
+        "server_started_at": None
+        if value.server_process is None
+        else value.server_process.started_at,
+        "server_resets": None if value.server_process is None else value.server_process.resets,
     }
 
 
@@ -386,7 +388,7 @@ def _content(row: Row) -> BatchContent:
         system_segments=of("system_segments", _system_segment),
         events=of("events", _event),
         snapshots=of("snapshots", _snapshot),
-        ended=of("ended", _ended),
+        ended_transactions=of("ended", _ended),
     )
 
 
@@ -394,7 +396,7 @@ def _system_segment(row: Row) -> SystemTableSegment:
     return SystemTableSegment(SystemTable(row["name"]), files_of(row))
 
 
-def _ended(row: Row) -> Prepared:
+def _ended(row: Row) -> PreparedTransaction:
     """Return an ended XA transaction from JSON, where bytes are hexadecimal digits."""
     binary = {name: bytes.fromhex(row[name] or "") for name in ("gtrid", "bqual", "file_key")}
     return _prepared({**row, **binary})
@@ -451,15 +453,15 @@ def _snapshot_columns(value: SnapshotPart) -> dict[str, Any]:
     return {**columns_of(value), **table_columns(value.table), "columns": columns}
 
 
-def _prepared(row: Row) -> Prepared:
+def _prepared(row: Row) -> PreparedTransaction:
     file = None
     if row["path"] is not None:
         file = WaitingFile(row["path"], row["size"], row["sha256"], bytes(row["file_key"]))
     xid = Xid(row["format_id"], bytes(row["gtrid"]), bytes(row["bqual"]))
-    return Prepared(xid, row["batch"], row["position"], file)
+    return PreparedTransaction(xid, row["batch"], row["position"], file)
 
 
-def _prepared_columns(value: Prepared) -> dict[str, Any]:
+def _prepared_columns(value: PreparedTransaction) -> dict[str, Any]:
     file = value.file
     return {
         **columns_of(value, "batch", "position"),

@@ -10,8 +10,14 @@ from typing import Any, Final
 
 from lockstep.pipeline.model import life
 from lockstep.pipeline.model.batch import BatchKind
-from lockstep.pipeline.model.life import ALWAYS_KEPT, LifeEvent, NotAllowed, replayed, step
-from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
+from lockstep.pipeline.model.life import (
+    ALWAYS_RECORDED,
+    LifeEvent,
+    NotAllowed,
+    next_state,
+    replayed_state,
+)
+from lockstep.pipeline.model.table_state import StopPlace, TableCondition, TableState
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.table import TableName
@@ -59,12 +65,12 @@ def record_events(
     for name, event in event_list:
         before = states.get(name)
         try:
-            after = states[name] = step(name, before, event)
+            after = states[name] = next_state(name, before, event)
         except NotAllowed as error:
             raise refusal(error.rule) from None
-        # An event of `ALWAYS_KEPT` changes the state once a batch before it is
+        # An event of `ALWAYS_RECORDED` changes the state once a batch before it is
         # abandoned.
-        if after != before or (batch is None and isinstance(event, ALWAYS_KEPT)):
+        if after != before or (batch is None and isinstance(event, ALWAYS_RECORDED)):
             changes.append((after, event))
     _write_changes(transaction, lease, changes, batch)
     return states
@@ -81,9 +87,11 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
         "abandoned_among", source=lease.source, batches=sorted(batches - {None})
     )
     begins = {row["id"]: coordinates_of(row, "start") for row in abandoned}
-    catching_up = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
+    catching_up_ids = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
-        replayed(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up)
+        replayed_state(
+            name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up_ids
+        )
         for name, rows in history.items()
     )
     event = life.BatchAbandoned(batch)
@@ -114,22 +122,26 @@ def _write_changes(
     ]
     # Postgres does not promise the order of returned rows; the highest id is the newest
     # event.
-    newest = dict[TableName, int]()
+    newest_event_ids = dict[TableName, int]()
     for row in transaction.insert("record_events", rows):
-        newest[table_of(row)] = max(row["id"], newest.get(table_of(row), 0))
-    last = {state.table: state for state, _ in changes}
+        newest_event_ids[table_of(row)] = max(row["id"], newest_event_ids.get(table_of(row), 0))
+    last_states = {state.table: state for state, _ in changes}
     states = [
-        {"source": lease.source, **_state_columns(last[name]), "event": newest[name]}
-        for name in newest
+        {
+            "source": lease.source,
+            **_state_columns(last_states[name]),
+            "event": newest_event_ids[name],
+        }
+        for name in newest_event_ids
     ]
     transaction.insert("record_states", states)
 
 
-def last_capture_end(transaction: Transaction, source: str) -> Stopped | None:
+def last_capture_end(transaction: Transaction, source: str) -> StopPlace | None:
     """Return the newest captured batch and where it ended; None before the first
     capture."""
     rows = transaction.all("last_capture_end", source=source)
-    return Stopped(rows[0]["id"], coordinates_of(rows[0], "end")) if rows else None
+    return StopPlace(rows[0]["id"], coordinates_of(rows[0], "end")) if rows else None
 
 
 def _states_of(
@@ -152,23 +164,29 @@ def state_of(row: Row) -> TableState:
         condition=TableCondition(row["condition"]),
         stopped_by=None if row["stopped_by"] is None else StoppedBy(row["stopped_by"]),
         stopped=stop_place_of(row),
-        behind=row["behind_batch"],
+        missing_since=row["behind_batch"],
+        adopted_version=row["adopted"],
         need=None if row["need"] is None else Need(row["need"]),
     )
 
 
 def _state_columns(value: TableState) -> dict[str, Any]:
-    return {**columns_of(value), **table_columns(value.table), **_stop_place_columns(value.stopped)}
+    return {
+        **columns_of(value),
+        "adopted": value.adopted_version,
+        **table_columns(value.table),
+        **_stop_place_columns(value.stopped),
+    }
 
 
-def _stop_place_columns(value: Stopped | None) -> dict[str, Any]:
+def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
     if value is None:
         return {"stopped_batch": None, **place_columns("stopped", None)}
     return {"stopped_batch": value.batch, **place_columns("stopped", value.at)}
 
 
 def _event_fields(event: life.Event) -> dict[str, Any]:
-    """Return the event's fields for the JSON column `told`. A `Stopped` has the same
+    """Return the event's fields for the JSON column `told`. A `StopPlace` has the same
     names there as in the columns of states."""
     values = {field.name: getattr(event, field.name) for field in fields(event)}
     if "stopped" in values:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from lockstep.pipeline.model.table_state import Stopped
+from lockstep.pipeline.model.table_state import StopPlace
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from lockstep.pipeline.values.segment import SegmentFile
@@ -106,7 +106,7 @@ def file_rows(files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
     return [{"ordinal": ordinal, **columns_of(file)} for ordinal, file in enumerate(files)]
 
 
-def stop_place_of(row: Row) -> Stopped | None:
+def stop_place_of(row: Row) -> StopPlace | None:
     if row["stopped_batch"] is None:
         return None
-    return Stopped(row["stopped_batch"], coordinates_of(row, "stopped"))
+    return StopPlace(row["stopped_batch"], coordinates_of(row, "stopped"))

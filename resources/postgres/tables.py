@@ -19,8 +19,8 @@ from lockstep.pipeline.model.table_state import (
     Supplier,
     TableOrder,
     TableState,
-    paused,
-    reloading,
+    pause_texts,
+    reload_texts,
 )
 from lockstep.pipeline.proof.proven import (
     ComparisonRecord,
@@ -117,11 +117,11 @@ class PostgresTables(Subject):
                 end = last_capture_end(transaction, lease.source)
                 event: TableStopped | Reloaded
                 if kind is OrderKind.PAUSE:
-                    reason_and_hint = paused(table, reason, author)
+                    reason_and_hint = pause_texts(table, reason, author)
                     event = TableStopped(StoppedBy.PERSON, *reason_and_hint, end)
                     transaction.run("withdraw_load", source=lease.source, **table_columns(table))
                 else:
-                    event = Reloaded(*reloading(table, reason, author), end)
+                    event = Reloaded(*reload_texts(table, reason, author), end)
                 record_events(transaction, lease, [(table, event)])
                 note_behind(transaction, lease.source, table)
             return _order(transaction.only("order_by_id", source=lease.source, order=row["id"]))
@@ -143,12 +143,12 @@ class PostgresTables(Subject):
             if not rows:
                 values = {"token": lease.token, "author": author, "reason": reason}
                 rows = transaction.all("order_load", **keys, **values)
-            number = rows[0]["id"]
+            load_id = rows[0]["id"]
             if with_past is not None:
                 transaction.run(
-                    "set_with_past", source=lease.source, load=number, with_past=with_past
+                    "set_with_past", source=lease.source, load=load_id, with_past=with_past
                 )
-            return _load(transaction.only("load_by_id", source=lease.source, load=number), ())
+            return _load(transaction.only("load_by_id", source=lease.source, load=load_id), ())
 
     def open_loads(self, source: str) -> list[Load]:
         rows = self._cached(dict, "open_loads", source=source)
@@ -190,7 +190,7 @@ class PostgresTables(Subject):
                 number=number,
                 **place_columns("low", read.low),
                 **place_columns("high", read.high),
-                rows=read.rows,
+                rows=read.row_count,
                 seconds=read.seconds,
             )
             files = [{"load": load, "number": number, **file} for file in file_rows(read.files)]
@@ -239,7 +239,7 @@ def _extent(row: Row) -> Extent:
 
 
 def _extent_columns(value: Extent) -> dict[str, Any]:
-    places = place_columns("begins", value.begins) | place_columns("empty", value.empty)
+    places = place_columns("begins", value.begins) | place_columns("empty", value.empty_at)
     return {**table_columns(value.table), **places}
 
 
@@ -274,16 +274,16 @@ def _order(row: Row) -> TableOrder:
 def record_loads(transaction: Transaction, source: str, batch: int, record: CaptureRecord) -> None:
     """Record the loads that a capture begins to follow, joins to the table's changes,
     or voids. Their tables and versions must be recorded before."""
-    for begun in record.followed:
+    for begun in record.followed_loads:
         values = {"batch": batch, "sequence": begun.sequence, "version": begun.version}
         transaction.run_or_refuse(
             "follow_load", "loads_known", source=source, load=begun.load, **values
         )
-    for ended in record.joined:
+    for ended in record.joined_loads:
         transaction.run_or_refuse(
             "join_load", "loads_known", source=source, load=ended.load, batch=batch
         )
-    for load in record.needless:
+    for load in record.needless_loads:
         transaction.run_or_refuse(
             "void_load",
             "loads_known",
@@ -294,9 +294,9 @@ def record_loads(transaction: Transaction, source: str, batch: int, record: Capt
 
 
 def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
-    reading = followed = None
+    begin = followed_from = None
     if row["schema"] is not None:
-        reading = LoadBegin(
+        begin = LoadBegin(
             schema_from_json(row["schema"]),
             row["server_uuid"],
             coordinates_of(row, "low"),
@@ -304,10 +304,10 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
             row["shape"],
         )
     if row["followed_batch"] is not None:
-        followed = FollowedFrom(
+        followed_from = FollowedFrom(
             row["followed_batch"], row["followed_sequence"], row["followed_version"]
         )
-    values = {"reading": reading, "followed": followed, "chunks": tuple(chunks)}
+    values = {"begin": begin, "followed_from": followed_from, "chunks": tuple(chunks)}
     return value_of(Load, row, table=table_of(row), **values)
 
 

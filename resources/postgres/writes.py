@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from lockstep.pipeline.catalog import EntryName, Registered, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
@@ -14,7 +15,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import (
     Intent,
     MirrorVersion,
-    Missing,
+    MissingReason,
     MissingTable,
     NewestWrites,
     SettledWrite,
@@ -70,9 +71,7 @@ class PostgresWrites(Subject):
     def intend(self, lease: Lease, intents: Collection[Intent]) -> dict[TableName, Intent]:
         with self._transaction(lease, changes=("open_intents", "newest_writes")) as transaction:
             keys = {"source": lease.source, "token": lease.token}
-            rows = [
-                {**keys, **columns_of(intent), **table_columns(intent.table)} for intent in intents
-            ]
+            rows = [{**keys, **_intent_columns(intent)} for intent in intents]
             return {table_of(row): _intent(row) for row in transaction.insert("intend", rows)}
 
     def settle(
@@ -127,9 +126,9 @@ class PostgresWrites(Subject):
     def version_set(self, source: str, batch: int) -> VersionSet:
         rows = self._all("version_set", source=source, batch=batch)
         return VersionSet(
-            shown=[_entry(row) for row in rows if row["missing"] is None],
-            missing=[
-                MissingTable(table_of(row), Missing(row["missing"]), row["together"])
+            entries=[_entry(row) for row in rows if row["missing"] is None],
+            missing_tables=[
+                MissingTable(table_of(row), MissingReason(row["missing"]), row["together"])
                 for row in rows
                 if row["missing"] not in (None, DROPPED)
             ],
@@ -179,8 +178,10 @@ class PostgresWrites(Subject):
 
     def revisions(self, source: str) -> Revisions:
         rows = self._cached(dict, "revisions", source=source)
-        number, files = rows[0]["id"], [row for row in rows if row["files"] is not None]
-        return Revisions(number, Revision(number, tuple(map(_segment, files))) if files else None)
+        revision_id, files = rows[0]["id"], [row for row in rows if row["files"] is not None]
+        return Revisions(
+            revision_id, Revision(revision_id, tuple(map(_segment, files))) if files else None
+        )
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
         """End a revision. Ending it again in the same way changes nothing."""
@@ -194,7 +195,7 @@ class PostgresWrites(Subject):
 
     def registrations(self, source: str, catalog: str) -> Registrations:
         rows = self._all("registrations", source=source, catalog=catalog)
-        entries = [_registered(row) for row in rows if row["database"] is not None]
+        entries = [_registration(row) for row in rows if row["database"] is not None]
         return Registrations({entry.table: entry for entry in entries}, rows[0]["statement"])
 
     def note_registration(
@@ -233,9 +234,9 @@ class PostgresWrites(Subject):
 
     def note_examined_versions(self, lease: Lease, versions: Mapping[str, int | None]) -> None:
         with self._transaction(lease, changes=("looked",)) as transaction:
-            gone = [folder for folder, version in versions.items() if version is None]
-            if gone:
-                transaction.run("forget_looked", source=lease.source, folders=gone)
+            removed_folders = [folder for folder, version in versions.items() if version is None]
+            if removed_folders:
+                transaction.run("forget_looked", source=lease.source, folders=removed_folders)
             rows = [
                 {"source": lease.source, "folder": folder, "delta_version": version}
                 for folder, version in versions.items()
@@ -264,8 +265,8 @@ class PostgresWrites(Subject):
                 transaction.run("inherit", source=lease.source, **ends)
 
     def highest_number(self) -> int:
-        number: int = self._only("highest_number")["batch"]
-        return number
+        batch: int = self._only("highest_number")["batch"]
+        return batch
 
     def inherited(self, source: str) -> tuple[BatchSpan, ...]:
         rows = self._all("inherited", source=source)
@@ -280,11 +281,16 @@ def _entry(row: Row) -> VersionSetEntry:
 
 
 def _intent(row: Row) -> Intent:
-    return value_of(Intent, row, table=table_of(row))
+    return value_of(Intent, row, table=table_of(row), copied_write_id=row["copies"])
+
+
+def _intent_columns(intent: Intent) -> dict[str, Any]:
+    values = {**columns_of(intent), "copies": intent.copied_write_id}
+    return {**values, **table_columns(intent.table)}
 
 
 def _mirror_version(row: Row) -> MirrorVersion:
-    return value_of(MirrorVersion, row, table=table_of(row))
+    return value_of(MirrorVersion, row, table=table_of(row), write_id=row["write"])
 
 
 def settled_write(row: Row) -> SettledWrite:
@@ -296,7 +302,7 @@ def _newest(row: Row) -> tuple[str, NewestWrites]:
     return row["application"], NewestWrites(settled, int(row["newest_intended"]))
 
 
-def _registered(row: Row) -> Registered:
+def _registration(row: Row) -> Registered:
     name = EntryName(row["schema_name"], row["table_name"])
     return Registered(table_of(row), name, row["location"], row["content"], row["shows"])
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.pipeline.model.table_state import OrderKind, Stopped, TableOrder
+from lockstep.pipeline.model.table_state import OrderKind, StopPlace, TableOrder
 from lockstep.pipeline.run.status.table_commands import (
     OrderRequest,
     RecordedOrder,
@@ -29,7 +29,7 @@ SHOP = ServerSchema(
     databases={"shop": DatabaseSchema("shop", "latin1", "latin1_swedish_ci")},
     tables={ORDERS: TableSchema(ORDERS, ())},
 )
-STOPPED = Stopped(3, Coordinates.parse("binlog.000002:400"))
+STOPPED = StopPlace(3, Coordinates.parse("binlog.000002:400"))
 MOMENT = datetime(2026, 11, 1, 6, tzinfo=UTC)
 
 
@@ -151,5 +151,5 @@ def test_a_server_that_refuses_the_account_refuses_no_order(
     """It is recorded, and what the log still has is left open."""
     give(follower, OrderKind.PAUSE, database)
     follower.server = server(mysql, password="another one")
-    assert "or reads it from the source" in give(follower, OrderKind.RESUME, database).next
+    assert "or reads it from the source" in give(follower, OrderKind.RESUME, database).sentence
     assert len(follower.ledger.open_orders(SOURCE)) == 1

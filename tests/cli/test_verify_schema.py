@@ -85,8 +85,12 @@ def shop(follower: Follower) -> str:
 def test_what_was_followed_is_what_the_server_has(follower: Follower) -> None:
     """Nothing folded otherwise, nothing else on the server; expressions count as there."""
     found = verify_schema(follower.work())
-    assert (found.folded, found.differing, found.unknown) == ((), (), ())
-    assert found.statements == len(STATEMENTS)
+    assert (found.refold_disagreements, found.server_disagreements, found.unknown_versions) == (
+        (),
+        (),
+        (),
+    )
+    assert found.statement_count == len(STATEMENTS)
     assert found.equal
     told = to_json(verification_values(found))
     assert (told["equal"], told["folded_otherwise"], told["statements"]) == (True, [], 8)
@@ -132,7 +136,11 @@ def test_mariadb_prints_its_structures_otherwise(mariadb: MySqlStand) -> None:
     )
     found.capture()
     report = verify_schema(found.work())
-    assert (report.folded, report.differing, report.unknown) == ((), (), ())
+    assert (report.refold_disagreements, report.server_disagreements, report.unknown_versions) == (
+        (),
+        (),
+        (),
+    )
     mariadb.execute(f"drop database {name}")
 
 
@@ -156,7 +164,7 @@ def test_statements_behind_the_last_batch_are_followed_first(
     mysql.execute("alter table orders drop w", database=database)
     follower.capture()
     found = verify_schema(follower.work())
-    assert (found.folded, found.differing) == ((), ())
+    assert (found.refold_disagreements, found.server_disagreements) == ((), ())
 
 
 def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> None:
@@ -170,11 +178,13 @@ def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> Non
         cursor.execute("alter table orders modify note varchar(40) character set latin1")
         cursor.execute("create table hidden (id int)")
     assert narrow.equal
-    assert narrow.unseen == (TableName(database, "made"),)
+    assert narrow.unseen_tables == (TableName(database, "made"),)
     found = verify_schema(follower.work())
     assert not found.equal
-    assert found.folded == ()
-    assert {str(one.table).partition(".")[2]: one.differences for one in found.differing} == {
+    assert found.refold_disagreements == ()
+    assert {
+        str(one.table).partition(".")[2]: one.differences for one in found.server_disagreements
+    } == {
         "hidden": ("the server has it, and the history does not",),
         "made": ("it is in the history, and the server does not show it",),
         "orders": ("column note length: 30, 40",),
@@ -213,7 +223,7 @@ def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, shop
     columns = (*wrong.schema.columns, ColumnSchema("more", "int"))
     more = replace(wrong, schema=replace(wrong.schema, columns=columns))
     with tampered(follower, orders, more):
-        (one,) = verify_schema(follower.work()).folded
+        (one,) = verify_schema(follower.work()).refold_disagreements
     assert (one.table, one.version, one.position) == (orders, 2, wrong.since)
     assert any("more" in sentence for sentence in one.differences)
 
@@ -225,7 +235,7 @@ def test_columns_from_elsewhere_are_told(follower: Follower, shop: str) -> None:
     followed = [version for version in versions if version.statement_number is not None]
     wrong = replace(followed[-1], columns_from=("id", "note", "v"))
     with tampered(follower, orders, wrong):
-        (one,) = verify_schema(follower.work()).folded
+        (one,) = verify_schema(follower.work()).refold_disagreements
     assert one.differences == (
         "columns come from: (id note v) as recorded, (id v note) when followed again",
     )
@@ -243,9 +253,9 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) ->
     )
     with tampered(follower, made, lost):
         found = verify_schema(follower.work())
-    assert [(one.table, one.reason) for one in found.unknown] == [(made, lost.reason)]
-    assert found.differing == ()
-    assert [one.differences for one in found.folded] == [
+    assert [(one.table, one.reason) for one in found.unknown_versions] == [(made, lost.reason)]
+    assert found.server_disagreements == ()
+    assert [one.differences for one in found.refold_disagreements] == [
         ("it is recorded as unknown; followed again, it is known",)
     ]
 
@@ -262,7 +272,11 @@ def test_a_history_that_began_in_the_past(mysql: MySqlStand, database: str) -> N
     assert versions[0].knowledge is Knowledge.UNKNOWN
     assert newest(found, orders).knowledge is Knowledge.KNOWN
     report = verify_schema(found.work())
-    assert (report.folded, report.differing, report.unknown) == ((), (), ())
+    assert (report.refold_disagreements, report.server_disagreements, report.unknown_versions) == (
+        (),
+        (),
+        (),
+    )
 
 
 def test_the_first_capture_comes_first(mysql: MySqlStand, database: str) -> None:

@@ -145,7 +145,7 @@ class Shop:
             segments=tuple(segments),
             history=BatchHistory(versions=tuple(versions)),
             tables=tuple(new_table(self.source, table) for table in changed if table not in known),
-            quarantined=tuple(
+            stopped_tables=tuple(
                 StoppedTable(table, "a type is not supported", "exclude it", "binlog.000001:100")
                 for table in quarantined
             ),

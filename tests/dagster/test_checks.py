@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from lockstep.assets.catalogue import read_catalogue
+from lockstep.assets.dagster_metadata import KEYS_CHECK
 from lockstep.assets.names import SourceNames
-from lockstep.assets.pages import KEYS
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
@@ -98,13 +98,13 @@ def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, dat
 
     def told_by_a_run() -> list[bool]:
         found = stand.run().get_asset_check_evaluations()
-        return [one.passed for one in found if one.check_name == KEYS]
+        return [one.passed for one in found if one.check_name == KEYS_CHECK]
 
     assert told_by_a_run() == [True]
     assert told_by_a_run() == []
     settings = stand.adapters.settings
     (entry,) = read_catalogue(settings.state_folder, "shop")
-    key = dg.AssetCheckKey(NAMES.table_key(entry.table), KEYS)
+    key = dg.AssetCheckKey(NAMES.table_key(entry.table), KEYS_CHECK)
 
     def clicked() -> tuple[bool, object]:
         (found,) = stand.click((entry,), checks=[key]).get_asset_check_evaluations()

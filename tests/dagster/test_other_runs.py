@@ -145,7 +145,7 @@ def test_many_tables_are_told_some_at_a_time(
     """Each once, and the steps when all were; what another run did meanwhile is told afterwards. A
     tick ends after so many tables, or, with one at least, after so many seconds."""
     monkeypatch.setattr(sensors, "MAX_TABLES", most)
-    monkeypatch.setattr(other_runs, "SECONDS", seconds)
+    monkeypatch.setattr(other_runs, "TICK_SECONDS", seconds)
     ticks, told = Ticks(stand), list[Any]()
     run(stand)
     rounds = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from lockstep.assets.run_page import page, page_path, rows_over_time, waterfall
+from lockstep.assets.run_page import page_path, render_page, rows_over_time, waterfall
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.run.status.span_report import SpanReport, StructureChange
@@ -105,7 +105,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-PLAIN = Reader(page(made(TableName("shop", "orders"), "text"), Path("/lake")))
+PLAIN = Reader(render_page(made(TableName("shop", "orders"), "text"), Path("/lake")))
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -117,7 +117,7 @@ def test_a_page_has_the_same_elements_whatever_things_are_called(
     name that every system takes."""
     table = TableName(database, name)
     report = made(table, text)
-    found = Reader(page(report, Path("/lake")))
+    found = Reader(render_page(report, Path("/lake")))
     assert found.elements == PLAIN.elements
     assert found.text.count(str(table)) >= PLAIN.text.count("shop.orders") - 1
     assert text in found.text
@@ -132,7 +132,7 @@ def test_a_run_is_told_without_the_runs_before_it() -> None:
     columns, highest = rows_over_time(
         (*report.before, *report.batches), report.rows, frozenset({2})
     )
-    assert (highest, [column.own for column in columns]) == (10, [False, True])
+    assert (highest, [column.is_own for column in columns]) == (10, [False, True])
     assert [bar.step for bar in waterfall(report.batches, report.writes)] == [
         "read",
         "publish",
@@ -141,7 +141,7 @@ def test_a_run_is_told_without_the_runs_before_it() -> None:
     ]
     tags = {element[0] for element in PLAIN.elements}
     assert tags.isdisjoint({"script", "link", "img", "iframe", "base"})
-    assert "http" not in page(report, Path("/lake")).replace("http-equiv", "")
+    assert "http" not in render_page(report, Path("/lake")).replace("http-equiv", "")
 
 
 @given(

@@ -331,6 +331,6 @@ def test_a_failing_table_leaves_the_others_their_commits(
     (intent,) = books.open_intents("shop")
     assert intent.table == TableName(database, "b")
     assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
-    settled = books.newest_writes("shop", [intent.app_id])[intent.app_id].settled
+    settled = books.newest_writes("shop", [intent.app_id])[intent.app_id].settled_write
     assert settled is not None
     assert settled.intent == intent

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.pipeline.model.batch import Requests
+from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.ledger import attempts_of
 from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
 from lockstep.pipeline.run.run import RunRecord, RunSession
@@ -145,7 +145,7 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
     decided last."""
     refusal = UnsupportedEvent("An event of a kind nobody knows.", hint="upgrade")
     for recorded in (False, True):
-        refusal.recorded = recorded
+        refusal.is_recorded = recorded
         session = watched.session()
         with pytest.raises(UnsupportedEvent):
             session.run(Step(refusal))
@@ -171,7 +171,7 @@ class StoreSite(MemorySite):
     def workplace(self, source: str, progress: Progress) -> Workplace:
         before = self.asked
         work = super().workplace(source, progress)
-        return replace(work, count_requests=lambda: Requests(self.asked - before, None))
+        return replace(work, count_requests=lambda: RequestCounts(self.asked - before, None))
 
 
 def test_requests_are_those_since_they_were_asked_for(watched: Watched) -> None:
@@ -187,7 +187,7 @@ def test_requests_are_those_since_they_were_asked_for(watched: Watched) -> None:
     session.workplace()
     site.asked += 2
     session.run(step)
-    assert session.count_new_requests() == Requests(12, None)
+    assert session.count_new_requests() == RequestCounts(12, None)
     site.asked += 1
-    assert session.count_new_requests() == Requests(1, None)
-    assert session.record.request_counts == Requests(13, None)
+    assert session.count_new_requests() == RequestCounts(1, None)
+    assert session.record.request_counts == RequestCounts(13, None)

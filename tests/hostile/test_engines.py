@@ -102,7 +102,7 @@ def require_told(shop: Shop) -> None:
             assert state.has_stopped, (table, listed.engine)
             assert engine_of(listed.engine).why in (state.reason or ""), state.reason
             assert f"lockstep resume {listed.name} --reason" in (state.hint or "")
-        elif state is None or state.complete:
+        elif state is None or state.is_complete:
             mirror = shop.follower.mirror(str(listed.name))
             assert sorted(map(str, mirror)) == sorted(map(str, shop.rows(table))), table
         else:

@@ -313,7 +313,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     assert state.reason == told.reason
     assert "lockstep reload shop.t --reason" in (state.hint or "")
     stand.resume()
-    assert stand.run().complete
+    assert stand.run().is_complete
     assert tables_to_quarantine(stand.work()) == []
     stand.require_same()
 
@@ -332,7 +332,7 @@ def test_what_leaves_a_mirror_as_it_was(stand: Stand) -> None:
         stand.sql(statement)
     assert tables_to_quarantine(stand.work()) == []
     stand.write()
-    assert stand.run().complete
+    assert stand.run().is_complete
     stand.require_same()
 
 
@@ -369,7 +369,7 @@ def test_an_insert_below_our_own_commit_is_found(stand: Stand, folder: Path) -> 
         state = stand.run()
     assert state.has_stopped
     stand.resume()
-    assert stand.run().complete
+    assert stand.run().is_complete
     stand.require_same()
 
 
@@ -398,4 +398,4 @@ def test_an_append_below_our_own_files_is_found(stand: Stand, folder: Path) -> N
     assert "It lists the captured files now" in (state.reason or "")
     stand.resume()
     stand.write()
-    assert stand.run().complete
+    assert stand.run().is_complete

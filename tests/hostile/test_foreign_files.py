@@ -185,10 +185,10 @@ class Source:
     def come_back(self) -> None:
         """Runs, and a person who resumes the table, until it goes on."""
         for _ in range(3):
-            if self.run().complete:
+            if self.run().is_complete:
                 break
             self.order(OrderKind.RESUME)
-        assert self.state().complete, self.state().reason
+        assert self.state().is_complete, self.state().reason
 
     def forget(self) -> None:
         self.clock.now += timedelta(hours=3)
@@ -265,7 +265,7 @@ class Source:
     def told(self) -> list[str]:
         """What `status` says of it, in its words."""
         state = self.state()
-        said = [] if state.complete else [state.reason or ""]
+        said = [] if state.is_complete else [state.reason or ""]
         work = self.work()
         return [
             *said,
@@ -386,17 +386,17 @@ def done_and_set_right(source: Source, name: str, first: str) -> None:
         source.write(9, 1)
         if first == "run":
             state = source.run()
-            assert (state.complete) is (name in MOVES)
+            assert (state.is_complete) is (name in MOVES)
             assert source.changes() == source.wanted()
         else:
             compared = source.replay(commit=False)
             assert source.table().version() == version
             done = source.replay()
             for report in (compared, done):
-                assert [one.changelog.folder for one in report.changelogs] == [CHANGELOG]
+                assert [one.changelog.folder for one in report.changelog_checks] == [CHANGELOG]
             assert done.wrong_changelogs == ()
-            assert not done.left
-            assert source.replay().differs is False
+            assert not done.unreplaced_segments
+            assert source.replay().has_differences is False
         source.come_back()
         source.require_right()
         assert source.told() == []
@@ -419,7 +419,7 @@ def test_files_that_were_compacted_and_deleted(source: Source) -> None:
     part = source.replay(AtCoordinates(batches[-2].start.at))
     assert source.changes() == source.wanted()
     assert part.wrong_changelogs
-    assert any(one.waits for one in part.left)
+    assert any(one.reason_waiting for one in part.unreplaced_segments)
     source.write(9)
     state = source.run()
     assert state.has_stopped
@@ -427,11 +427,11 @@ def test_files_that_were_compacted_and_deleted(source: Source) -> None:
     assert "lockstep replay --from earliest" in (state.hint or "")
     assert source.changes() == source.wanted()
     done = source.replay()
-    assert not (done.wrong_changelogs or done.left)
+    assert not (done.wrong_changelogs or done.unreplaced_segments)
     source.come_back()
     source.require_right()
     assert source.told() == []
-    assert not source.replay().differs
+    assert not source.replay().has_differences
 
 
 class Meanwhile(DeltaChangelog):
@@ -612,7 +612,7 @@ class Chance:
         with suppress(SpanRefused):
             done = self.source.replay(since)
             assert done.wrong_changelogs == ()
-            stopped = not self.source.state().complete
+            stopped = not self.source.state().is_complete
             assert stopped or self.source.changes() == self.source.wanted()
 
     def reload(self) -> None:

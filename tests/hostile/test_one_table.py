@@ -164,7 +164,7 @@ def _lacks(
     yield from _goes_on(shop, 2, rereads=read)
     state = shop.state("a")
     grant = f"GRANT SELECT ON {a} TO {account}"
-    if state.complete:
+    if state.is_complete:
         assert follows
         shop.require_whole("a")
         assert shop.table("a") in {one.table for one in shop.follower.partial()}

@@ -106,7 +106,7 @@ def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
     write(shop, 4)
     yield
     shop.require_whole("a")
-    assert shop.state("a").complete
+    assert shop.state("a").is_complete
 
 
 def a_damaged_changelog_is_told_of(shop: Shop) -> Iterator[None]:
@@ -156,7 +156,7 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
     shop.resume("a")
     shop.run()
     shop.require_whole("a")
-    assert shop.state("a").complete
+    assert shop.state("a").is_complete
 
 
 def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None:

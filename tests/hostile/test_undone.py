@@ -68,7 +68,7 @@ def require_equal(follower: Follower, mysql: MySqlStand, name: str) -> None:
     tables = [str(row[0]) for row in mysql.rows(f"show tables from {name}")]
     for table in tables:
         state = states[TableName(name, table)]
-        assert state.complete, state
+        assert state.is_complete, state
         columns = [str(row[0]) for row in mysql.rows(f"desc {name}.{table}")]
         rows = follower.lake.tables[state.mirror][-1].rows.to_pylist()
         mirror = sorted(str(tuple(row[column] for column in columns)) for row in rows)
@@ -228,7 +228,7 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
     follower.capture()
     follower.order(OrderKind.RESUME, table)
     follower.capture()
-    assert follower.states()[table].complete
+    assert follower.states()[table].is_complete
     with follower.leased() as lease:
         merge(follower.work(), lease, only_tables=frozenset({TableName(database, "b")}))
     follower.lose_ledger()
@@ -503,7 +503,7 @@ class Chaos:
 
     def _one(self) -> Sequence[TableName]:
         states = self.follower.states().items()
-        active = [table for table, state in states if state.complete]
+        active = [table for table, state in states if state.is_complete]
         return self.random.sample(sorted(active), min(1, len(active)))
 
     def reload(self) -> None:

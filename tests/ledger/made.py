@@ -9,7 +9,7 @@ from lockstep.pipeline.model.batch import (
     Batch,
     BatchKind,
     CaptureRecord,
-    Prepared,
+    PreparedTransaction,
     WaitingFile,
     Xid,
 )
@@ -107,13 +107,13 @@ def record(
             for index, table in enumerate(tables)
         ),
         tables=tuple(state(table) for table in tables) if first else (),
-        quarantined=(),
+        stopped_tables=(),
         history=BatchHistory(versions=tuple(map(version, tables))) if first else BatchHistory(),
     )
 
 
-def prepared(batch: Batch, gtrid: bytes, file: WaitingFile | None = None) -> Prepared:
-    return Prepared(Xid(-1, gtrid, b"\x00\xff"), batch.id, "binlog.000001:50", file)
+def prepared(batch: Batch, gtrid: bytes, file: WaitingFile | None = None) -> PreparedTransaction:
+    return PreparedTransaction(Xid(-1, gtrid, b"\x00\xff"), batch.id, "binlog.000001:50", file)
 
 
 def begun(ledger: Ledger, lease: Lease) -> Batch:

@@ -8,12 +8,12 @@ import pytest
 
 from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven
 from lockstep.pipeline.values.decisions import (
-    STRUCTURES,
+    STRUCTURES_KIND,
     Attempt,
     AttemptOutcome,
     Decision,
     Lease,
-    Unproven,
+    UnprovenStructures,
 )
 from lockstep.pipeline.values.errors import Recovery
 from lockstep.pipeline.values.position import Coordinates
@@ -61,10 +61,10 @@ def test_the_newest_comparison_of_structures_counts(ledger: Ledger, lease: Lease
     assert unproven(ledger, lease.source) is None
     tables = (TableName("shop", "a.b"), TableName("shop", "c"))
     for open_ in (tables[:1], tables):
-        one = Decision(STRUCTURES, "structures-not-compared", "why", structures=open_)
+        one = Decision(STRUCTURES_KIND, "structures-not-compared", "why", structures=open_)
         decided = ledger.decide(lease, one)
         ledger.decide(lease, IDLE)
-        found = Unproven(frozenset(open_), decided.decided_at, "why")
+        found = UnprovenStructures(frozenset(open_), decided.decided_at, "why")
         assert unproven(ledger, lease.source) == found
     assert ledger.decisions(lease.source, limit=2)[1].decision.structures == tables
     ledger.decide(lease, replace(decided.decision, structures=()))

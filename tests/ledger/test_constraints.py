@@ -11,8 +11,8 @@ import psycopg2
 import pytest
 from psycopg2.extensions import cursor as Cursor
 
-from lockstep.pipeline.model.batch import Batch, Ended
-from lockstep.pipeline.model.life import REFUSALS, UNEXPECTED, UNKNOWN_TABLE
+from lockstep.pipeline.model.batch import Batch, EndedTransaction
+from lockstep.pipeline.model.life import REFUSALS, UNEXPECTED_EVENT, UNKNOWN_TABLE
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
@@ -73,7 +73,7 @@ def _chain(ledger: Ledger) -> dict[str, object]:
         merged(ledger, lease, STOCK, a, a, 3)
         b = following(ledger, lease)
         waiting = tuple(prepared(b, gtrid) for gtrid in (b"open", b"ended"))
-        ledger.record_capture(lease, b.id, replace(record(b), prepared=waiting))
+        ledger.record_capture(lease, b.id, replace(record(b), prepared_transactions=waiting))
         ledger.mark_merged(lease)
         ledger.acknowledge(lease, a)
         c = _captured_with_xa(ledger, lease, b).id
@@ -87,8 +87,8 @@ def _chain(ledger: Ledger) -> dict[str, object]:
 def _captured_with_xa(ledger: Ledger, lease: Lease, b: Batch) -> Batch:
     batch = following(ledger, lease)
     recorded = record(batch, ORDERS, STOCK)
-    ended = (Ended(prepared(b, b"ended"), committed=True),)
-    ledger.record_capture(lease, batch.id, replace(recorded, ended=ended))
+    ended = (EndedTransaction(prepared(b, b"ended"), committed=True),)
+    ledger.record_capture(lease, batch.id, replace(recorded, ended_transactions=ended))
     return batch
 
 
@@ -192,7 +192,7 @@ def test_whatever_refers_to_a_row_keeps_it(scene: Scene, kind: str, chain: str) 
 def test_code_refuses_by_known_rules() -> None:
     """The adapter refuses by a rule that the schema does not have only where there is no row."""
     tried = {rule for rule, _ in ATTEMPTS}
-    machine = {*REFUSALS.values(), UNKNOWN_TABLE, UNEXPECTED}
+    machine = {*REFUSALS.values(), UNKNOWN_TABLE, UNEXPECTED_EVENT}
     assert (_refused_by("resources/postgres") | machine) - tried == WITHOUT_ROW
 
 

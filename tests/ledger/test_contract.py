@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.pipeline.model.batch import BatchState, Cursor, Requests
+from lockstep.pipeline.model.batch import BatchState, Cursor, RequestCounts
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.table_state import (
     OrderKind,
@@ -79,7 +79,7 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.open_prepared(source) == []
     assert ledger.writes_within(source, 1, 1) == []
     assert ledger.intended(source, 1) == []
-    assert ledger.version_set(source, 0).shown == []
+    assert ledger.version_set(source, 0).entries == []
     assert content_of(ledger, source, 0).segments == ()
 
 
@@ -116,10 +116,12 @@ def test_files_belong_to_their_rows_however_postgres_numbers_them(
 def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     """Segments, files, versions, states, end and anchor are what was recorded."""
     batch = begun(ledger, lease)
-    recorded = replace(record(batch, STOCK, ORDERS, first=True), life=ServerProcess(MOMENT, 3))
+    recorded = replace(
+        record(batch, STOCK, ORDERS, first=True), server_process=ServerProcess(MOMENT, 3)
+    )
     ledger.record_capture(lease, batch.id, recorded)
     captured = newest(ledger, lease)
-    assert captured.life == recorded.life
+    assert captured.server_process == recorded.server_process
     assert list(content_of(ledger, lease.source, batch.id).segments) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
     versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]
@@ -241,12 +243,12 @@ def test_acknowledging_moves_the_cursor(ledger: Ledger, lease: Lease) -> None:
     merged(ledger, lease, ORDERS, batch.id, batch.id, 7)
     merged(ledger, lease, STOCK, batch.id, batch.id, 2)
     ledger.mark_merged(lease)
-    ledger.acknowledge(lease, batch.id, Requests(77, None))
-    assert [one.requests for one in ledger.batches(lease.source)] == [Requests(77, None)]
+    ledger.acknowledge(lease, batch.id, RequestCounts(77, None))
+    assert [one.requests for one in ledger.batches(lease.source)] == [RequestCounts(77, None)]
     assert batch.end is not None
     assert ledger.cursors(lease.source).acknowledged == Cursor(batch.id, batch.end, ANCHOR)
     assert ledger.unfinished(lease.source) == []
-    assert ledger.version_set(lease.source, batch.id).shown == [
+    assert ledger.version_set(lease.source, batch.id).entries == [
         VersionSetEntry(ORDERS, "s/shop/orders", 7),
         VersionSetEntry(STOCK, "s/shop/stock", 2),
     ]
@@ -260,7 +262,7 @@ def test_a_table_quarantined_holds_nothing_up(ledger: Ledger, lease: Lease) -> N
     assert ledger.pending(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
-    assert [e.table for e in ledger.version_set(lease.source, batch.id).shown] == [STOCK]
+    assert [e.table for e in ledger.version_set(lease.source, batch.id).entries] == [STOCK]
 
 
 def test_a_table_is_quarantined_once(ledger: Ledger, lease: Lease) -> None:
@@ -282,7 +284,7 @@ def test_a_table_is_quarantined_once(ledger: Ledger, lease: Lease) -> None:
 def test_a_capture_quarantines_tables(ledger: Ledger, lease: Lease) -> None:
     """In the same transaction, after their states."""
     batch = begun(ledger, lease)
-    recorded = replace(record(batch, ORDERS, STOCK, first=True), quarantined=(QUARANTINED,))
+    recorded = replace(record(batch, ORDERS, STOCK, first=True), stopped_tables=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, recorded)
     assert ledger.table_states(lease.source)[ORDERS].has_stopped
     assert ledger.pending(lease.source) == {STOCK: [batch.id]}
@@ -295,7 +297,7 @@ def test_an_open_write_is_settled_after_a_capture_quarantine_its_table(
     batch = first_captured(ledger, lease, ORDERS)
     intent = intended(ledger, lease, ORDERS, batch.id, batch.id)
     later = following(ledger, lease)
-    ledger.record_capture(lease, later.id, replace(record(later), quarantined=(QUARANTINED,)))
+    ledger.record_capture(lease, later.id, replace(record(later), stopped_tables=(QUARANTINED,)))
     ledger.settle(lease, intent, 5)
     assert [w.delta_version for w in ledger.writes_within(lease.source, batch.id, batch.id)] == [5]
 
@@ -315,7 +317,7 @@ def test_what_a_table_lacks_is_kept(ledger: Ledger, lease: Lease, need: Need | N
     is abandoned."""
     batch = begun(ledger, lease)
     quarantined = replace(QUARANTINED, need=need)
-    recorded = replace(record(batch, ORDERS, STOCK, first=True), quarantined=(quarantined,))
+    recorded = replace(record(batch, ORDERS, STOCK, first=True), stopped_tables=(quarantined,))
     ledger.record_capture(lease, batch.id, recorded)
     ledger.quarantine(lease, replace(quarantined, table=STOCK))
     owed = {ORDERS: need, STOCK: need}

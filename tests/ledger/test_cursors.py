@@ -64,7 +64,7 @@ def test_the_times_of_batches(ledger: Ledger, lease: Lease) -> None:
     assert times == [BatchTimes.of(one) for one in (first, second, third)]
     assert [one.server_uuid for one in times] == [SERVER, SERVER, OTHER]
     assert [one.end for one in times] == [MOMENT, MOMENT + timedelta(minutes=10), None]
-    assert not any(one.acknowledged or one.catches_up for one in times)
+    assert not any(one.is_acknowledged or one.catches_up for one in times)
 
 
 def trust(ledger: Ledger, lease: Lease) -> list[tuple[bool, bool]]:

@@ -55,7 +55,7 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     merged(ledger, lease, ORDERS, first.id, first.id, 7)
     settled = ledger.newest_writes(lease.source, [f"{lease.source}/{ORDERS}@1"])[
         f"{lease.source}/{ORDERS}@1"
-    ].settled
+    ].settled_write
     assert settled is not None
     with pytest.raises(LedgerRefused, match="table_states_dropped"):
         ledger.record_event(lease, ORDERS, MirrorRemoved())
@@ -74,7 +74,7 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, first.id)
     ledger.acknowledge(lease, second.id)
-    assert ledger.version_set(lease.source, second.id).shown == []
+    assert ledger.version_set(lease.source, second.id).entries == []
     third = following(ledger, lease)
     again = replace(state(ORDERS), generation=2)
     ledger.record_capture(lease, third.id, replace(record(third, ORDERS), tables=(again,)))
@@ -82,5 +82,5 @@ def test_a_mirror_ends_once(ledger: Ledger, lease: Lease) -> None:
     ledger.settle(lease, intent, 0, shows=1)
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, third.id)
-    (entry,) = ledger.version_set(lease.source, third.id).shown
+    (entry,) = ledger.version_set(lease.source, third.id).entries
     assert (entry.table, entry.delta_version) == (ORDERS, 0)

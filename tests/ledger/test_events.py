@@ -10,7 +10,7 @@ from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
     SnapshotPart,
-    Stopped,
+    StopPlace,
     TableCondition,
     TableEvent,
     TableEventKind,
@@ -117,7 +117,7 @@ def test_a_batch_waits_for_what_happened(
     assert ledger.mark_merged(lease) == [batch.id]
     for one in (first, batch):
         ledger.acknowledge(lease, one.id)
-    entries = [ledger.version_set(lease.source, one.id).shown for one in (first, batch)]
+    entries = [ledger.version_set(lease.source, one.id).entries for one in (first, batch)]
     assert [[entry.delta_version for entry in entry_set] for entry_set in entries] == [[1], [2]]
 
 
@@ -129,8 +129,8 @@ def test_a_version_set_waits_for_what_happened(ledger: Ledger, lease: Lease) -> 
     ledger.mark_merged(lease)
     for one in (first, batch):
         ledger.acknowledge(lease, one.id)
-    assert ledger.version_set(lease.source, first.id).shown == []
-    assert [entry.table for entry in ledger.version_set(lease.source, batch.id).shown] == [ORDERS]
+    assert ledger.version_set(lease.source, first.id).entries == []
+    assert [entry.table for entry in ledger.version_set(lease.source, batch.id).entries] == [ORDERS]
 
 
 def test_a_settled_write_tells_what_the_mirror_shows(ledger: Ledger, lease: Lease) -> None:
@@ -166,7 +166,7 @@ def test_a_table_that_is_made_anew_has_another_life(ledger: Ledger, lease: Lease
     intent = intended(ledger, lease, ORDERS, first.id, first.id)
     ledger.settle(lease, intent, 1, shows=1)
     batch = following(ledger, lease)
-    stopped = Stopped(batch.id, place(110))
+    stopped = StopPlace(batch.id, place(110))
     gone = replace(state(ORDERS), condition=TableCondition.DROPPED, stopped=stopped)
     made = with_events(batch, event(batch, TableEventKind.DROPPED))
     ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
@@ -190,7 +190,7 @@ def test_what_an_abandoned_batch_dropped_is_there(ledger: Ledger, lease: Lease) 
     gone = replace(state(ORDERS), condition=TableCondition.DROPPED)
     made = with_events(batch, event(batch, TableEventKind.DROPPED))
     ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
-    stopped = Stopped(batch.id, place(204))
+    stopped = StopPlace(batch.id, place(204))
     assert ledger.table_states(lease.source) == {ORDERS: replace(gone, stopped=stopped)}
     ledger.abandon(lease, batch.id, "damaged")
     assert ledger.table_states(lease.source) == {ORDERS: state(ORDERS)}

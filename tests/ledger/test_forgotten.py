@@ -94,11 +94,11 @@ def test_changes_go_once_nobody_needs_them(
     assert {one: content_of(ledger, source, one).segments for one in batches[2:]} == later_rows
     assert content_of(ledger, source, batches[0]).segments == ()
     assert [one.files for one in content_of(ledger, source, batches[1]).segments] == [()]
-    assert (ledger.version_set(source, batches[0]).shown, ledger.pruned_through(source)) == (
+    assert (ledger.version_set(source, batches[0]).entries, ledger.pruned_through(source)) == (
         [],
         batches[1],
     )
-    assert len(ledger.version_set(source, batches[1]).shown) == 1
+    assert len(ledger.version_set(source, batches[1]).entries) == 1
     assert content_of(ledger, source, batches[0]).system_segments == ()
     assert [one.through for one in ledger.deletion_notes(source).unfinished] == [batches[3]]
 

@@ -31,7 +31,7 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
     with refused(ledger, lease, "writes_given_up_once"):
         ledger.settle(lease, intent, 1)
     batch = carried_out(ledger, lease, resume(ledger, lease).id)
-    assert ledger.table_states(lease.source)[ORDERS].complete
+    assert ledger.table_states(lease.source)[ORDERS].is_complete
     later = intended(ledger, lease, ORDERS, first.id, batch.id)
     assert later.txn_version > intent.txn_version
     ledger.quarantine(lease, REFUSED)

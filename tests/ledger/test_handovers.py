@@ -53,7 +53,7 @@ def _handed(before: TableState, mirror: str, at: int, shows: int) -> Handover:
 def _states(*handed: Handover) -> tuple[TableState, ...]:
     return tuple(
         replace(
-            one.before,
+            one.state_before,
             generation=one.generation,
             mirror=one.mirror,
             condition=TableCondition.FOLLOWING,
@@ -81,10 +81,18 @@ def test_tables_go_on_with_mirrors_of_before(ledger: Ledger, lease: Lease) -> No
     _swapped(ledger, lease, following(ledger, lease))
     states = ledger.table_states(lease.source)
     assert states[ORDERS] == replace(
-        before[ORDERS], generation=2, mirror=before[STOCK].mirror, mirror_version=2, adopted=7
+        before[ORDERS],
+        generation=2,
+        mirror=before[STOCK].mirror,
+        mirror_version=2,
+        adopted_version=7,
     )
     assert states[STOCK] == replace(
-        before[STOCK], generation=2, mirror=before[ORDERS].mirror, mirror_version=2, adopted=6
+        before[STOCK],
+        generation=2,
+        mirror=before[ORDERS].mirror,
+        mirror_version=2,
+        adopted_version=6,
     )
 
 
@@ -106,10 +114,10 @@ def test_the_next_generation_adopts_nothing(ledger: Ledger, lease: Lease) -> Non
     batch = following(ledger, lease)
     dropped = replace(ledger.table_states(lease.source)[ORDERS], condition=TableCondition.DROPPED)
     ledger.record_capture(lease, batch.id, replace(record(batch), tables=(dropped,)))
-    assert ledger.table_states(lease.source)[ORDERS].adopted == 7
+    assert ledger.table_states(lease.source)[ORDERS].adopted_version == 7
     ledger.record_event(lease, ORDERS, MirrorRemoved())
     ended = ledger.table_states(lease.source)[ORDERS]
-    assert (ended.generation, ended.mirror_version, ended.adopted) == (3, None, None)
+    assert (ended.generation, ended.mirror_version, ended.adopted_version) == (3, None, None)
 
 
 def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease: Lease) -> None:

@@ -156,13 +156,16 @@ def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source:
 
     def written(after: int, through: int, **more: TableName) -> list[tuple[TableName, int, int]]:
         found = ledger.written_elsewhere(source, after, through, more.get("beyond"), 9)
-        return [(one.last.intent.table, one.first_batch, one.last.delta_version) for one in found]
+        return [
+            (one.newest_write.intent.table, one.first_batch, one.newest_write.delta_version)
+            for one in found
+        ]
 
     assert ledger.runs_elsewhere(source, 0, 4) == RunsOutsideDagster(2, (one,))
     assert ledger.runs_elsewhere(source, 1, 3) == RunsOutsideDagster(0, ())
-    assert ledger.runs_elsewhere(source, 0, 9).forgotten == 5
+    assert ledger.runs_elsewhere(source, 0, 9).deleted_lease_count == 5
     assert written(0, 4) == [(ORDERS, two, 1), (STOCK, one, 1)]
     assert written(0, 4, beyond=ORDERS) == [(STOCK, one, 1)]
     assert (written(1, 3), written(1, 2)) == ([(STOCK, two, 1)], [])
     (first,) = ledger.written_elsewhere(source, 0, 4, None, 1)
-    assert first.last.intent.table == ORDERS
+    assert first.newest_write.intent.table == ORDERS

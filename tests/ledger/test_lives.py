@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg2
 from psycopg2.extras import RealDictCursor
 
-from lockstep.pipeline.model.life import replayed
+from lockstep.pipeline.model.life import replayed_state
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
@@ -48,7 +48,7 @@ def _lived(ledger: Ledger, lease: Lease) -> dict[int, Coordinates]:
     ledger.record_capture(lease, batch.id, made)
     batch = following(ledger, lease)
     aside = StoppedTable(STOCK, "why", "hint", str(place(220)), place(220), Need.COLUMNS)
-    made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), quarantined=(aside,))
+    made = replace(record(batch), tables=(_dropped(ORDERS), state(STOCK)), stopped_tables=(aside,))
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")
     ledger.order_table(lease, ORDERS, OrderKind.PAUSE, author="ada", reason="another repair")
@@ -76,10 +76,10 @@ def test_a_state_is_what_its_events_make_of_it(embedded_dsn: str) -> None:
     }
     assert all(row["token"] for row in rows)
     assert {
-        name: replayed(
+        name: replayed_state(
             name,
             [(row["batch"], event_of(row)) for row in rows if row["name"] == name.name],
             begins,
         )
         for name in states
-    } == {name: replace(one, behind=None) for name, one in states.items()}
+    } == {name: replace(one, missing_since=None) for name, one in states.items()}

@@ -63,28 +63,28 @@ def follows(batch: Batch, load: Load) -> CaptureRecord:
     return replace(
         record(batch, ORDERS),
         tables=(replace(state(ORDERS), need=Need.ROWS),),
-        followed=(LoadFollowed(load.id, ORDERS, batch.base, 1),),
+        followed_loads=(LoadFollowed(load.id, ORDERS, batch.base, 1),),
     )
 
 
 def joins(batch: Batch, load: Load) -> CaptureRecord:
-    assert load.followed is not None
-    sequence, version = load.followed.sequence, load.followed.version
+    assert load.followed_from is not None
+    sequence, version = load.followed_from.sequence, load.followed_from.version
     return replace(
         record(batch),
         events=(TableEvent(ORDERS, TableEventKind.REREAD, batch.base, 1, place(200), "loaded"),),
         snapshots=(SnapshotPart(ORDERS, version, sequence, load.files),),
-        joined=(LoadJoined(load.id, ORDERS),),
+        joined_loads=(LoadJoined(load.id, ORDERS),),
     )
 
 
 def test_a_load_is_ordered_once_until_it_is_read(ledger: Ledger, lease: Lease) -> None:
     load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
-    assert (load.table, load.author, load.reading, load.complete) == (ORDERS, "ada", None, False)
+    assert (load.table, load.author, load.begin, load.is_complete) == (ORDERS, "ada", None, False)
     again = ledger.order_load(lease, ORDERS, author="bob", reason="me too")
     assert again == load
     ledger.begin_load(lease, load.id, READING)
-    assert the_load(ledger, lease).reading == READING
+    assert the_load(ledger, lease).begin == READING
     with refused(ledger, lease, "loads_one_open"):
         ledger.order_load(lease, ORDERS, author="bob", reason="me too")
 
@@ -92,7 +92,12 @@ def test_a_load_is_ordered_once_until_it_is_read(ledger: Ledger, lease: Lease) -
 def test_chunks_go_on_and_are_read_once(ledger: Ledger, lease: Lease) -> None:
     load = read_load(ledger, lease)
     assert [chunk.range for chunk in load.chunks] == [FIRST, SECOND]
-    assert (load.complete, load.rows, load.high, load.files) == (True, 10, place(130), (FILE,))
+    assert (load.is_complete, load.row_count, load.high, load.files) == (
+        True,
+        10,
+        place(130),
+        (FILE,),
+    )
     with refused(ledger, lease, "load_chunks_read_once"):
         ledger.record_chunk(lease, load.id, 0, rows(140))
     with refused(ledger, lease, "load_chunks_go_on"):
@@ -124,15 +129,15 @@ def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Leas
     load = read_load(ledger, lease)
     begun = following(ledger, lease)
     ledger.record_capture(lease, begun.id, follows(begun, load))
-    assert ledger.table_states(lease.source)[ORDERS].loading
+    assert ledger.table_states(lease.source)[ORDERS].is_loading
     assert ledger.pending(lease.source) == {}
-    assert ledger.table_states(lease.source)[ORDERS].behind == begun.id
+    assert ledger.table_states(lease.source)[ORDERS].missing_since == begun.id
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, begun.id)
     last = following(ledger, lease)
     ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
     assert ledger.open_loads(lease.source) == []
-    assert ledger.table_states(lease.source)[ORDERS].complete
+    assert ledger.table_states(lease.source)[ORDERS].is_complete
     assert list(ledger.pending(lease.source)[ORDERS]) == [begun.id, last.id]
 
 
@@ -145,11 +150,11 @@ def test_an_abandoned_batch_leaves_the_chunks(ledger: Ledger, lease: Lease) -> N
     ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
     ledger.abandon(lease, last.id, "damaged")
     kept = the_load(ledger, lease)
-    assert kept.followed is not None
-    assert ledger.table_states(lease.source)[ORDERS].loading
+    assert kept.followed_from is not None
+    assert ledger.table_states(lease.source)[ORDERS].is_loading
     ledger.abandon(lease, begun.id, "damaged")
     assert the_load(ledger, lease) == load
-    assert ledger.table_states(lease.source)[ORDERS].complete
+    assert ledger.table_states(lease.source)[ORDERS].is_complete
 
 
 def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lease: Lease) -> None:
@@ -162,9 +167,9 @@ def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lea
     both = replace(
         follows(begun, load),
         tables=(state(ORDERS),),
-        joined=(LoadJoined(load.id, ORDERS),),
+        joined_loads=(LoadJoined(load.id, ORDERS),),
         snapshots=(SnapshotPart(ORDERS, 1, begun.base, (FILE,)),),
     )
     ledger.record_capture(lease, begun.id, both)
     assert ledger.open_loads(lease.source) == []
-    assert ledger.table_states(lease.source)[ORDERS].complete
+    assert ledger.table_states(lease.source)[ORDERS].is_complete

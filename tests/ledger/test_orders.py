@@ -10,8 +10,8 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.life import MirrorReplaced
 from lockstep.pipeline.model.table_state import (
     OrderKind,
-    Stopped,
     StoppedTable,
+    StopPlace,
     TableCondition,
     TableOrder,
     TableState,
@@ -60,7 +60,7 @@ def carried_out(ledger: Ledger, lease: Lease, *done: int, quarantined: bool = Fa
     """A batch with changes of orders, whose capture carries orders out."""
     batch = following(ledger, lease)
     stopped = (replace(QUARANTINED, at=place(280)),) if quarantined else ()
-    made = replace(record(batch, ORDERS), orders_done=done, quarantined=stopped)
+    made = replace(record(batch, ORDERS), orders_done=done, stopped_tables=stopped)
     ledger.record_capture(lease, batch.id, made)
     return newest(ledger, lease)
 
@@ -76,7 +76,7 @@ def test_a_paused_table_stops_where_the_captures_are(stand: Stand, source: str) 
     with stand.ledger.lock(source, "a test", None) as lease:
         batch = first_captured(stand.ledger, lease, ORDERS, STOCK)
         merged(stand.ledger, lease, ORDERS, batch.id, batch.id, 1)
-        stopped = Stopped(batch.id, place(104))
+        stopped = StopPlace(batch.id, place(104))
         order = pause(stand.ledger, lease)
         assert (order.table, order.kind, order.author) == (ORDERS, OrderKind.PAUSE, "ada")
         assert (order.reason, order.stopped) == ("a migration", stopped)
@@ -97,8 +97,8 @@ def test_a_paused_table_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
     first = first_captured(ledger, lease, ORDERS, STOCK)
     second = next_captured(ledger, lease, ORDERS)
     pause(ledger, lease)
-    assert orders(ledger, lease).behind == first.id
-    assert orders(ledger, lease).stopped == Stopped(second.id, place(204))
+    assert orders(ledger, lease).missing_since == first.id
+    assert orders(ledger, lease).stopped == StopPlace(second.id, place(204))
     merged(ledger, lease, STOCK, first.id, first.id, 1)
     assert ledger.pending(lease.source) == {}
     assert ledger.mark_merged(lease) == [first.id, second.id]
@@ -116,11 +116,11 @@ def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease)
     ledger.acknowledge(lease, first.id)
     order = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [order]
-    assert (order.kind, order.stopped) == (OrderKind.RESUME, Stopped(first.id, place(104)))
+    assert (order.kind, order.stopped) == (OrderKind.RESUME, StopPlace(first.id, place(104)))
     assert orders(ledger, lease).stopped_by is StoppedBy.PERSON
     batch = carried_out(ledger, lease, order.id)
     assert ledger.open_orders(lease.source) == []
-    assert orders(ledger, lease) == replace(state(ORDERS), behind=first.id)
+    assert orders(ledger, lease) == replace(state(ORDERS), missing_since=first.id)
     assert ledger.pending(lease.source) == {ORDERS: [first.id, batch.id]}
     assert ledger.mark_merged(lease) == []
     merged(ledger, lease, ORDERS, first.id, batch.id, 1)
@@ -128,7 +128,7 @@ def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease)
     assert ledger.pending(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
-    assert [one.table for one in ledger.version_set(lease.source, batch.id).shown] == [ORDERS]
+    assert [one.table for one in ledger.version_set(lease.source, batch.id).entries] == [ORDERS]
 
 
 def test_what_was_missed_may_be_merged_in_steps(ledger: Ledger, lease: Lease) -> None:
@@ -139,11 +139,11 @@ def test_what_was_missed_may_be_merged_in_steps(ledger: Ledger, lease: Lease) ->
     ledger.mark_merged(lease)
     batch = carried_out(ledger, lease, resume(ledger, lease).id)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
-    assert orders(ledger, lease).behind == second.id
+    assert orders(ledger, lease).missing_since == second.id
     with refused(ledger, lease, "writes_(never_overlap|of_captured_batches)"):
         intended(ledger, lease, ORDERS, first.id, batch.id)
     merged(ledger, lease, ORDERS, second.id, batch.id, 2)
-    assert orders(ledger, lease).behind is None
+    assert orders(ledger, lease).missing_since is None
 
 
 def test_a_write_that_was_begun_counts_once_it_is_settled(ledger: Ledger, lease: Lease) -> None:
@@ -152,9 +152,9 @@ def test_a_write_that_was_begun_counts_once_it_is_settled(ledger: Ledger, lease:
     intent = intended(ledger, lease, ORDERS, first.id, first.id)
     second = next_captured(ledger, lease, ORDERS)
     pause(ledger, lease)
-    assert orders(ledger, lease).behind == first.id
+    assert orders(ledger, lease).missing_since == first.id
     ledger.settle(lease, intent, 1)
-    assert orders(ledger, lease).behind == second.id
+    assert orders(ledger, lease).missing_since == second.id
 
 
 def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -> None:
@@ -163,12 +163,12 @@ def test_a_capture_sets_a_table_aside_at_a_place(ledger: Ledger, lease: Lease) -
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     batch = following(ledger, lease)
     other = replace(QUARANTINED, table=STOCK, at=None)
-    made = replace(record(batch, ORDERS), quarantined=(QUARANTINED, other))
+    made = replace(record(batch, ORDERS), stopped_tables=(QUARANTINED, other))
     ledger.record_capture(lease, batch.id, made)
     states = ledger.table_states(lease.source)
-    assert [(one.stopped, one.behind) for one in states.values()] == [
-        (Stopped(batch.id, place(150)), batch.id),
-        (Stopped(batch.id, place(104)), first.id),
+    assert [(one.stopped, one.missing_since) for one in states.values()] == [
+        (StopPlace(batch.id, place(150)), batch.id),
+        (StopPlace(batch.id, place(104)), first.id),
     ]
 
 
@@ -182,7 +182,10 @@ def test_outside_a_capture_a_table_stops_where_the_captures_are(
     third = next_captured(ledger, lease, ORDERS)
     ledger.quarantine(lease, replace(QUARANTINED, at=None))
     quarantined = orders(ledger, lease)
-    assert (quarantined.stopped, quarantined.behind) == (Stopped(third.id, place(304)), second.id)
+    assert (quarantined.stopped, quarantined.missing_since) == (
+        StopPlace(third.id, place(304)),
+        second.id,
+    )
 
 
 def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
@@ -212,7 +215,7 @@ def test_a_resume_may_bring_a_structure(ledger: Ledger, lease: Lease) -> None:
     with refused(ledger, lease, "table_orders_newest_counts"):
         carry_out(ledger, lease, older)
     carry_out(ledger, lease, newer)
-    assert orders(ledger, lease).complete
+    assert orders(ledger, lease).is_complete
     assert ledger.open_orders(lease.source) == []
 
 
@@ -224,7 +227,10 @@ def test_a_table_may_stop_again_while_it_is_caught_up(ledger: Ledger, lease: Lea
     batch = carried_out(ledger, lease, resume(ledger, lease).id, quarantined=True)
     quarantined = orders(ledger, lease)
     assert quarantined.has_stopped
-    assert (quarantined.stopped, quarantined.behind) == (Stopped(batch.id, place(280)), first.id)
+    assert (quarantined.stopped, quarantined.missing_since) == (
+        StopPlace(batch.id, place(280)),
+        first.id,
+    )
     assert ledger.open_orders(lease.source) == []
     again = resume(ledger, lease)
     assert ledger.open_orders(lease.source) == [again]
@@ -244,7 +250,7 @@ def test_an_order_is_open_again_when_its_batch_is_abandoned(
     ledger.abandon(lease, batch.id, "damaged")
     assert ledger.open_orders(lease.source) == [order]
     assert orders(ledger, lease) == before
-    assert before.stopped == Stopped(first.id, place(104))
+    assert before.stopped == StopPlace(first.id, place(104))
     carried_out(ledger, lease, order.id)
     assert ledger.open_orders(lease.source) == []
 
@@ -256,7 +262,7 @@ def test_a_pause_outlives_the_batch_it_stopped_behind(ledger: Ledger, lease: Lea
     pause(ledger, lease)
     order = resume(ledger, lease)
     ledger.abandon(lease, second.id, "damaged")
-    stopped = Stopped(second.id, place(104))
+    stopped = StopPlace(second.id, place(104))
     assert orders(ledger, lease).stopped_by is StoppedBy.PERSON
     assert orders(ledger, lease).stopped == stopped
     assert ledger.open_orders(lease.source) == [replace(order, stopped=stopped)]
@@ -273,7 +279,7 @@ def test_a_pause_outlives_the_batch_that_caught_the_table_up(ledger: Ledger, lea
     assert ledger.open_orders(lease.source) == []
     stood = orders(ledger, lease)
     assert stood.stopped_by is StoppedBy.PERSON
-    assert (stood.stopped, stood.behind) == (Stopped(first.id, place(104)), first.id)
+    assert (stood.stopped, stood.missing_since) == (StopPlace(first.id, place(104)), first.id)
 
 
 def test_what_an_abandoned_batch_quarantined_goes_on(ledger: Ledger, lease: Lease) -> None:
@@ -281,12 +287,12 @@ def test_what_an_abandoned_batch_quarantined_goes_on(ledger: Ledger, lease: Leas
     first = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     batch = following(ledger, lease)
-    made = replace(record(batch, ORDERS), quarantined=(QUARANTINED,))
+    made = replace(record(batch, ORDERS), stopped_tables=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, made)
     ledger.abandon(lease, batch.id, "damaged")
     after = orders(ledger, lease)
     assert (after.condition, after.stopped) == (TableCondition.FOLLOWING, None)
-    assert (after.reason, after.behind) == (None, None)
+    assert (after.reason, after.missing_since) == (None, None)
 
 
 def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: Lease) -> None:
@@ -296,7 +302,7 @@ def test_a_paused_table_stays_so_whatever_a_capture_says(ledger: Ledger, lease: 
     before = orders(ledger, lease)
     batch = following(ledger, lease)
     told = replace(state(ORDERS), changelog_generation=2)
-    made = replace(record(batch), tables=(told,), quarantined=(QUARANTINED,))
+    made = replace(record(batch), tables=(told,), stopped_tables=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, made)
     assert orders(ledger, lease) == before
 
@@ -366,7 +372,7 @@ def test_a_reload(ledger: Ledger, lease: Lease, state_: str) -> None:
         assert stopped == before
     second = following(ledger, lease)
     ledger.record_capture(lease, second.id, replace(record(second), orders_done=(order.id,)))
-    assert orders(ledger, lease).complete
+    assert orders(ledger, lease).is_complete
     ledger.abandon(lease, second.id, "damaged")
     assert orders(ledger, lease) == stopped
     assert [one.id for one in ledger.open_orders(lease.source)] == [order.id]

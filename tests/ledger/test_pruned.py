@@ -15,7 +15,13 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord, Ended, Prepared
+from lockstep.pipeline.model.batch import (
+    Batch,
+    BatchState,
+    CaptureRecord,
+    EndedTransaction,
+    PreparedTransaction,
+)
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, content_of
 from lockstep.pipeline.schema.history import BatchHistory
@@ -71,7 +77,7 @@ class Past:
     versions: int = 1
     runs: int = 0
     plain: set[int] = field(default_factory=set)
-    open: list[Prepared] = field(default_factory=list)
+    open: list[PreparedTransaction] = field(default_factory=list)
 
     @property
     def stopped(self) -> bool:
@@ -100,13 +106,15 @@ class Past:
         some = (*TABLES, NOTES) if first else tuple(t for t in TABLES if self.random.random() < 0.5)
         captured = record(batch, *some, first=first)
         if self.open and self.random.random() < 0.5:
-            captured = replace(captured, ended=(Ended(self.open[0], committed=True),))
+            captured = replace(
+                captured, ended_transactions=(EndedTransaction(self.open[0], committed=True),)
+            )
             begun_in = self.open.pop(0).batch
             self.plain |= set() if self.stopped else {begun_in}
         if not first and self.random.random() < 0.2:
             self.open.append(prepared(batch, f"{batch.id}".encode()))
-            captured = replace(captured, prepared=(self.open[-1],))
-        elif not (first or (captured.ended and self.stopped)):
+            captured = replace(captured, prepared_transactions=(self.open[-1],))
+        elif not (first or (captured.ended_transactions and self.stopped)):
             self.plain.add(batch.id)
         self.capture(lease, batch, captured)
 
@@ -233,7 +241,7 @@ class Past:
                 for one in some
                 for table in TABLES
             ],
-            "sets": [ledger.version_set(source, one.id).shown for one in some],
+            "sets": [ledger.version_set(source, one.id).entries for one in some],
             "mirrors": [
                 [v for v in ledger.mirror_versions(source, table, _END) if v.last_batch > through]
                 for table in TABLES
@@ -248,11 +256,11 @@ class Past:
                 for one in some[2:]
             ],
             "times": [one for one in ledger.batch_times(source) if one.id > through],
-            "learnt": ledger.marks_within(source, through + 1, _END).learnt,
+            "learnt": ledger.marks_within(source, through + 1, _END).with_structures,
             "written": ledger.newest_writes(source, [f"{source}/{table}@1" for table in TABLES]),
             "prepared": ledger.open_prepared(source),
             "ended": [
-                content_of(ledger, source, number).ended
+                content_of(ledger, source, number).ended_transactions
                 for number in range(since + 1, cursor.batch + 1)
             ],
             "pending": (ledger.pending(source), ledger.open_intents(source)),

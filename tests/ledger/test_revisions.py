@@ -31,7 +31,7 @@ def test_files_are_those_of_the_newest_settled_revision(
     before = content_of(ledger, lease.source, first).segments
 
     def counts() -> dict[int, int]:
-        return dict(ledger.marks_within(source, first, batches[-1]).revised)
+        return dict(ledger.marks_within(source, first, batches[-1]).revision_counts)
 
     assert ledger.revisions(source) == Revisions(0, None)
     opened = revision(ledger, lease, first)

@@ -14,8 +14,8 @@ from lockstep.pipeline.model.batch import (
     BatchState,
     BatchTimes,
     CaptureRecord,
-    Elsewhere,
-    Ended,
+    EndedTransaction,
+    ExtraRows,
 )
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, content_of, contents_of
@@ -104,10 +104,10 @@ class Made:
             parts = (SnapshotPart(ORDERS, 1, batch.base, FILES),) if read else ()
             told = replace(told, events=(event,), snapshots=parts)
         if chance() < 0.3:
-            told = replace(told, prepared=(prepared(batch, b"x%d" % batch.id),))
+            told = replace(told, prepared_transactions=(prepared(batch, b"x%d" % batch.id),))
         opened = self.ledger.open_prepared(self.lease.source)
         if opened and chance() < 0.5:
-            told = replace(told, ended=(Ended(opened[0], committed=True),))
+            told = replace(told, ended_transactions=(EndedTransaction(opened[0], committed=True),))
         return told
 
     def acknowledge(self, batch: int, tables: set[TableName] | tuple[TableName, ...]) -> None:
@@ -130,14 +130,14 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
         inside = [one for one in live if first <= one.id <= last]
         touched = {one.id: _touched(ledger, one) for one in inside}
         assert ledger.touched(source, first, last).keys() == set().union(*touched.values())
-        assert ledger.marks_within(source, first, last).learnt == {
+        assert ledger.marks_within(source, first, last).with_structures == {
             one.id for one in inside if one.id in made.learnt
         }
-        assert ledger.marks_within(source, first, last).revised == {
+        assert ledger.marks_within(source, first, last).revision_counts == {
             batch: count for batch, count in made.revised.items() if first <= batch <= last
         }
         told = {one.id: _elsewhere(ledger, one) for one in inside}
-        assert ledger.marks_within(source, first, last).elsewhere == {
+        assert ledger.marks_within(source, first, last).with_extra_rows == {
             batch: why for batch, why in told.items() if why is not None
         }
         for table in TABLES:
@@ -159,7 +159,7 @@ def _require_spans(ledger: Ledger, source: str, chain: list[Batch]) -> None:
     minutes = [MOMENT + timedelta(minutes=n / 2) for n in range(-2, 2 * BATCHES + 6, 7)]
     places: list[Place] = [AtMoment(one) for one in minutes]
     pairs = [*combinations([Earliest(), *places], 2), *((one, Latest()) for one in places)]
-    times = [one for one in ledger.batch_times(source) if one.acknowledged]
+    times = [one for one in ledger.batch_times(source) if one.is_acknowledged]
     for since, until in pairs:
         span = Span(since, until)
         ranges = wanted(span, times)
@@ -176,15 +176,18 @@ def _answer(span: Span, chain: list[Batch], times: list[BatchTimes] | None) -> o
 
 
 def _touched(ledger: Ledger, batch: Batch) -> set[TableName]:
-    return content_of(ledger, batch.source, batch.id).changed
+    return content_of(ledger, batch.source, batch.id).changed_tables
 
 
-def _elsewhere(ledger: Ledger, batch: Batch) -> Elsewhere | None:
+def _elsewhere(ledger: Ledger, batch: Batch) -> ExtraRows | None:
     events = content_of(ledger, batch.source, batch.id).events
     if any(event.kind is TableEventKind.REREAD for event in events):
-        return Elsewhere.SOURCE
-    early = any(one.batch < batch.id for one in content_of(ledger, batch.source, batch.id).ended)
-    return Elsewhere.PREPARED if early else None
+        return ExtraRows.SOURCE
+    early = any(
+        one.batch < batch.id
+        for one in content_of(ledger, batch.source, batch.id).ended_transactions
+    )
+    return ExtraRows.PREPARED if early else None
 
 
 def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
@@ -207,9 +210,9 @@ def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
     lost = next_captured(ledger, lease, STOCK)
     ledger.abandon(lease, lost.id, "damaged")
     assert [
-        (rows.batch, rows.table, rows.counts, rows.images, rows.size, rows.read)
+        (rows.batch, rows.table, rows.counts, rows.image_count, rows.size, rows.rows_read)
         for content in ledger.contents(source, first.id, lost.id)
-        for rows in content.rows()
+        for rows in content.captured_rows()
     ] == [
         (first.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
         (first.id, STOCK, RowCounts(1, 2, 3), 10, 3000, 0),

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import (
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LedgerRefused
-from lockstep.pipeline.values.intent import Missing, MissingTable, VersionSetEntry
+from lockstep.pipeline.values.intent import MissingReason, MissingTable, VersionSetEntry
 from lockstep.pipeline.values.table import TableName
 from tests.ledger.made import (
     ORDERS,
@@ -53,10 +53,10 @@ def test_a_set_says_which_delta_table_each_version_is_of(ledger: Ledger, lease: 
     batch = first_captured(ledger, lease, ORDERS)
     settled(ledger, lease, ORDERS, batch.id, batch.id, 7, "a")
     acknowledged(ledger, lease, batch.id)
-    assert ledger.version_set(lease.source, batch.id).shown == [
+    assert ledger.version_set(lease.source, batch.id).entries == [
         VersionSetEntry(ORDERS, "s/shop/orders", 7, "a")
     ]
-    assert ledger.version_set(lease.source, batch.id).missing == []
+    assert ledger.version_set(lease.source, batch.id).missing_tables == []
 
 
 def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lease) -> None:
@@ -74,7 +74,7 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     with pytest.raises(LedgerRefused):
         ledger.note_upkeep_version(lease, mirror, shows=1, delta_version=5)
     shown = {
-        batch: ledger.version_set(lease.source, batch).shown for batch in (first.id, second.id)
+        batch: ledger.version_set(lease.source, batch).entries for batch in (first.id, second.id)
     }
     assert [shown[first.id][0].delta_version, shown[second.id][0].delta_version] == [3, 4]
     found = ledger.mirror_versions(lease.source, ORDERS, second.id)
@@ -93,15 +93,15 @@ def test_a_set_is_as_of_its_batch_for_good(ledger: Ledger, lease: Lease) -> None
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
     acknowledged(ledger, lease, first.id)
-    before = ledger.version_set(lease.source, first.id).shown
+    before = ledger.version_set(lease.source, first.id).entries
     second = next_captured(ledger, lease, STOCK)
     settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
     acknowledged(ledger, lease, second.id)
     third = next_captured(ledger, lease)
     acknowledged(ledger, lease, third.id)
-    assert ledger.version_set(lease.source, first.id).shown == before
+    assert ledger.version_set(lease.source, first.id).entries == before
     for batch in (second, third):
-        found = ledger.version_set(lease.source, batch.id).shown
+        found = ledger.version_set(lease.source, batch.id).entries
         assert [(one.table, one.delta_version) for one in found] == [(ORDERS, 1), (STOCK, 2)]
 
 
@@ -112,15 +112,15 @@ def test_what_is_merged_together_is_in_the_last_set(ledger: Ledger, lease: Lease
     settled(ledger, lease, ORDERS, first.id, second.id, 1, "a")
     settled(ledger, lease, STOCK, first.id, first.id, 1, "b")
     acknowledged(ledger, lease, first.id, second.id)
-    assert [one.table for one in ledger.version_set(lease.source, first.id).shown] == [STOCK]
-    assert ledger.version_set(lease.source, first.id).missing == [
-        MissingTable(ORDERS, Missing.TOGETHER, second.id)
+    assert [one.table for one in ledger.version_set(lease.source, first.id).entries] == [STOCK]
+    assert ledger.version_set(lease.source, first.id).missing_tables == [
+        MissingTable(ORDERS, MissingReason.TOGETHER, second.id)
     ]
-    assert [one.table for one in ledger.version_set(lease.source, second.id).shown] == [
+    assert [one.table for one in ledger.version_set(lease.source, second.id).entries] == [
         ORDERS,
         STOCK,
     ]
-    assert ledger.version_set(lease.source, second.id).missing == []
+    assert ledger.version_set(lease.source, second.id).missing_tables == []
 
 
 def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: Lease) -> None:
@@ -129,19 +129,19 @@ def test_a_table_quarantined_is_missing_until_it_is_back(ledger: Ledger, lease: 
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     ledger.quarantine(lease, QUARANTINED)
     acknowledged(ledger, lease, first.id)
-    assert ledger.version_set(lease.source, first.id).missing == [
-        MissingTable(STOCK, Missing.STOPPED)
+    assert ledger.version_set(lease.source, first.id).missing_tables == [
+        MissingTable(STOCK, MissingReason.STOPPED)
     ]
     order = ledger.order_table(lease, STOCK, OrderKind.RESUME, author="ada", reason="mended")
     second = following(ledger, lease)
     ledger.record_capture(lease, second.id, replace(record(second, STOCK), orders_done=(order.id,)))
     settled(ledger, lease, STOCK, first.id, second.id, 1, "b")
     acknowledged(ledger, lease, second.id)
-    assert [one.table for one in ledger.version_set(lease.source, second.id).shown] == [
+    assert [one.table for one in ledger.version_set(lease.source, second.id).entries] == [
         ORDERS,
         STOCK,
     ]
-    assert [one.table for one in ledger.version_set(lease.source, first.id).shown] == [ORDERS]
+    assert [one.table for one in ledger.version_set(lease.source, first.id).entries] == [ORDERS]
 
 
 def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Lease) -> None:
@@ -159,10 +159,10 @@ def test_what_came_back_later_is_not_in_an_earlier_set(ledger: Ledger, lease: Le
     settled(ledger, lease, ORDERS, second.id, second.id, 2, "a")
     settled(ledger, lease, STOCK, third.id, third.id, 2, "b")
     acknowledged(ledger, lease, second.id, third.id)
-    assert ledger.version_set(lease.source, second.id).missing == [
-        MissingTable(STOCK, Missing.LATER)
+    assert ledger.version_set(lease.source, second.id).missing_tables == [
+        MissingTable(STOCK, MissingReason.LATER)
     ]
-    assert ledger.version_set(lease.source, third.id).missing == []
+    assert ledger.version_set(lease.source, third.id).missing_tables == []
 
 
 @pytest.mark.parametrize("resumed", [False, True])
@@ -192,7 +192,7 @@ def test_a_table_stays_in_the_set_of_a_batch_that_only_catches_up_others(
     shown = {
         batch.id: [
             (one.table, one.delta_version)
-            for one in ledger.version_set(lease.source, batch.id).shown
+            for one in ledger.version_set(lease.source, batch.id).entries
         ]
         for batch in (second, third, fourth)
     }
@@ -202,7 +202,7 @@ def test_a_table_stays_in_the_set_of_a_batch_that_only_catches_up_others(
         third.id: [orders, stock],
         fourth.id: [orders, stock] if resumed else [orders],
     }
-    assert ledger.version_set(lease.source, third.id).missing == []
+    assert ledger.version_set(lease.source, third.id).missing_tables == []
 
 
 def test_a_table_that_is_gone_is_not_missing(ledger: Ledger, lease: Lease) -> None:
@@ -218,17 +218,17 @@ def test_a_table_that_is_gone_is_not_missing(ledger: Ledger, lease: Lease) -> No
     ledger.record_capture(lease, second.id, dropped)
     settled(ledger, lease, STOCK, second.id, second.id, 2, "b")
     acknowledged(ledger, lease, second.id)
-    assert [one.table for one in ledger.version_set(lease.source, first.id).shown] == [
+    assert [one.table for one in ledger.version_set(lease.source, first.id).entries] == [
         ORDERS,
         STOCK,
     ]
-    assert [one.table for one in ledger.version_set(lease.source, second.id).shown] == [ORDERS]
-    assert ledger.version_set(lease.source, second.id).missing == []
+    assert [one.table for one in ledger.version_set(lease.source, second.id).entries] == [ORDERS]
+    assert ledger.version_set(lease.source, second.id).missing_tables == []
 
 
 def test_no_batch_but_an_acknowledged_one_has_a_set(ledger: Ledger, lease: Lease) -> None:
     first = first_captured(ledger, lease, ORDERS)
     settled(ledger, lease, ORDERS, first.id, first.id, 1, "a")
     ledger.mark_merged(lease)
-    assert ledger.version_set(lease.source, first.id).shown == []
-    assert ledger.version_set(lease.source, first.id).missing == []
+    assert ledger.version_set(lease.source, first.id).entries == []
+    assert ledger.version_set(lease.source, first.id).missing_tables == []

@@ -9,7 +9,7 @@ from typing import Any
 from lockstep.pipeline.binlog.stream.intake import dump_events
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
-from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.values.position import Coordinates
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
@@ -98,7 +98,7 @@ class Source:
     stand: MySqlStand
     at: Coordinates
     spool: MemorySpool = field(default_factory=MemorySpool)
-    prepared: dict[Xid, Prepared] = field(default_factory=dict)
+    prepared: dict[Xid, PreparedTransaction] = field(default_factory=dict)
     batches: int = 0
 
     def capture(self, **options: Any) -> list[Change]:

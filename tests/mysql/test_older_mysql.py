@@ -71,7 +71,9 @@ class Shop:
         told = [str(state.reason) for state in states if state.reason]
         told += [str(table) for table in found.tables if not table.equal]
         schemas = verify_schema(self.follower.work())
-        return told + [str(one) for one in (*schemas.folded, *schemas.differing)]
+        return told + [
+            str(one) for one in (*schemas.refold_disagreements, *schemas.server_disagreements)
+        ]
 
 
 @pytest.fixture

@@ -135,7 +135,7 @@ class Shop:
         }
         states = self.follower.ledger.table_states(SOURCE)
         assert dict.fromkeys(self.names, True) == {
-            str(name): state.complete for name, state in states.items()
+            str(name): state.is_complete for name, state in states.items()
         }
         mirrors = {f"{SOURCE}/{self.database}/{table}" for table in self.tables}
         logs = {f"{SOURCE}/_changes/{self.database}/{table}" for table in self.tables}

@@ -78,7 +78,7 @@ def _imports() -> dict[str, set[str]]:
 
 
 def _place(module: str) -> str:
-    """`pipeline.schema.types` → `pipeline.schema`, `assets.pages` → `assets`."""
+    """`pipeline.schema.types` → `pipeline.schema`, `assets.dagster_metadata` → `assets`."""
     package, *inside = module.split(".")
     if package == "lockstep" and inside and (CHECKOUT / inside[0] / "__init__.py").exists():
         package, *inside = inside

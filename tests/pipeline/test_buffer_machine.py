@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.loop import Limits
-from lockstep.pipeline.model.batch import Prepared, Xid
+from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.values.position import Coordinates
 from tests.fuzz.written import UNWANTED, ServedDump, WrittenLog
 from tests.pipeline.buffered import START, outs
@@ -72,7 +72,7 @@ class BufferMachine(RuleBasedStateMachine):
             "transactions": transactions,
             "text_bytes": 0,  # room for the texts of one transaction, which is the least
         }
-        self.recorded: dict[Xid, Prepared] = {}
+        self.recorded: dict[Xid, PreparedTransaction] = {}
         self.came = 0
         self.batch = 0
         self._connect(START, START, Limits())
@@ -154,7 +154,7 @@ class BufferMachine(RuleBasedStateMachine):
     def read(self, pieces: list[int]) -> None:
         """A run that is out allows nothing but its acknowledgement: they take turns."""
         for count in pieces:
-            over = self.buffer.stopped or self.buffer.ended
+            over = self.buffer.has_stopped or self.buffer.has_ended
             if over or not (piece := self.dump.piece(count)):
                 return
             self.buffer.put(received(piece))

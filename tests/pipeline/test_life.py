@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from lockstep.pipeline.model import life as events
-from lockstep.pipeline.model.life import TRANSITIONS, NotAllowed, replayed, step
-from lockstep.pipeline.model.table_state import Stopped, TableCondition, TableState
+from lockstep.pipeline.model.life import TRANSITIONS, NotAllowed, next_state, replayed_state
+from lockstep.pipeline.model.table_state import StopPlace, TableCondition, TableState
 from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -31,39 +31,39 @@ def followed(generation: int = 1, need: Need | None = None) -> events.Followed:
     return events.Followed(CHANGELOG, generation, MIRROR, need)
 
 
-def dropped(stopped: Stopped) -> events.Dropped:
+def dropped(stopped: StopPlace) -> events.Dropped:
     return events.Dropped(CHANGELOG, 1, MIRROR, stopped)
 
 
 def stop(
-    by: StoppedBy, stopped: Stopped | None, need: Need | None = None, reason: str = "a reason"
+    by: StoppedBy, stopped: StopPlace | None, need: Need | None = None, reason: str = "a reason"
 ) -> events.TableStopped:
     position = None if by is StoppedBy.PERSON else "there"
     return events.TableStopped(by, reason, "resume it", stopped, position, need)
 
 
 def in_state(life: TableCondition) -> TableState:
-    state = step(ORDERS, None, followed())
-    here = Stopped(1, place(10))
+    state = next_state(ORDERS, None, followed())
+    here = StopPlace(1, place(10))
     match life:
         case TableCondition.STOPPED:
-            return step(ORDERS, state, stop(StoppedBy.SYSTEM, here))
+            return next_state(ORDERS, state, stop(StoppedBy.SYSTEM, here))
         case TableCondition.DROPPED:
-            return step(ORDERS, state, dropped(here))
+            return next_state(ORDERS, state, dropped(here))
         case TableCondition.FOLLOWING:
             return state
 
 
 def test_a_reload_of_a_table_that_an_abandoned_batch_had_made_anew() -> None:
     """Without the batch it is dropped, and nobody reloads a dropped table."""
-    here = Stopped(1, place(10))
+    here = StopPlace(1, place(10))
     told: list[tuple[int | None, events.Event]] = [
         (1, followed()),
         (1, dropped(here)),
         (2, followed()),
-        (None, events.Reloaded("ada", "wait", Stopped(2, place(20)))),
+        (None, events.Reloaded("ada", "wait", StopPlace(2, place(20)))),
     ]
-    state = replayed(ORDERS, told, {2: place(10)})
+    state = replayed_state(ORDERS, told, {2: place(10)})
     assert state is not None
     assert (state.condition, state.stopped) == (TableCondition.DROPPED, here)
 
@@ -86,9 +86,9 @@ SAMPLES: tuple[events.Event, ...] = (
     followed(),
     followed(2, Need.ROWS),
     events.Loaded(),
-    dropped(Stopped(2, place(20))),
-    *(stop(by, Stopped(2, place(20))) for by in StoppedBy),
-    events.Reloaded("bob", "wait", Stopped(2, place(20))),
+    dropped(StopPlace(2, place(20))),
+    *(stop(by, StopPlace(2, place(20))) for by in StoppedBy),
+    events.Reloaded("bob", "wait", StopPlace(2, place(20))),
     events.Rejoined(),
     events.MirrorWritten(3),
     events.MirrorHandedOver(2, "shop/shop/other", 7, 3),
@@ -107,10 +107,10 @@ def test_a_step_goes_where_the_table_says(life: TableCondition | None, event: ev
     expected = TRANSITIONS.get((life, type(event)))
     if expected is None:
         with pytest.raises(NotAllowed) as refused:
-            step(ORDERS, state, event)
+            next_state(ORDERS, state, event)
         assert refused.value.rule.startswith("table_")
     else:
-        assert step(ORDERS, state, event).condition is expected
+        assert next_state(ORDERS, state, event).condition is expected
 
 
 def test_every_event_has_a_row_and_a_sample() -> None:
@@ -121,12 +121,14 @@ def test_every_event_has_a_row_and_a_sample() -> None:
 def test_who_was_stopped_keeps_its_place_when_it_is_paused() -> None:
     """Reason and hint are the person's; the place in the log is the one it stopped at."""
     stopped = in_state(TableCondition.STOPPED)
-    after = step(ORDERS, stopped, stop(StoppedBy.PERSON, Stopped(5, place(90)), reason="ada"))
+    after = next_state(
+        ORDERS, stopped, stop(StoppedBy.PERSON, StopPlace(5, place(90)), reason="ada")
+    )
     assert (after.stopped, after.position, after.reason) == (stopped.stopped, "there", "ada")
 
 
 def test_a_table_paused_before_anything_was_captured_is_nowhere() -> None:
-    state = step(ORDERS, in_state(TableCondition.FOLLOWING), stop(StoppedBy.PERSON, None))
+    state = next_state(ORDERS, in_state(TableCondition.FOLLOWING), stop(StoppedBy.PERSON, None))
     assert (state.stopped, state.position) == (None, "nowhere in the log yet")
 
 
@@ -134,18 +136,18 @@ def test_a_table_paused_before_anything_was_captured_is_nowhere() -> None:
 @pytest.mark.parametrize("first", StoppedBy)
 def test_what_stopped_a_table_first_holds(first: StoppedBy, later: StoppedBy) -> None:
     """A run that leaves a table to the next one never takes the place of a person's word."""
-    here = Stopped(1, place(10))
-    state = step(ORDERS, in_state(TableCondition.FOLLOWING), stop(first, here))
-    assert step(ORDERS, state, stop(later, Stopped(2, place(20)), Need.ROWS)) is state
+    here = StopPlace(1, place(10))
+    state = next_state(ORDERS, in_state(TableCondition.FOLLOWING), stop(first, here))
+    assert next_state(ORDERS, state, stop(later, StopPlace(2, place(20)), Need.ROWS)) is state
 
 
 @pytest.mark.parametrize("need", [None, Need.ROWS, Need.COLUMNS, Need.MIRROR, Need.CONSENT])
 @pytest.mark.parametrize("by", [StoppedBy.RUN, StoppedBy.SYSTEM])
 def test_a_pause_holds_over_any_other_stop(by: StoppedBy, need: Need | None) -> None:
     """What the table lacks stays as it was; consent, too, is still asked for."""
-    here = Stopped(1, place(10))
-    state = step(ORDERS, in_state(TableCondition.FOLLOWING), stop(by, here, need))
-    after = step(ORDERS, state, stop(StoppedBy.PERSON, Stopped(2, place(20))))
+    here = StopPlace(1, place(10))
+    state = next_state(ORDERS, in_state(TableCondition.FOLLOWING), stop(by, here, need))
+    after = next_state(ORDERS, state, stop(StoppedBy.PERSON, StopPlace(2, place(20))))
     assert (after.stopped_by, after.stopped, after.need) == (StoppedBy.PERSON, here, need)
 
 
@@ -154,31 +156,33 @@ def test_a_pause_holds_over_any_other_stop(by: StoppedBy, need: Need | None) -> 
 def test_a_table_that_stops_while_it_is_read_lacks_its_rows(
     by: StoppedBy, need: Need | None
 ) -> None:
-    reading = step(ORDERS, None, followed(need=Need.ROWS))
-    after = step(ORDERS, reading, stop(by, Stopped(1, place(10)), need))
+    reading = next_state(ORDERS, None, followed(need=Need.ROWS))
+    after = next_state(ORDERS, reading, stop(by, StopPlace(1, place(10)), need))
     assert after.need is (Need.CONSENT if need is Need.CONSENT else Need.ROWS)
 
 
 def test_a_dropped_table_that_is_paused_lacks_its_rows() -> None:
     """If it is created meanwhile, nobody follows it."""
-    paused = step(ORDERS, in_state(TableCondition.DROPPED), stop(StoppedBy.PERSON, None))
-    assert (paused.need, paused.stopped) == (Need.ROWS, Stopped(1, place(10)))
+    paused = next_state(ORDERS, in_state(TableCondition.DROPPED), stop(StoppedBy.PERSON, None))
+    assert (paused.need, paused.stopped) == (Need.ROWS, StopPlace(1, place(10)))
 
 
 def test_a_table_that_an_abandoned_batch_saw_first_is_still_known() -> None:
-    here = Stopped(1, place(10))
+    here = StopPlace(1, place(10))
     told: list[tuple[int | None, events.Event]] = [
         (1, dropped(here)),
         (None, stop(StoppedBy.SYSTEM, here)),
     ]
-    state = replayed(ORDERS, told, {1: place(4)})
+    state = replayed_state(ORDERS, told, {1: place(4)})
     assert state is not None
-    assert (state.has_stopped, state.stopped) == (True, Stopped(1, place(4)))
+    assert (state.has_stopped, state.stopped) == (True, StopPlace(1, place(4)))
 
 
 def test_a_table_that_an_abandoned_batch_alone_had_the_log_of_lacks_its_rows() -> None:
     """Nobody reads the log again that a batch read which caught tables up."""
-    states = [replayed(ORDERS, [(1, followed())], {1: place(4)}, alone) for alone in ((), {1})]
+    states = [
+        replayed_state(ORDERS, [(1, followed())], {1: place(4)}, alone) for alone in ((), {1})
+    ]
     assert [state and state.need for state in states] == [None, Need.ROWS]
 
 
@@ -196,7 +200,7 @@ class World:
         """Whether it is allowed; what a person or a step says outside a capture is kept even
         where it changes nothing."""
         try:
-            after = step(ORDERS, self.state, event)
+            after = next_state(ORDERS, self.state, event)
         except NotAllowed:
             return False
         if batch is None or after != self.state:
@@ -207,8 +211,8 @@ class World:
     def capture(self, number: int, what: str) -> None:
         self.begins[number] = place(self.end)
         self.end += 10
-        gone = dropped(Stopped(number, place(self.end)))
-        here = Stopped(number, place(self.end - 5))
+        gone = dropped(StopPlace(number, place(self.end)))
+        here = StopPlace(number, place(self.end - 5))
         left, quarantined = stop(StoppedBy.RUN, here, Need.ROWS), stop(StoppedBy.SYSTEM, here)
         moved = events.MirrorHandedOver(2, "shop/shop/other", 7, 3)
         told: dict[str, list[events.Event]] = {
@@ -229,7 +233,7 @@ class World:
     def act(self, kind: str) -> bool:
         """What happens to the table between two captures; whether it is allowed."""
         alive = [number for number in self.begins if number not in self.abandoned]
-        here = Stopped(alive[-1], place(self.end)) if alive else None
+        here = StopPlace(alive[-1], place(self.end)) if alive else None
         told: dict[str, list[events.Event]] = {
             "pause": [stop(StoppedBy.PERSON, here)],
             "quarantine": [stop(StoppedBy.SYSTEM, here)],
@@ -243,14 +247,14 @@ class World:
     def abandon(self, number: int) -> None:
         self.abandoned[number] = self.begins[number]
         self.end -= 10
-        self.state = replayed(ORDERS, self.told, self.abandoned)
+        self.state = replayed_state(ORDERS, self.told, self.abandoned)
 
     @property
     def seen(self) -> TableState | None:
         """The state, without the number of the batch that a place is in."""
         if self.state is None or self.state.stopped is None:
             return self.state
-        return replace(self.state, stopped=Stopped(0, self.state.stopped.at))
+        return replace(self.state, stopped=StopPlace(0, self.state.stopped.at))
 
 
 class LifeMachine(RuleBasedStateMachine):

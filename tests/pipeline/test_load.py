@@ -7,7 +7,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.pipeline.model.load import Chunk, ChunkRows, FollowedFrom, Load, LoadBegin, why_void
+from lockstep.pipeline.model.load import (
+    Chunk,
+    ChunkRows,
+    FollowedFrom,
+    Load,
+    LoadBegin,
+    reason_void,
+)
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.errors import Need
@@ -18,8 +25,8 @@ from tests.ledger.made import ORDERS, place, schema, state
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 MIDDLE = Bound(("id",), ("5",))
 ORDERED = Load(1, ORDERS, "ada", "older", NOW)
-READING = replace(ORDERED, reading=LoadBegin(schema(ORDERS), "server", place(100), 20))
-FOLLOWED = replace(READING, followed=FollowedFrom(3, 30, 1))
+READING = replace(ORDERED, begin=LoadBegin(schema(ORDERS), "server", place(100), 20))
+FOLLOWED = replace(READING, followed_from=FollowedFrom(3, 30, 1))
 LOADING = replace(state(ORDERS), need=Need.ROWS)
 
 
@@ -39,11 +46,11 @@ def chunks(*read: ChunkRows | None, whole: bool = True) -> Load:
 
 
 def test_a_load_is_complete_with_its_last_chunk() -> None:
-    assert not READING.complete
-    assert not chunks(rows(110, 120), None).complete
-    assert not chunks(rows(110, 120), rows(130, 140), whole=False).complete
+    assert not READING.is_complete
+    assert not chunks(rows(110, 120), None).is_complete
+    assert not chunks(rows(110, 120), rows(130, 140), whole=False).is_complete
     done = chunks(rows(110, 120), rows(130, 140))
-    assert (done.complete, done.rows, done.seconds) == (True, 20, 4.0)
+    assert (done.is_complete, done.row_count, done.seconds) == (True, 20, 4.0)
     assert [file.path for file in done.files] == ["120.parquet", "140.parquet"]
 
 
@@ -53,7 +60,7 @@ def test_a_load_that_is_read_on_counts_from_a_place_before_every_chunk() -> None
     assert chunks(rows(110, 120), None).low == place(100)
     assert chunks(rows(130, 140), rows(110, 150)).low == place(110)
     assert chunks(rows(90, 120), rows(110, 150)).low == place(100)
-    followed = replace(chunks(rows(130, 140), rows(150, 160)), followed=FOLLOWED.followed)
+    followed = replace(chunks(rows(130, 140), rows(150, 160)), followed_from=FOLLOWED.followed_from)
     assert followed.low == place(100), "its log is there from the first place on"
     assert chunks(rows(130, 160), rows(110, 150)).high == place(160)
 
@@ -85,5 +92,5 @@ def test_what_voids_a_load(
     if condition is not None:
         known = replace(LOADING, condition=condition)
     at: Coordinates = place(start)
-    found = why_void(load, known, server, at, gap=gap)
+    found = reason_void(load, known, server, at, gap=gap)
     assert found is None if why is None else found is not None and why in found

@@ -113,5 +113,5 @@ def test_when_a_mirror_moves(mirror: str, into: str | None, moves: bool) -> None
     table, every = TableName("shop", "a"), TablePatterns(("*",))
     settings = () if into is None else (TableSettings(every, {}, into=Into.parse(into)),)
     plan = SourcePlan("shop", every, None, tables=settings)
-    state = TableState(table, TableCondition.FOLLOWING, 1, mirror, "", adopted=3)
+    state = TableState(table, TableCondition.FOLLOWING, 1, mirror, "", adopted_version=3)
     assert (plan.misplaced_mirror(state) is not None) is moves

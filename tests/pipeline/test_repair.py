@@ -85,10 +85,10 @@ class Stand:
         states = tuple(
             replace(state, changelog=changelog_path("shop", state.table)) for state in made.tables
         )
-        waiting = self.spool.prepared("shop", batch.id, 0)
+        waiting = self.spool.create_prepared_file("shop", batch.id, 0)
         waiting.write(b"rows")
         xa = prepared(batch, f"xa {batch.id}".encode(), self.spool.seal(waiting))
-        return replace(made, segments=segments, tables=states, prepared=(xa,))
+        return replace(made, segments=segments, tables=states, prepared_transactions=(xa,))
 
     def written(self, batch: Batch, folder: str) -> tuple[SegmentFile, ...]:
         writer = MemorySegments(self.lake).open(
@@ -193,7 +193,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
     assert [stand.files(batch) for batch in batches] == [2, 3]
     states = stand.ledger.table_states("shop")
     assert "lockstep reload shop.orders --reason" in (states[ORDERS].hint or "")
-    assert states[STOCK].complete
+    assert states[STOCK].is_complete
     assert repair(stand.work, stand.lease) == (), "it is said once"
 
 

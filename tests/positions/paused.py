@@ -60,7 +60,7 @@ class Shop:
         follower = self.follower
         with follower.leased() as lease:
             asked = OrderRequest(self.table(table), "ann", "", schema, tuple(renames.items()))
-            return give_order(follower.work(), lease, kind, asked).next
+            return give_order(follower.work(), lease, kind, asked).sentence
 
     def pause(self, *tables: str) -> None:
         for table in tables:
@@ -152,8 +152,10 @@ class Shop:
     def require_history(self) -> None:
         """The history folds to what is recorded, and to what the server has of this database."""
         found = verify_schema(self.follower.work())
-        assert found.folded == ()
-        assert [one for one in found.differing if f"{self.name}." in str(one.table)] == []
+        assert found.refold_disagreements == ()
+        assert [
+            one for one in found.server_disagreements if f"{self.name}." in str(one.table)
+        ] == []
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         with self.stand.connect(self.name) as session, session.cursor(DictCursor) as cursor:

@@ -107,7 +107,7 @@ def _a_table_like_a_temporary_one(
     shop.do("insert into x (id) values (1)")
     yield
     shop.require_whole("a")
-    if shop.state("x").complete:
+    if shop.state("x").is_complete:
         assert binlog_format == "ROW" or (binlog_format == "MIXED" and name in ("mysql", "mysql57"))
         shop.require_history()
     else:

@@ -78,14 +78,14 @@ def test_the_mirror_goes_and_the_changelog_stays(shop: Shop) -> None:
     shop.run()
     assert (shop.ids(), shop.changed()) == ([7], [1, 2, 3, 7])
     state = shop.state("gone")
-    assert (state.complete, state.generation) == (True, 2)
+    assert (state.is_complete, state.generation) == (True, 2)
     versions = shop.follower.lake.tables[state.mirror]
     assert [commit.app_id.rpartition("/")[2] for commit in versions] == ["2"]
     shop.do("insert into gone values ('y', 8)")
     shop.run()
     cursor = shop.follower.acknowledged()
     assert cursor is not None
-    entries = shop.follower.ledger.version_set(SOURCE, cursor.batch).shown
+    entries = shop.follower.ledger.version_set(SOURCE, cursor.batch).entries
     (version,) = [one.delta_version for one in entries if one.table == shop.table("gone")]
     assert (version, shop.ids()) == (len(versions) - 1, [7, 8])
 

@@ -85,7 +85,7 @@ class Stage:
         self.shop.write()
         self.run()
         ledger = self.shop.follower.ledger
-        assert all(self.state(name).complete for name in "ab")
+        assert all(self.state(name).is_complete for name in "ab")
         assert (ledger.pending(SOURCE), ledger.open_intents(SOURCE)) == ({}, [])
         assert self.shop.states()[-1] is BatchState.ACKNOWLEDGED
         self.require_same()
@@ -118,7 +118,7 @@ def test_a_table_comes_back_while_another_one_waits(stage: Stage) -> None:
     stage.resume("a")
     stage.shop.write()
     stage.run()
-    assert stage.state("a").complete
+    assert stage.state("a").is_complete
     assert stage.shop.commits("a")[-1][0] == 2
     stage.unreachable = set()
     stage.require_settled()
@@ -154,7 +154,7 @@ def test_a_write_refused_halfway_leaves_a_mirror_that_is_replaced(stage: Stage) 
     stage.shop.stand.execute("alter table a drop column v", database=stage.shop.name)
     for _ in range(3):
         stage.run()
-    assert stage.state("a").complete
+    assert stage.state("a").is_complete
     mirror = stage.shop.follower.mirror(f"{stage.shop.name}.a")
     rows = stage.shop.stand.rows(f"select id, w from {stage.shop.name}.a order by id")
     assert [(row["id"], row["w"]) for row in mirror] == rows

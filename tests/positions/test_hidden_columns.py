@@ -166,7 +166,7 @@ def _is_set_aside(case: str, shop: Shop) -> Iterator[None]:
     yield
     shop.do("update s set v = v + 1")
     yield
-    assert shop.state("s").complete
+    assert shop.state("s").is_complete
     assert visible(shop, "s") == listed(shop.rows("s"))
 
 

@@ -64,7 +64,7 @@ def require_same(shop: Shop, *tables: str) -> None:
     }
     for table in tables:
         state = shop.state(table)
-        assert state.complete, state.reason
+        assert state.is_complete, state.reason
         rows = [dict(zip(("id", "v"), row, strict=True)) for row in _rows(shop, table)]
         assert shop.follower.mirror(f"{shop.name}.{table}") == rows
         assert shown[state.table].mirror == state.mirror
@@ -329,7 +329,7 @@ def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: st
     for into in ({"a": "crm.x"}, {}):
         named(shop, **into)
         shop.run()
-        assert shop.state("a").loading
+        assert shop.state("a").is_loading
     shop.follower.snapshot = SnapshotPlan()
     named(shop, a="crm.{database}")
     shop.run()
@@ -542,4 +542,4 @@ def _lose(follower: Follower, behind: int | None = None) -> None:
         done = recover(follower.work(), lease, author="somebody", after_batch=behind)
     assert done == foreseen
     assert not done.reloads
-    require_told(foreseen.tables, follower.work())
+    require_told(foreseen.table_plans, follower.work())

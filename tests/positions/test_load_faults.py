@@ -78,7 +78,7 @@ def among_large_rows(patch: pytest.MonkeyPatch, fault: Callable[[], None]) -> No
 
 def read(shop: Shop) -> list[Chunk]:
     loads = shop.follower.ledger.open_loads(SOURCE)
-    return [chunk for load in loads for chunk in load.chunks if chunk.read is not None]
+    return [chunk for load in loads for chunk in load.chunks if chunk.rows is not None]
 
 
 def test_a_server_that_dies_costs_one_chunk(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,7 +234,7 @@ def test_a_lake_without_room_costs_no_chunk(shop: Shop, tmp_path: Path) -> None:
     with full(64 << 10), pytest.raises(LakeUnavailable, match=str(tmp_path)):
         follower.capture()
     shop = replace(shop, follower=follower)
-    before = [chunk.read for chunk in read(shop) if chunk.read is not None]
+    before = [chunk.rows for chunk in read(shop) if chunk.rows is not None]
     assert 4 <= len(before) < 20
     assert files_below(tmp_path) == {Path(file.path).name for one in before for file in one.files}
     follower.capture()

@@ -76,13 +76,13 @@ def piecemeal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], No
 
 def loading(shop: Shop) -> set[str]:
     states = shop.follower.ledger.table_states(SOURCE)
-    return {t.name for t, one in states.items() if one.loading}
+    return {t.name for t, one in states.items() if one.is_loading}
 
 
 def followed(shop: Shop) -> bool:
     """All tables that are there."""
     states = shop.follower.ledger.table_states(SOURCE).values()
-    return all(one.complete or one.condition is TableCondition.DROPPED for one in states)
+    return all(one.is_complete or one.condition is TableCondition.DROPPED for one in states)
 
 
 def unread(shop: Shop) -> set[str]:
@@ -162,7 +162,7 @@ def test_a_run_that_dies_loses_no_chunk(
     with monkeypatch.context() as patch, suppress(RuntimeError):
         patch.setattr(ledger, "record_capture", _dies)
         shop.run()
-    read = [chunk for load in ledger.open_loads(SOURCE) for chunk in load.chunks if chunk.read]
+    read = [chunk for load in ledger.open_loads(SOURCE) for chunk in load.chunks if chunk.rows]
     assert len(read) >= 3
     shop.do("delete from a where id < 20")
     piecemeal(1000)
@@ -172,7 +172,7 @@ def test_a_run_that_dies_loses_no_chunk(
         part for batch in shop.batches() for part in content_of(ledger, SOURCE, batch.id).snapshots
     ]
     files = {file.path for part in joined for file in part.files}
-    assert {file.path for one in read if one.read for file in one.read.files} <= files
+    assert {file.path for one in read if one.rows for file in one.rows.files} <= files
 
 
 def _dies(*_: object) -> None:
@@ -400,6 +400,6 @@ def test_five_thousand_tables(mysql: MySqlStand, database: str) -> None:
     mysql.execute(f"update {database}.{names[-1]} set v = 2")
     follower.run()
     states = follower.ledger.table_states(SOURCE).values()
-    assert all(one.complete for one in states)
+    assert all(one.is_complete for one in states)
     expected = [[{"id": 1, "v": 2 if name == names[-1] else 1}] for name in names]
     assert [follower.mirror(f"{database}.{name}") for name in names] == expected

@@ -173,4 +173,4 @@ def test_mirrors_are_the_tables(flavour: str, seed: int, request: pytest.Fixture
 def unread(follower: Follower) -> bool:
     """Whether a table waits for a run to read it."""
     states = follower.ledger.table_states(SOURCE).values()
-    return not any(state.complete for state in states)
+    return not any(state.is_complete for state in states)

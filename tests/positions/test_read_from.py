@@ -82,7 +82,7 @@ def read_all(shop: Shop) -> None:
     for _ in range(500):
         shop.run()
         states = shop.follower.ledger.table_states(SOURCE).values()
-        if states and all(one.complete for one in states):
+        if states and all(one.is_complete for one in states):
             return
     raise AssertionError("it takes too many runs")
 

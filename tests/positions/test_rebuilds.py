@@ -132,7 +132,7 @@ class Past:
         if cursor is not None:
             there = [table for table in TABLES if self.there(table)]
             states = self.follower.ledger.table_states(SOURCE)
-            follows = [one for one in there if states[TableName(self.name, one)].complete]
+            follows = [one for one in there if states[TableName(self.name, one)].is_complete]
             rows = {one: self.follower.mirror(f"{self.name}.{one}") for one in follows}
             self.kept[str(cursor.position.at)] = {one: _ordered(rows[one]) for one in follows}
 
@@ -153,7 +153,7 @@ class Past:
         table = TableName(self.name, self.random.choice(TABLES[:2]))
         state = self.follower.ledger.table_states(SOURCE).get(table)
         kept = self.follower.lake_policies.keeps_rows
-        if kept or state is None or not state.complete:
+        if kept or state is None or not state.is_complete:
             return
         commits = self.follower.lake.tables[state.mirror]
         at, right = len(commits) - 1, commits[-1]
@@ -171,7 +171,7 @@ class Past:
         """The table stops somewhere; the log behind that is read later."""
         known = self.follower.ledger.table_states(SOURCE)
         name = TableName(self.name, self.random.choice(TABLES))
-        if name in known and known[name].complete:
+        if name in known and known[name].is_complete:
             self.order(OrderKind.PAUSE, name)
 
     def resume(self) -> None:

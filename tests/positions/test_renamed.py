@@ -50,7 +50,7 @@ class Shop(paused.Shop):
         return {
             name: state.mirror.rpartition("/")[2]
             for name, state in self.states().items()
-            if state.complete
+            if state.is_complete
         }
 
     def settle(self) -> None:
@@ -70,7 +70,7 @@ class Shop(paused.Shop):
         assert sorted(tables) == sorted(self.paths())
         cursor = ledger.cursors(SOURCE).acknowledged
         assert cursor is not None
-        entries = ledger.version_set(SOURCE, cursor.batch).shown
+        entries = ledger.version_set(SOURCE, cursor.batch).entries
         versions = {one.table.name: one for one in entries if one.table.database == self.name}
         for name, rows in tables.items():
             entry = versions[name]
@@ -206,9 +206,9 @@ def test_the_intent_names_the_version(shop: Shop) -> None:
     cursor = ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     pinned = {
-        intent.table.name: ledger.pinned(SOURCE, write=intent.copies)
+        intent.table.name: ledger.pinned(SOURCE, write=intent.copied_write_id)
         for intent in ledger.intended(SOURCE, cursor.batch)
-        if intent.copies is not None
+        if intent.copied_write_id is not None
     }
     assert {name: one.mirror for name, one in pinned.items() if one} == {
         "a": versions["b"],

@@ -59,12 +59,12 @@ def test_whatever_is_seen_of_it_first(mysql: MySqlStand, database: str) -> None:
     do("insert into a values (3, 3)", "insert into b values (3)")
     follower.run()
     states = follower.states()
-    assert [table for table in (a, b, c) if states[table].complete] == [c]
+    assert [table for table in (a, b, c) if states[table].is_complete] == [c]
     for table in (a, b):
         follower.order(OrderKind.RESUME, table)
     follower.run()
     do("alter table a add column w int", "insert into a values (4, 4, 4)")
     follower.run()
-    assert all(state.complete for state in follower.states().values())
+    assert all(state.is_complete for state in follower.states().values())
     assert [row["id"] for row in follower.mirror(str(a))] == [1, 2, 3, 4]
     assert [row["id"] for row in follower.mirror(str(b))] == [3]

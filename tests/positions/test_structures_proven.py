@@ -19,7 +19,7 @@ from lockstep.pipeline.run.status import status
 from lockstep.pipeline.schema.effects import LoggedStatement
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.status.verdict import verdict
-from lockstep.pipeline.values.decisions import STRUCTURES
+from lockstep.pipeline.values.decisions import STRUCTURES_KIND
 from lockstep.pipeline.values.errors import Need, SourceMoving, UnsupportedEvent
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
@@ -316,7 +316,7 @@ def test_a_table_that_nobody_can_lock_is_neither_accused_nor_recorded(shop: Shop
         cursor.execute(ROW)
         with pytest.raises(SourceMoving, match=r"a is not the history's, and it is not known yet"):
             shop.run()
-        assert shop.state("a").complete
+        assert shop.state("a").is_complete
         assert shop.kinds("a") == [("insert", 1)]
     shop.run()
     require_swap_noticed(shop)
@@ -425,7 +425,7 @@ def require_open(shop: Shop, tables: str, why: str) -> None:
     (decision,) = [
         one.decision
         for one in shop.follower.ledger.decisions(SOURCE, limit=1)
-        if one.decision.kind == STRUCTURES
+        if one.decision.kind == STRUCTURES_KIND
     ]
     assert why in decision.reason
     assert decision.reason in shop.follower.notes

@@ -212,6 +212,6 @@ def test_whatever_happens_nothing_is_lost(shop: Shop, seed: int, actions: int) -
     assert shop.follower.ledger.open_orders(SOURCE) == []
     followed = shop.follower.states().keys() & {shop.table(LATE)}
     for table in (*TABLES, *(table.name for table in followed)):
-        assert shop.state(table).complete
+        assert shop.state(table).is_complete
         shop.require_same(table)
     shop.require_history()

@@ -139,7 +139,7 @@ def books(shop: Shop) -> list[Any]:
     return [
         batches,
         [ledger.writes_within(SOURCE, batch.id, batch.id) for batch in batches],
-        [ledger.version_set(SOURCE, batch.id).shown for batch in batches],
+        [ledger.version_set(SOURCE, batch.id).entries for batch in batches],
         ledger.open_intents(SOURCE),
         ledger.decisions(SOURCE, limit=100),
     ]

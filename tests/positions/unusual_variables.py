@@ -244,7 +244,13 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
             follower.run()
             rows, schemas = verify(follower.work()), verify_schema(follower.work())
         unequal = [one for one in rows.tables if not one.equal]
-        told = (*unequal, *rows.not_compared, *rows.not_proven, *schemas.folded, *schemas.differing)
+        told = (
+            *unequal,
+            *rows.not_compared,
+            *rows.not_proven,
+            *schemas.refold_disagreements,
+            *schemas.server_disagreements,
+        )
         tables = sorted(follower.ledger.table_states(SOURCE))
         return Way(
             {table.name: sorted(map(str, follower.mirror(str(table)))) for table in tables},

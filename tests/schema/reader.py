@@ -61,7 +61,7 @@ class Reader(Follower):
     def run_whole(self) -> None:
         """A run, and another if a merge left tables for the next one to read."""
         self.run()
-        if any(table.by_itself for table in self._stopped()):
+        if any(table.starts_by_itself for table in self._stopped()):
             self.run()
 
     def changelogs(self) -> dict[str, pa.Table]:
@@ -132,7 +132,7 @@ class Reader(Follower):
         mirrors = verify(self.work())
         found = [f"{table.table}: {table.examples}" for table in mirrors.tables if not table.equal]
         history = verify_schema(self.work())
-        wrong = (*history.folded, *history.differing)
+        wrong = (*history.refold_disagreements, *history.server_disagreements)
         return found + [
             f"{one.table} at {one.position}: {'; '.join(one.differences)}" for one in wrong
         ]

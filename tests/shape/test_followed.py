@@ -166,7 +166,7 @@ class Followed:
         for name in self.traffic.tables():
             table = TableName(self.traffic.database, name)
             state = states[table]
-            if not state.complete:
+            if not state.is_complete:
                 assert state.has_stopped, (name, state)
                 assert re.search(TOLD, state.reason or ""), (name, state.reason, state.hint)
                 self.notes.append(f"{name}: {state.reason}")

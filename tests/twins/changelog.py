@@ -48,11 +48,11 @@ class MemoryChangelog:
             told = [at for at, commit in enumerate(commits) if commit.app_id == app_id]
             if told and commits[told[-1]].txn_version >= batch:
                 _refuse_another(folder, commits, app_id, batch, files, user_metadata)
-                return Published(told[-1], skipped=True)
+                return Published(told[-1], was_skipped=True)
             others = [commit for commit in commits if commit.app_id != app_id]
             known = len(others) == len(commits) and _names(commits)
             if known and files and all(file.path in known for file in files):
-                return Published(len(commits) - 1, skipped=True)
+                return Published(len(commits) - 1, was_skipped=True)
             wrong = damaged(self._lake, folder, files)
             if wrong:
                 raise SegmentsLost(wrong[0], hint="restore them")
@@ -66,7 +66,7 @@ class MemoryChangelog:
             rows = pa.concat_tables([before, *added], promote_options="default")
             names = tuple(file.path for file in files)
             commits.append(MemoryCommit(app_id, batch, user_metadata, rows, names))
-            return Published(len(commits) - 1, skipped=False)
+            return Published(len(commits) - 1, was_skipped=False)
 
     def is_newest_version(self, folder: str, version: int) -> bool:
         return len(self._lake.tables.get(folder, [])) == version + 1
@@ -94,7 +94,7 @@ class MemoryChangelog:
             require_held()
             commits = self._lake.tables[folder]
             if is_revised(_names(commits), removed, files):
-                return Published(len(commits) - 1, skipped=True)
+                return Published(len(commits) - 1, was_skipped=True)
             if wrong := damaged(self._lake, folder, files):
                 raise SegmentsLost(wrong[0], hint="restore them")
             names = [file.path for file in files]
@@ -113,7 +113,7 @@ class MemoryChangelog:
             commits.append(
                 MemoryCommit(app_id, revision, user_metadata, rows, files_now, restates=True)
             )
-            return Published(len(commits) - 1, skipped=False)
+            return Published(len(commits) - 1, was_skipped=False)
 
     def restore(
         self,
@@ -150,7 +150,7 @@ class MemoryChangelog:
             require_held()
             commits = self._lake.tables.get(folder)
             if not commits:
-                return Restatement(None, lost=tuple(file.path for file in files))
+                return Restatement(None, lost_paths=tuple(file.path for file in files))
             listed = _names(commits)
             lost = {one.path for one in files if damaged(self._lake, folder, [one])}
             wanted = [one.path for one in files if one.path in listed or one.path not in lost]

@@ -132,7 +132,7 @@ def _decompress(event: Event, data: bytes) -> bytes:
             f"read, at {event.at}",
             hint="switch log_bin_compress off, and start after the event's transaction, which was "
             "not recorded",
-            at=str(event.at),
+            event_place=str(event.at),
         )
     declared_bytes = int.from_bytes(data[1 : 1 + count], "big")
     decompressor = zlib.decompressobj()

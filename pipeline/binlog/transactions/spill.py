@@ -34,7 +34,7 @@ from lockstep.pipeline.binlog.stream.ring import (
     Block,
     pack_block,
 )
-from lockstep.pipeline.model.batch import Ended, Prepared, WaitingFile, Xid
+from lockstep.pipeline.model.batch import EndedTransaction, PreparedTransaction, WaitingFile, Xid
 from lockstep.pipeline.ports.segments import EventFile, Spool
 from lockstep.pipeline.values.errors import PreparedElsewhere, SegmentsLost
 from lockstep.pipeline.values.places import start_at
@@ -167,7 +167,7 @@ def _never(*_: object) -> NoReturn:
 class RefusingSpool:
     """A spool for a reading that captures no table, and so never writes a file."""
 
-    scratch = prepared = seal = open = discard = remove = _never
+    create_scratch_file = create_prepared_file = seal = open = discard = remove = _never
 
 
 class SummarisingSpool(Generic[T]):
@@ -186,13 +186,13 @@ class SummarisingSpool(Generic[T]):
         self._summarise = summarise
         self._on_read = on_read
 
-    def scratch(self) -> SummarisedFile[T]:
+    def create_scratch_file(self) -> SummarisedFile[T]:
         return SummarisedFile(self._summarise, self._on_read)
 
     def open(self, source: str, file: WaitingFile) -> EventFile:
         return self._recorded.open(source, file)
 
-    prepared = seal = discard = remove = _never
+    create_prepared_file = seal = discard = remove = _never
 
 
 class SummarisedFile(Generic[T]):
@@ -266,14 +266,14 @@ class PreparedTransactions:
     """
 
     def __init__(
-        self, source: str, spool: Spool, recorded: Mapping[Xid, Prepared] | None = None
+        self, source: str, spool: Spool, recorded: Mapping[Xid, PreparedTransaction] | None = None
     ) -> None:
         self._source = source
         self._spool = spool
         self._recorded = dict(recorded or {})
         self._waiting: dict[Xid, _PreparedRows] = {}
         self._bytes = 0
-        self.ended: list[Ended] = []
+        self.ended: list[EndedTransaction] = []
         self.is_before_start = False
         """The log before the start is being read, whose transactions earlier batches
         recorded."""
@@ -312,7 +312,7 @@ class PreparedTransactions:
             _close_file(events)
             return
         if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
-            spill = Spill(self._spool.scratch())
+            spill = Spill(self._spool.create_scratch_file())
             spill.add(events, maps)
             events = spill
         waiting = _PreparedRows(at, events)
@@ -339,7 +339,7 @@ class PreparedTransactions:
                 "before that prepare; or continue after the commit with "
                 f"{start_at('PLACE', self._source)}, and let `lockstep verify --repair` find what "
                 "it changed",
-                at=str(at),
+                event_place=str(at),
             )
         if prepared.file is None:
             return iter(())
@@ -365,24 +365,24 @@ class PreparedTransactions:
         elif not self._ignores_rows:
             self._end_recorded(xid, committed=False)
 
-    def seal(self, batch: int, maps: TableMaps) -> tuple[Prepared, ...]:
+    def seal(self, batch: int, maps: TableMaps) -> tuple[PreparedTransaction, ...]:
         """Make the rows of open transactions durable, and return what the ledger (the
         database of batches) has to record of them with the batch."""
         records = []
         for number, (xid, waiting) in enumerate(self._waiting.items(), start=1):
             file = None
             if waiting.events is not None:
-                spill = Spill(self._spool.prepared(self._source, batch, number))
+                spill = Spill(self._spool.create_prepared_file(self._source, batch, number))
                 for block in _blocks(waiting):
                     spill.add(block, maps)
                 file = self._spool.seal(spill.file)
-            records.append(Prepared(xid, batch, str(waiting.at), file))
+            records.append(PreparedTransaction(xid, batch, str(waiting.at), file))
         return tuple(records)
 
-    def _end_recorded(self, xid: Xid, *, committed: bool) -> Prepared | None:
+    def _end_recorded(self, xid: Xid, *, committed: bool) -> PreparedTransaction | None:
         prepared = self._recorded.pop(xid, None)
         if prepared is not None:
-            self.ended.append(Ended(prepared, committed))
+            self.ended.append(EndedTransaction(prepared, committed))
         return prepared
 
 

@@ -184,7 +184,7 @@ def lost_files(
     return {
         file.path: reason
         for file in files
-        for reason in work.segments.damaged(changelog.folder, [file])
+        for reason in work.segments.damage_sentences(changelog.folder, [file])
     }
 
 

@@ -90,11 +90,11 @@ def mirror_judgement(
     expected = MirrorRecord(
         ledger=work.ledger.identity(),
         app_id=app_id,
-        settled=newest.settled,
+        settled=newest.settled_write,
         open_intent=intent,
         examined_version=examined_version,
-        adopted_version=-1 if state.adopted is None else state.adopted,
-        last_txn_version=newest.intended,
+        adopted_version=-1 if state.adopted_version is None else state.adopted_version,
+        last_txn_version=newest.last_txn_version,
     )
     return judge_mirror_log(
         work.mirrors.log_above(state.mirror, expected.examined_through), expected, replaced=replaced
@@ -172,7 +172,7 @@ def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
         judgement = mirror_judgement(
             work, state, examined_versions.get(state.mirror), intents.get(table)
         )
-        if isinstance(judgement, Ahead | Behind) and not state.mirror_ended:
+        if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed:
             error = _mirror_error(work, state, judgement)
             tables.append(DisagreeingTable(table, str(error), error.hint))
     return tables
@@ -230,7 +230,7 @@ def mirrors_with_new_commits(
     complete = [
         state
         for state in work.ledger.table_states(work.source.name).values()
-        if state.complete and state.mirror_version is not None
+        if state.is_complete and state.mirror_version is not None
     ]
     versions = {
         state.mirror: examined_versions[state.mirror]

@@ -198,7 +198,7 @@ class CapturedTable:
     def is_loading(self) -> bool:
         """True if the table's rows are being read from the source and its changes are
         taken."""
-        return self.state is not None and self.state.loading and self.is_wanted
+        return self.state is not None and self.state.is_loading and self.is_wanted
 
 
 class CapturedTables:
@@ -267,7 +267,9 @@ class CapturedTables:
     def __getitem__(self, name: TableName) -> CapturedTable:
         if name not in self._tables:
             state, is_followed = self._states.get(name), self._open_loads.get(name)
-            is_unread = is_followed is False if state is None else state.loading and not is_followed
+            is_unread = (
+                is_followed is False if state is None else state.is_loading and not is_followed
+            )
             self._tables[name] = CapturedTable(
                 name, self._is_captured(name), state, is_unread=is_unread
             )
@@ -296,7 +298,7 @@ class CapturedTables:
             table = self.waiting[reading.table] = self[reading.table]
             table.is_busy = True
             table.begins = reading.low if reading.columns is None else None
-            if reading.load is not None and reading.load.followed is not None:
+            if reading.load is not None and reading.load.followed_from is not None:
                 table.open_load = reading
             else:
                 table.pending_reading = reading
@@ -343,8 +345,8 @@ class CapturedTables:
         """Note that all rows of the table were read from the source."""
         table = self[name]
         table.is_unread, table.has_all_rows = False, True
-        if table.state is not None and not table.state.complete:
-            table.state, table.is_state_changed = table.state.started(), True
+        if table.state is not None and not table.state.is_complete:
+            table.state, table.is_state_changed = table.state.as_started(), True
 
     def record_copy(self, version: SchemaVersion, origin: TableName, reason: str) -> None:
         """Record that a RENAME gave the table the rows of `origin`, after the last
@@ -480,7 +482,7 @@ class CapturedTables:
         of an open file cannot be removed."""
         if segment.totals_before is None:
             self._write(segment)
-            files = segment.writer.cut() if segment.writer is not None else 0
+            files = segment.writer.end_file() if segment.writer is not None else 0
             segment.totals_before = _Totals(
                 files, segment.counts, segment.first_sequence, segment.last_sequence
             )
@@ -596,7 +598,7 @@ class CapturedTables:
         """Update the table's state and return it. `need`: what the table lacks from
         here on. A table whose rows are being read keeps the need that it has."""
         table, before = self[version.table], self[version.table].state
-        if before is not None and before.loading and condition is TableCondition.FOLLOWING:
+        if before is not None and before.is_loading and condition is TableCondition.FOLLOWING:
             need = before.need
         state = replace(
             before or self._new_state(version.table),

@@ -236,9 +236,9 @@ def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates)
     """Return the error with a hint that has the command to continue after the
     transaction which stopped the run. If the end of this transaction cannot be found,
     return the error unchanged. `head`: the end of the log."""
-    if not error.at:
+    if not error.event_place:
         return error
-    begin = Coordinates.parse(error.at)
+    begin = Coordinates.parse(error.event_place)
     try:
         dump = work.server.dump(begin)
         try:
@@ -251,7 +251,7 @@ def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates)
         f"{error.hint}. Then go on after it, which leaves out what it changed: "
         f"{start_at(end, work.source.name)}"
     )
-    return type(error)(error.message, hint=hint, before=error.before)
+    return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
 
 
 def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
@@ -390,7 +390,7 @@ def statements_between(
                 statements = all_statements(group, facts)
                 yield from (statement for statement in statements if not statement.for_rows)
                 buffer.ack()
-            if buffer.stopped or buffer.ended:
+            if buffer.has_stopped or buffer.has_ended:
                 break
     except LogStops as error:
         raise with_command_to_continue(error, work, end) from error

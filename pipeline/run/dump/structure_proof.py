@@ -50,7 +50,7 @@ from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSche
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
-from lockstep.pipeline.values.decisions import STRUCTURES, Decision, Lease, Unproven
+from lockstep.pipeline.values.decisions import STRUCTURES_KIND, Decision, Lease, UnprovenStructures
 from lockstep.pipeline.values.errors import (
     DamagedEvent,
     LogStops,
@@ -96,7 +96,7 @@ def prove_structures(
     capture: BatchCapture,
     source_readings: Sequence[SourceReading] = (),
     *,
-    earlier_unproven: Unproven | None = None,
+    earlier_unproven: UnprovenStructures | None = None,
 ) -> StructureProof:
     """Compare the structures by which a batch was decoded to those of the server.
     `source_readings`: tables that were read from the source. `earlier_unproven`: tables
@@ -154,7 +154,7 @@ def prove_structures(
 def _tables_to_compare(
     segmenter: Segmenter,
     source_readings: Sequence[SourceReading],
-    earlier_unproven: Unproven | None,
+    earlier_unproven: UnprovenStructures | None,
 ) -> dict[TableName, frozenset[TableName]]:
     """Return the tables to be compared, each with the captured tables that are wrong if
     it differs: itself, if it is captured, and children that its cascades change."""
@@ -223,7 +223,10 @@ def _structure_error(
 
 
 def note_unproven(
-    work: Workplace, lease: Lease, proof: StructureProof, earlier_unproven: Unproven | None
+    work: Workplace,
+    lease: Lease,
+    proof: StructureProof,
+    earlier_unproven: UnprovenStructures | None,
 ) -> None:
     """Report the tables that could not be compared, and record them for the next run.
     This must happen before the batch is recorded: a crash in between then makes the
@@ -249,7 +252,9 @@ def note_unproven(
         paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
         still_unproven |= uncompared & paused
     if still_unproven != earlier_tables:
-        decision = Decision(STRUCTURES, rule, sentence, structures=tuple(sorted(still_unproven)))
+        decision = Decision(
+            STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(still_unproven))
+        )
         work.ledger.decide(lease, decision)
 
 

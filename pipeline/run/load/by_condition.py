@@ -105,7 +105,7 @@ def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | N
     source = work.source.name
     state = work.ledger.table_states(source).get(table)
     is_loading = any(load.table == table for load in work.ledger.open_loads(source))
-    if is_loading or (state is not None and state.loading):
+    if is_loading or (state is not None and state.is_loading):
         return ConditionRefused(
             f"all of {table} is being read from the source",
             hint="`lockstep run` continues until all of it is read",
@@ -115,7 +115,7 @@ def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | N
             f"{table} is not in the lake yet",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
         )
-    if not state.complete:
+    if not state.is_complete:
         return ConditionRefused(
             f"{table} is {state.in_words}: its mirror is not continued",
             hint="`lockstep status` says what brings it back",
@@ -156,7 +156,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRea
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
     matching_rows, deleted_rows = (
-        ScratchRows(work.spool.scratch(), hasher.schema) for _ in range(2)
+        ScratchRows(work.spool.create_scratch_file(), hasher.schema) for _ in range(2)
     )
     try:
         with work.server.rows_where(

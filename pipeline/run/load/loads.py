@@ -49,7 +49,7 @@ def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
     which are not captured until then, and tables for which part of the log was lost."""
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
-    for table, why in plans.waits.items():
+    for table, why in plans.wait_reasons.items():
         lost = plans.plans[table].rule == LOG_LOST
         if (lost or table not in states) and table not in open_loads:
             work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=why)
@@ -69,9 +69,9 @@ def load_tables(
     an error those that must not be captured before they are read."""
     room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
-    for load, why in plans.void:
+    for load, why in plans.void_loads:
         give_up(work, lease, load, why)
-        if load.rows and load.table in plans.plans:
+        if load.row_count and load.table in plans.plans:
             work.progress.note(f"{load.table} is read from the beginning again: {why}")
     loads = []
     for table, plan in plans.plans.items():
@@ -99,7 +99,9 @@ def begun_loads(rereads: Sequence[SourceReading]) -> list[SourceReading]:
     """Return the readings of loads whose tables no capture follows yet. This capture
     begins to follow them."""
     return [
-        reread for reread in rereads if reread.load is not None and reread.load.followed is None
+        reread
+        for reread in rereads
+        if reread.load is not None and reread.load.followed_from is None
     ]
 
 
@@ -162,7 +164,7 @@ def _begun(
 ) -> list[Load]:
     """Begin the loads that are new, and return all loads whose chunks can be read.
     Tables that cannot be read are added to `rereads`, with an error."""
-    new = [load for load in loads if load.reading is None]
+    new = [load for load in loads if load.begin is None]
     if not new:
         return list(loads)
     estimates = work.server.estimated_rows([load.table for load in new])
@@ -208,7 +210,7 @@ def _begun(
         work.progress.note(f"{listed(tables)} {are} read from the source: {reason}")
     open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
     current = [open_loads[load.id] for load in loads if load.id in open_loads]
-    return [load for load in current if load.reading]
+    return [load for load in current if load.begin]
 
 
 def _baselines(
@@ -246,10 +248,10 @@ def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> SourceReading
     turn did not come. If other sessions keep the table busy, the next run continues the
     load. If the table cannot be read, the load is voided."""
     load = read.load
-    if read.ended is None and load.at_once and not load.complete:
+    if read.ended is None and load.at_once and not load.is_complete:
         return None
-    assert load.reading is not None and load.low is not None, "it was begun"
-    reading = load.reading
+    assert load.begin is not None and load.low is not None, "it was begun"
+    reading = load.begin
     result = SourceReading(
         load.table,
         load.reason,
@@ -293,7 +295,7 @@ class ChunksRead:
 
     @property
     def goes_on(self) -> bool:
-        return self.ended is None and not self.load.complete
+        return self.ended is None and not self.load.is_complete
 
     def put(self, chunk: Chunk) -> None:
         """Add a chunk to the load, or replace the chunk with its number."""
@@ -398,12 +400,12 @@ class ChunkReader:
     def _new_chunk(self, reading: ChunksRead) -> Chunk:
         """Choose the key range of the next chunk, and record it before it is read."""
         load = reading.load
-        assert load.reading is not None, "a load that is read has begun"
+        assert load.begin is not None, "a load that is read has begun"
         after = load.chunks[-1].range.through if load.chunks else None
         through = None
-        if chunk_key(load.reading.schema):
+        if chunk_key(load.begin.schema):
             through = self._work.server.next_bound(
-                load.reading.schema, after, reading.size, since=load.reading.low
+                load.begin.schema, after, reading.size, since=load.begin.low
             )
         chunk = Chunk(len(load.chunks), Range(after, through))
         self._work.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
@@ -459,15 +461,15 @@ class ChunkReader:
         """Write the rows of a chunk to files. Return the files, and the rows' size in
         bytes."""
         work, began, size, count = self._work, perf_counter(), 0, 0
-        assert load.reading is not None, "a load that is read has begun"
-        schema = load.reading.schema
+        assert load.begin is not None, "a load that is read has begun"
+        schema = load.begin.schema
         keyless = not merge_key(schema)
         with work.server.chunk(
             schema,
             chunk.range,
             exact=keyless,
             most_seconds=self._piece_seconds,
-            since=load.reading.low,
+            since=load.begin.low,
         ) as rows:
             if keyless and not rows.exact:
                 raise TableError(
@@ -498,8 +500,8 @@ class ChunkReader:
             reading.ended = reading.ended or done.rows
             return
         self._work.ledger.record_chunk(self._lease, reading.load.id, chunk.number, done.rows)
-        reading.put(replace(chunk, read=done.rows))
-        read = ChunkRead(done.asked, done.rows.rows, done.bytes, done.rows.seconds)
+        reading.put(replace(chunk, rows=done.rows))
+        read = ChunkRead(done.asked, done.rows.row_count, done.bytes, done.rows.seconds)
         reading.size = next_size(self._work.source.snapshot.pace, read)
         if reading not in self._waiting and reading.goes_on:
             self._waiting.append(reading)

@@ -32,10 +32,10 @@ from lockstep.pipeline.proof.rows import (
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_log import (
-    BeforeReader,
+    BeforeHashReader,
+    BeforeRowReader,
     TableReader,
     TallyReader,
-    TouchReader,
     read_log,
 )
 from lockstep.pipeline.run.reports import RowDifference, TableComparison
@@ -43,8 +43,8 @@ from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
-EXAMPLES: Final = 5
-DETAILS: Final = 500
+MOST_EXAMPLES: Final = 5
+MOST_DETAILS: Final = 500
 """Largest number of differing rows that are read again for their keys and columns."""
 
 SHARE_ROWS: Final = 250_000
@@ -58,28 +58,33 @@ _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """Access to one table in MySQL and in the lake. `keeps`: the mirror keeps rows that
-    a TRUNCATE removed at the source, without a mark."""
+class BothSides:
+    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror keeps
+    rows that a TRUNCATE removed at the source, without a mark."""
 
     table: TableName
     hasher: RowHasher
     mirror: MirrorReader
-    keeps: bool = False
+    keeps_truncated: bool = False
 
     @property
-    def keyed(self) -> bool:
+    def has_key(self) -> bool:
         return bool(self.hasher.structure.primary_key)
 
 
-def differences(
-    work: Workplace, cursor: Cursor, side: Side, counted: TableComparison, *, show_values: bool
+def compare_row_by_row(
+    work: Workplace,
+    cursor: Cursor,
+    sides: BothSides,
+    comparison: TableComparison,
+    *,
+    show_values: bool,
 ) -> TableComparison:
-    """Return `counted` with the rows that differ at the cursor. Raise `SourceMoving` if
+    """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving` if
     rows changed after it and the log lacks columns of them."""
     total = _Total()
-    shares = -(-max(counted.source_rows, counted.lake_rows, 1) // SHARE_ROWS)
-    for share in _wrong(work, cursor, side, min(shares, MOST_SHARES)):
+    shares = -(-max(comparison.source_rows, comparison.lake_rows, 1) // SHARE_ROWS)
+    for share in _wrong_rows(work, cursor, sides, min(shares, MOST_SHARES)):
         total.add(share)
     wrong = total.sample
     if wrong.incomplete_count and not wrong.all_keys:
@@ -89,24 +94,26 @@ def differences(
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    source, lake, repeated = _both(work, cursor, side, wrong)
-    rows = list(differing_rows(side, wrong, source, lake, show_values=show_values))
+    source, lake, repeated = _read_wrong_rows(work, cursor, sides, wrong)
+    rows = list(differing_rows(sides, wrong, source, lake, show_values=show_values))
     return replace(
-        counted,
+        comparison,
         only_in_source=total.only_source,
         only_in_lake=total.only_lake,
         different=total.different,
         kept=total.kept,
-        examples=tuple(map(str, rows[:EXAMPLES])),
+        examples=tuple(map(str, rows[:MOST_EXAMPLES])),
         rows=tuple(rows),
-        where=None if repeated or not total.is_listed else _where(side, wrong, source, lake),
+        where=None
+        if repeated or not total.has_all
+        else _where_condition(sides, wrong, source, lake),
     )
 
 
 @dataclass(slots=True)
 class _Total:
     """The numbers of differing rows by kind. `kept`: number of deleted rows that the
-    mirror keeps as configured; `sample`: at most `DETAILS` differing rows."""
+    mirror keeps as configured; `sample`: at most `MOST_DETAILS` differing rows."""
 
     only_source: int = 0
     only_lake: int = 0
@@ -119,40 +126,42 @@ class _Total:
         self.only_lake += len(wrong.only_lake)
         self.different += len(wrong.different)
         self.kept += wrong.kept_count
-        self.sample = (self.sample | wrong.first(DETAILS)).first(DETAILS)
+        self.sample = (self.sample | wrong.first(MOST_DETAILS)).first(MOST_DETAILS)
 
     @property
-    def is_listed(self) -> bool:
+    def has_all(self) -> bool:
         """True if the sample has every differing row."""
         return len(self.sample.all_keys) == self.only_source + self.only_lake + self.different
 
 
-def _wrong(work: Workplace, cursor: Cursor, side: Side, shares: int) -> Iterator[WrongRows]:
+def _wrong_rows(
+    work: Workplace, cursor: Cursor, sides: BothSides, shares: int
+) -> Iterator[WrongRows]:
     """Yield the rows that differ, one share at a time."""
-    hasher = side.hasher
+    hasher = sides.hasher
     with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
         with work.server.row_hashes(hasher.structure) as hashes:
             for keys, rows in hashes.batches:
                 source.put(pair_hashes(keys, rows))
             marks = hashes.marks
-        for hashed in side.mirror.row_hashes(hasher):
+        for hashed in sides.mirror.row_hashes(hasher):
             lake.put(hashed)
-        for number, share in enumerate(_touched(work, cursor, side, marks.low, shares)):
+        for number, share in enumerate(_changes_in_log(work, cursor, sides, marks.low, shares)):
             yield share.wrong_rows(
-                source.share(number), lake.share(number), keeps_deleted=side.keeps
+                source.share(number), lake.share(number), keeps_deleted=sides.keeps_truncated
             )
 
 
-def _touched(
-    work: Workplace, cursor: Cursor, side: Side, low: Coordinates, shares: int
+def _changes_in_log(
+    work: Workplace, cursor: Cursor, sides: BothSides, low: Coordinates, shares: int
 ) -> Sequence[RowsBeforeLog | RowTally]:
     """Return the log's changes of each share."""
-    if side.keyed:
-        touch = RowsBeforeLog()
-        _read(work, cursor, side, TouchReader(side.hasher, touch))
-        return touch.shares(shares)
+    if sides.has_key:
+        rows_before_log = RowsBeforeLog()
+        _read_log(work, cursor, sides, BeforeHashReader(sides.hasher, rows_before_log))
+        return rows_before_log.shares(shares)
     tally = RowTally()
-    _read(work, cursor, side, TallyReader(side.hasher, tally, low))
+    _read_log(work, cursor, sides, TallyReader(sides.hasher, tally, low))
     return tally.shares(shares)
 
 
@@ -160,7 +169,7 @@ class _Shares:
     """The row hashes of one side, one file for each share."""
 
     def __init__(self, work: Workplace, shares: int) -> None:
-        self._files = [work.spool.scratch() for _ in range(shares)]
+        self._files = [work.spool.create_scratch_file() for _ in range(shares)]
         self._sizes = [0] * shares
 
     def put(self, hashed: RowHashes) -> None:
@@ -180,41 +189,45 @@ class _Shares:
             file.close()
 
 
-def _read(work: Workplace, cursor: Cursor, side: Side, reader: TableReader) -> None:
-    for table in read_log(work, cursor, {side.table: reader}).values():
+def _read_log(work: Workplace, cursor: Cursor, sides: BothSides, reader: TableReader) -> None:
+    for table in read_log(work, cursor, {sides.table: reader}).values():
         raise SourceMoving(table.reason, hint=table.hint)
 
 
 # -- the rows themselves -------------------------------------------------------------------
 
 
-Rows = dict[int, pa.RecordBatch]
+RowsByKey = dict[int, pa.RecordBatch]
 """Each row as a record batch of one row, by the hash of its key."""
 
 
-def _both(work: Workplace, cursor: Cursor, side: Side, wrong: WrongRows) -> tuple[Rows, Rows, bool]:
-    """Return at most `DETAILS` of the differing rows, from the source and from the
+def _read_wrong_rows(
+    work: Workplace, cursor: Cursor, sides: BothSides, wrong: WrongRows
+) -> tuple[RowsByKey, RowsByKey, bool]:
+    """Return at most `MOST_DETAILS` of the differing rows, from the source and from the
     mirror. The flag says that the mirror has several rows of one key; a merge would not
     remove them."""
     if not wrong.all_keys:
         return {}, {}, False
-    wanted = np.array(sorted(wrong.all_keys)[:DETAILS], np.uint64)
-    source = by_key(side, _source_rows(work, cursor, side, wanted))
-    rows = side.mirror.rows_by_hash(side.hasher, wanted)
-    lake = by_key(side, rows)
+    key_hashes = np.array(sorted(wrong.all_keys)[:MOST_DETAILS], np.uint64)
+    source = rows_by_key(sides, _source_rows(work, cursor, sides, key_hashes))
+    rows = sides.mirror.rows_by_hash(sides.hasher, key_hashes)
+    lake = rows_by_key(sides, rows)
     return source, lake, rows.num_rows > len(lake)
 
 
-def _where(side: Side, wrong: WrongRows, source: Rows, lake: Rows) -> str | None:
+def _where_condition(
+    sides: BothSides, wrong: WrongRows, source: RowsByKey, lake: RowsByKey
+) -> str | None:
     """Return a SQL condition that selects all differing rows; None unless the key is
     one integer column and the rows are few."""
     if (
-        not side.keyed
-        or len(side.hasher.key_columns) != 1
-        or not 0 < len(wrong.all_keys) <= DETAILS
+        not sides.has_key
+        or len(sides.hasher.key_columns) != 1
+        or not 0 < len(wrong.all_keys) <= MOST_DETAILS
     ):
         return None
-    [name] = side.hasher.key_columns
+    [name] = sides.hasher.key_columns
     values = []
     for number in wrong.all_keys:
         row = source.get(number, lake.get(number))
@@ -227,73 +240,73 @@ def _where(side: Side, wrong: WrongRows, source: Rows, lake: Rows) -> str | None
 
 
 def differing_rows(
-    side: Side,
+    sides: BothSides,
     wrong: WrongRows,
     source: Mapping[int, pa.RecordBatch],
     lake: Mapping[int, pa.RecordBatch],
     *,
     show_values: bool,
 ) -> Iterator[RowDifference]:
-    """Yield at most `DETAILS` of the differing rows, ordered by kind and key."""
+    """Yield at most `MOST_DETAILS` of the differing rows, ordered by kind and key."""
     kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
-    sample = sorted(wrong.all_keys)[:DETAILS]
+    sample = sorted(wrong.all_keys)[:MOST_DETAILS]
     for kind, keys in kinds.items():
         rows = [
-            _difference(side, kind, source.get(key), lake.get(key), show_values=show_values)
+            _difference(sides, kind, source.get(key), lake.get(key), show_values=show_values)
             for key in sample
             if key in keys
         ]
         yield from sorted(rows, key=lambda row: row.key)
 
 
-def _source_rows(work: Workplace, cursor: Cursor, side: Side, wanted: Hashes) -> pa.Table:
+def _source_rows(work: Workplace, cursor: Cursor, sides: BothSides, key_hashes: Hashes) -> pa.Table:
     """Return the rows as they were at the cursor. A row that changed after it is
     restored from its first before image in the log."""
-    rows = work.server.rows_by_hash(side.hasher.structure, set(wanted.tolist()))
-    if not side.keyed:
+    rows = work.server.rows_by_hash(sides.hasher.structure, set(key_hashes.tolist()))
+    if not sides.has_key:
         return rows.rows
-    before = BeforeReader(side.hasher, wanted)
-    _read(work, cursor, side, before)
+    before = BeforeRowReader(sides.hasher, key_hashes)
+    _read_log(work, cursor, sides, before)
     if not before.rows:
         return rows.rows
     touched = np.array(list(before.rows), np.uint64)
     untouched = [
-        batch.filter(pa.array(~np.isin(side.hasher.key_hashes(batch), touched)))
+        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), touched)))
         for batch in rows.rows.to_batches()
     ]
     restored = [row for row in before.rows.values() if row is not None]
-    return pa.Table.from_batches([*untouched, *restored], side.hasher.schema)
+    return pa.Table.from_batches([*untouched, *restored], sides.hasher.schema)
 
 
-def by_key(side: Side, rows: pa.Table) -> Rows:
+def rows_by_key(sides: BothSides, rows: pa.Table) -> RowsByKey:
     """Return one row for each key."""
     return {
         key: batch.slice(index, 1)
         for batch in rows.to_batches()
-        for index, key in enumerate(side.hasher.key_hashes(batch).tolist())
+        for index, key in enumerate(sides.hasher.key_hashes(batch).tolist())
     }
 
 
 def _difference(
-    side: Side,
+    sides: BothSides,
     kind: str,
     source: pa.RecordBatch | None,
     lake: pa.RecordBatch | None,
     *,
     show_values: bool,
 ) -> RowDifference:
-    columns = _columns(side.hasher, source, lake)
-    shown = columns or side.hasher.structure.names
+    columns = _differing_columns(sides.hasher, source, lake)
+    shown = columns or sides.hasher.structure.names
     return RowDifference(
         kind,
-        _key(side, source if source is not None else lake, show_values=show_values),
+        _key_text(sides, source if source is not None else lake, show_values=show_values),
         columns,
-        _values(source, shown) if show_values else None,
-        _values(lake, shown) if show_values else None,
+        _value_texts(source, shown) if show_values else None,
+        _value_texts(lake, shown) if show_values else None,
     )
 
 
-def _columns(
+def _differing_columns(
     hasher: RowHasher, source: pa.RecordBatch | None, lake: pa.RecordBatch | None
 ) -> tuple[str, ...]:
     """Return the columns in which two rows differ."""
@@ -304,26 +317,26 @@ def _columns(
     return tuple(name for name, in_source, in_lake in columns if in_source[0] != in_lake[0])
 
 
-def _key(side: Side, row: pa.RecordBatch | None, *, show_values: bool) -> str:
+def _key_text(sides: BothSides, row: pa.RecordBatch | None, *, show_values: bool) -> str:
     """Return the key of a row as text. Of a table without a key, values are shown only
     on request."""
     if row is None:
         return "a row that changed meanwhile"
-    if not side.keyed and not show_values:
-        return f"a row without a key ({int(side.hasher.row_hashes(row)[0]):016x})"
-    names = side.hasher.key_columns
+    if not sides.has_key and not show_values:
+        return f"a row without a key ({int(sides.hasher.row_hashes(row)[0]):016x})"
+    names = sides.hasher.key_columns
     [values] = row.select(list(names)).to_pylist()
-    return ", ".join(f"{name}={_shown(values[name])}" for name in names)
+    return ", ".join(f"{name}={_value_text(values[name])}" for name in names)
 
 
-def _values(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str]:
+def _value_texts(row: pa.RecordBatch | None, names: tuple[str, ...]) -> dict[str, str]:
     if row is None:
         return {}
     [values] = row.select(list(names)).to_pylist()
-    return {name: _shown(values[name]) for name in names}
+    return {name: _value_text(values[name]) for name in names}
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     """Return a value as text for people; strings are quoted."""
     if isinstance(value, Decimal):
         return format(value, "f")

@@ -48,7 +48,7 @@ from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, unpack_
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.table import TableName
 
-AGAIN: Final = "`lockstep run`, then `lockstep verify` again"
+AGAIN_HINT: Final = "`lockstep run`, then `lockstep verify` again"
 """The hint for a table that could not be compared just now."""
 
 
@@ -75,15 +75,15 @@ def read_log(
     run_start = start_to_continue(work, cursor)
     bounds = RunBounds.of(run_start.facts, Budget())
     basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
-    taker = LogOfTables(basis, readers)
+    taker = ImageTaker(basis, readers)
     reading = LogReading(basis, taker)
     reading.run()
     require_complete(work, run_start, bounds, reading.end.gtid_set)
     require_prepares_read(run_start, reading)
-    return taker.unfollowed
+    return taker.uncompared_tables
 
 
-class LogOfTables:
+class ImageTaker:
     """A `log_reader.LogTaker` that passes images to readers and captures nothing."""
 
     change_count = 0
@@ -97,11 +97,11 @@ class LogOfTables:
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
         self.watches, self.follow = self._watch.watches, self._decoding.follow
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
-        self.unfollowed: dict[TableName, UncomparedTable] = {}
+        self.uncompared_tables: dict[TableName, UncomparedTable] = {}
         self.row_count = 0
 
     def is_wanted(self, table: TableName) -> bool:
-        return table in self._readers and table not in self.unfollowed
+        return table in self._readers and table not in self.uncompared_tables
 
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing: no table waits for a place."""
@@ -110,30 +110,32 @@ class LogOfTables:
         effects = consequences(followed, self._policies_of, logged, self._treated)
         for table, consequence in effects.items():
             if consequence.action is not Action.NOTHING and self.is_wanted(table):
-                self._leave(table, f"it was altered at {logged.begin}: {consequence.reason}")
+                self._stop_comparing(
+                    table, f"it was altered at {logged.begin}: {consequence.reason}"
+                )
         if self._watch.refresh():
             self._decoding.buffer.maps.update_wanted()
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self._leave(table, f"{error.reason}, at {at}")
+        self._stop_comparing(table, f"{error.reason}, at {at}")
 
     def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
         if self.is_wanted(table):
-            self._leave(table, f"{reason}, at {at}")
+            self._stop_comparing(table, f"{reason}, at {at}")
 
     def put(self, group: TransactionGroup) -> None:
-        taken: set[TableName] = set()
+        tables_with_images: set[TableName] = set()
         for block in group.blocks:
             maps = self._decoding.buffer.maps.maps
-            for table, loss in self._watch.lost(group, block, maps).items():
+            for table, loss in self._watch.find_unlogged(group, block, maps).items():
                 if self.is_wanted(table):
-                    why = f"rows changed at {loss.at} without being logged: {loss.reason}"
-                    self._leave(table, why)
+                    reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
+                    self._stop_comparing(table, reason)
             for name, _, part in by_table(block, maps):
                 if self.is_wanted(name) and self._take(name, part, group):
-                    taken.add(name)
+                    tables_with_images.add(name)
         transactions = _Transactions(group, lambda: union(self._start, self._gtids.merged_set()))
-        for table in taken:
+        for table in tables_with_images:
             if self.is_wanted(table):
                 self._readers[table].end(transactions)
         self._gtids.add(group.transactions, group.gtid_sources)
@@ -146,20 +148,24 @@ class LogOfTables:
             with arrow_errors_as_table_error("decode its rows"):
                 for images in self._decoding.images(part, at):
                     if images.columns.schema != reader.hasher.schema:
-                        self._leave(name, f"its structure at {at} differs from the source's now")
+                        self._stop_comparing(
+                            name, f"its structure at {at} differs from the source's now"
+                        )
                         return False
                     self.row_count += images.columns.num_rows
                     reader.take(images, transactions[images.event.to_numpy()])
         except TableError as error:
-            self._leave(name, error.reason, error.hint)
+            self._stop_comparing(name, error.reason, error.hint)
             return False
         except DamagedEvent as error:
-            self._leave(name, error.message, error.hint)
+            self._stop_comparing(name, error.message, error.hint)
             return False
         return True
 
-    def _leave(self, table: TableName, reason: str, hint: str = "") -> None:
-        self.unfollowed[table] = UncomparedTable(table, reason, hint or AGAIN, is_readable=True)
+    def _stop_comparing(self, table: TableName, reason: str, hint: str = "") -> None:
+        self.uncompared_tables[table] = UncomparedTable(
+            table, reason, hint or AGAIN_HINT, is_readable=True
+        )
         self._decoding.buffer.maps.drop(table)
 
 
@@ -196,14 +202,14 @@ def _exists_after(images: RowImages) -> npt.NDArray[np.bool_]:
     return np.asarray(_EXISTS_AFTER[images.change_type.to_numpy()])
 
 
-def _complete(images: RowImages) -> npt.NDArray[np.bool_]:
+def _has_all_columns(images: RowImages) -> npt.NDArray[np.bool_]:
     """Return, for each image, whether it has every column."""
     if images.present is None:
         return np.ones(len(images.event), np.bool_)
     return np.asarray(images.present.is_null().to_numpy(zero_copy_only=False))
 
 
-def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
+def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
     """Return the hash of each image's key. A postimage without the key columns has the
     key of its preimage, which is the image before it."""
     keys = hasher.key_hashes(images.columns)
@@ -220,16 +226,16 @@ def _keys(hasher: RowHasher, images: RowImages) -> Hashes:
 
 @dataclass(slots=True)
 class SumReader:
-    """A `TableReader` that carries the mirror's sum through the log. `partial`: an
-    image lacked columns, so the sum is void from there on."""
+    """A `TableReader` that carries the mirror's sum through the log.
+    `has_partial_images`: an image lacked columns, so the sum is void from there on."""
 
     hasher: RowHasher
-    carried: RunningSum
-    partial: bool = False
+    carried_sum: RunningSum
+    has_partial_images: bool = False
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        self.partial = self.partial or not _complete(images).all()
+        self.has_partial_images = self.has_partial_images or not _has_all_columns(images).all()
         signs = np.where(_exists_after(images), 1, -1)
         self._taken.append((transactions, signs, self.hasher.row_hashes(images.columns)))
 
@@ -238,19 +244,19 @@ class SumReader:
         if not taken:
             return
         numbers, signs, hashes = (np.concatenate(arrays) for arrays in zip(*taken, strict=True))
-        self.carried.put(transactions, *sums_by_transaction(numbers, signs, hashes))
+        self.carried_sum.put(transactions, *sums_by_transaction(numbers, signs, hashes))
 
 
 @dataclass(slots=True)
-class TouchReader:
+class BeforeHashReader:
     """A `TableReader` that records each row as it was before its first change."""
 
     hasher: RowHasher
-    touch: RowsBeforeLog
+    rows_before_log: RowsBeforeLog
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        keys, rows = _keys(self.hasher, images), self.hasher.row_hashes(images.columns)
-        self.touch.put(keys, rows, _exists_after(images), _complete(images))
+        keys, rows = _key_hashes(self.hasher, images), self.hasher.row_hashes(images.columns)
+        self.rows_before_log.put(keys, rows, _exists_after(images), _has_all_columns(images))
 
     def end(self, transactions: Transactions) -> None:
         """Do nothing: the order of images suffices, whatever their transactions."""
@@ -280,18 +286,18 @@ class TallyReader:
 
 
 @dataclass(slots=True)
-class BeforeReader:
-    """A `TableReader` that keeps rows as they were before their first change. `wanted`:
-    hashes of the keys of these rows; `rows`: the rows by these hashes, None if a row
+class BeforeRowReader:
+    """A `TableReader` that keeps rows as they were before their first change.
+    `key_hashes`: hashes of the keys of these rows; `rows`: the rows by these hashes, None if a row
     did not exist."""
 
     hasher: RowHasher
-    wanted: Hashes
+    key_hashes: Hashes
     rows: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        keys, exists_after = _keys(self.hasher, images), _exists_after(images)
-        for index in np.flatnonzero(np.isin(keys, self.wanted)).tolist():
+        keys, exists_after = _key_hashes(self.hasher, images), _exists_after(images)
+        for index in np.flatnonzero(np.isin(keys, self.key_hashes)).tolist():
             # A row's first image is its preimage, or the insert of a row that did not
             # exist.
             row = None if exists_after[index] else images.columns.slice(index, 1)

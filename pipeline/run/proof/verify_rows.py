@@ -24,8 +24,8 @@ from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, Proo
 from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.mirror_rows import MirrorReader
-from lockstep.pipeline.run.proof.verify_differences import Side, differences
-from lockstep.pipeline.run.proof.verify_log import AGAIN, SumReader, read_log
+from lockstep.pipeline.run.proof.verify_differences import BothSides, compare_row_by_row
+from lockstep.pipeline.run.proof.verify_log import AGAIN_HINT, SumReader, read_log
 from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
 from lockstep.pipeline.run.stop_errors import (
     arrow_errors_as_table_error,
@@ -43,36 +43,42 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import RUN_ENDED
 from lockstep.pipeline.values.table import TableName
 
-READ_ON: Final = "`lockstep run` until all rows are read; then `lockstep verify` again"
+READ_ON_HINT: Final = "`lockstep run` until all rows are read; then `lockstep verify` again"
 
 
 @dataclass(frozen=True, slots=True)
-class LakeShown:
-    """The lake at one moment. `cursor`: the place up to which it was acknowledged;
-    `versions`: the newest Delta version of each mirror. `waiting`: tables with changes
-    that are not merged. `loading`: tables whose rows are being read from MySQL.
-    `flavour`: "mysql" or "mariadb". `same_server`: the cursor is in the log of the
-    server that answers now."""
+class QuietLake:
+    """The lake while no captured batch waits for its merge.
+
+    - `cursor`: the place up to which it was acknowledged.
+    - `versions`: the newest Delta version of each mirror.
+    - `waiting_tables`: tables with changes that are not merged.
+    - `loading_tables`: tables whose rows are being read from MySQL.
+    - `flavour`: "mysql" or "mariadb".
+    - `is_same_server`: the cursor is in the log of the server that answers now.
+    """
 
     cursor: Cursor
     states: Mapping[TableName, TableState]
     versions: Mapping[TableName, int | None]
-    waiting: frozenset[TableName]
-    loading: frozenset[TableName]
+    waiting_tables: frozenset[TableName]
+    loading_tables: frozenset[TableName]
     flavour: str
-    same_server: bool
+    is_same_server: bool
 
-    def unready(self, table: TableName) -> UncomparedTable | None:
+    def unready_table(self, table: TableName) -> UncomparedTable | None:
         """Return why the table cannot be compared now; None if it can."""
-        if table in self.loading:
-            why = "its rows are being read from the source"
-            return UncomparedTable(table, why, READ_ON, is_readable=True)
-        if table in self.waiting:
-            return UncomparedTable(table, "its changes wait to be merged", AGAIN, is_readable=True)
+        if table in self.loading_tables:
+            reason = "its rows are being read from the source"
+            return UncomparedTable(table, reason, READ_ON_HINT, is_readable=True)
+        if table in self.waiting_tables:
+            return UncomparedTable(
+                table, "its changes wait to be merged", AGAIN_HINT, is_readable=True
+            )
         return None
 
 
-def lake_shown(work: Workplace) -> LakeShown:
+def quiet_lake(work: Workplace) -> QuietLake:
     """Return the lake at a moment when no captured batch waits for its merge. While a
     run is active, wait for such a moment. Raise `SourceMoving` if there is none."""
     ledger, source = work.ledger, work.source.name
@@ -85,22 +91,24 @@ def lake_shown(work: Workplace) -> LakeShown:
             )
         states = ledger.table_states(source)
         versions = {table: work.mirrors.version(state.mirror) for table, state in states.items()}
-        waiting = frozenset(ledger.pending(source))
-        loading = frozenset(load.table for load in ledger.open_loads(source))
+        waiting_tables = frozenset(ledger.pending(source))
+        loading_tables = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished(source)
         # If a run acknowledged meanwhile, the states and versions need not fit the
         # cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
             facts = work.server.facts()
             same = facts.server_uuid == cursor.position.server_uuid
-            return LakeShown(cursor, states, versions, waiting, loading, facts.flavour, same)
+            return QuietLake(
+                cursor, states, versions, waiting_tables, loading_tables, facts.flavour, same
+            )
         lease = ledger.lease(source)
         if lease is None or not lease.live:
             break
     upto = cursor.position if cursor else "nothing"
     raise SourceMoving(
         f"the lake shows {source} up to {upto}, and what was captured since waits to be merged",
-        hint=AGAIN,
+        hint=AGAIN_HINT,
     )
 
 
@@ -126,13 +134,13 @@ def tables_to_compare(
     return sorted((matched | states.keys()) - excluded)
 
 
-def side_of(work: Workplace, shown: LakeShown, table: TableName) -> Side:
-    """Return access to a table on both sides, in MySQL and in the lake."""
-    state = shown.states.get(table)
+def sides_of(work: Workplace, lake: QuietLake, table: TableName) -> BothSides:
+    """Return access to a table, in MySQL and in the lake."""
+    state = lake.states.get(table)
     structure = work.server.structure(table)
-    mirror = MirrorReader(work, state.mirror if state else "", shown.versions.get(table))
+    mirror = MirrorReader(work, state.mirror if state else "", lake.versions.get(table))
     keeps = work.source.policies_of(table).ignores_truncates
-    return Side(table, RowHasher(structure, shown.flavour), mirror, keeps)
+    return BothSides(table, RowHasher(structure, lake.flavour), mirror, keeps)
 
 
 T = TypeVar("T")
@@ -141,17 +149,18 @@ Comparison = TableComparison | UncomparedTable
 
 
 @dataclass(frozen=True, slots=True)
-class Summed:
-    """A table with the sums of its two sides."""
+class TableSums:
+    """The sums of a table's rows: the source's and the mirror's."""
 
-    side: Side
+    sides: BothSides
     source: SourceSum
-    lake: RowSum
+    mirror: RowSum
 
-    def equal(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
-        """Return the result that both sides are equal at the place `at`."""
+    def equal_comparison(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
+        """Return the comparison of equal sides; the caller has found that they are equal at
+        the place `at`."""
         rows = self.source.sum.row_count
-        return TableComparison(self.side.table, rows, rows, proof=proof, place=at)
+        return TableComparison(self.sides.table, rows, rows, proof=proof, place=at)
 
 
 def verify(
@@ -163,24 +172,24 @@ def verify(
     Raise `SourceMoving` before the first run, and while captured batches wait for their
     merge. A table that cannot be compared is reported, and the others are compared.
     """
-    clock = perf_counter()
-    shown = lake_shown(work)
-    tables = tables_to_compare(work, tables, shown.states)
+    timer_start = perf_counter()
+    lake = quiet_lake(work)
+    tables = tables_to_compare(work, tables, lake.states)
     comparisons: dict[TableName, Comparison] = {}
-    summed: dict[TableName, Summed] = {}
+    sums_by_table: dict[TableName, TableSums] = {}
     for done, table in enumerate(tables):
         work.progress.tell(table_progress("compare", done, len(tables), table))
-        result = try_to_compare(table, partial(_summed, work, shown, table))
-        if isinstance(result, Summed):
-            summed[table] = result
+        result = try_to_compare(table, partial(_sum_table, work, lake, table))
+        if isinstance(result, TableSums):
+            sums_by_table[table] = result
         else:
             comparisons[table] = result
-    comparisons.update(_carried(work, shown, summed))
-    for table, sums in summed.items():
+    comparisons.update(_compare_carried_sums(work, lake, sums_by_table))
+    for table, sums in sums_by_table.items():
         if table not in comparisons:
-            rows = partial(_by_rows, work, shown.cursor, sums, show_values=show_values)
+            rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
             comparisons[table] = try_to_compare(table, rows)
-    return report(work, shown.cursor, comparisons, perf_counter() - clock)
+    return report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
 def report(
@@ -220,70 +229,70 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
         return UncomparedTable(table, error.message, error.hint, is_readable=True)
 
 
-def _summed(work: Workplace, shown: LakeShown, table: TableName) -> Summed | Comparison:
-    state = shown.states.get(table)
-    if (unready := shown.unready(table)) is not None:
-        return unready
-    side = side_of(work, shown, table)
-    source = work.server.row_sum(side.hasher.structure)
-    if state is not None and state.has_stopped and _moved(shown.cursor, source):
-        why = "it is stopped, and the source has moved on"
-        return UncomparedTable(table, why, AGAIN, is_readable=True)
-    return Summed(side, source, side.mirror.row_sum(side.hasher))
+def _sum_table(work: Workplace, lake: QuietLake, table: TableName) -> TableSums | Comparison:
+    state = lake.states.get(table)
+    if (unready_table := lake.unready_table(table)) is not None:
+        return unready_table
+    sides = sides_of(work, lake, table)
+    source = work.server.row_sum(sides.hasher.structure)
+    if state is not None and state.has_stopped and _has_moved_on(lake.cursor, source):
+        reason = "it is stopped, and the source has moved on"
+        return UncomparedTable(table, reason, AGAIN_HINT, is_readable=True)
+    return TableSums(sides, source, sides.mirror.row_sum(sides.hasher))
 
 
-def _moved(cursor: Cursor, source: SourceSum) -> bool:
+def _has_moved_on(cursor: Cursor, source: SourceSum) -> bool:
     return source.marks.high != cursor.position.at
 
 
-def _carried(
-    work: Workplace, shown: LakeShown, summed: Mapping[TableName, Summed]
+def _compare_carried_sums(
+    work: Workplace, lake: QuietLake, sums_by_table: Mapping[TableName, TableSums]
 ) -> dict[TableName, Comparison]:
     """Carry the sums through the log. Return the tables that are equal, and those whose
     changes in the log could not be read."""
-    cursor = shown.cursor
+    cursor = lake.cursor
     comparisons: dict[TableName, Comparison] = {}
     readers: dict[TableName, SumReader] = {}
-    for table, sums in summed.items():
-        if _moved(cursor, sums.source):
-            readers[table] = SumReader(sums.side.hasher, _carrying(sums, shown))
-        elif sums.lake == sums.source.sum:
-            comparisons[table] = sums.equal(ProofKind.EXACT, place_of(cursor))
+    for table, sums in sums_by_table.items():
+        if _has_moved_on(cursor, sums.source):
+            readers[table] = SumReader(sums.sides.hasher, _carried_sum(sums, lake))
+        elif sums.mirror == sums.source.sum:
+            comparisons[table] = sums.equal_comparison(ProofKind.EXACT, place_of(cursor))
     if not readers:
         return comparisons
     comparisons.update(read_log(work, cursor, readers))
     for table, reader in readers.items():
-        reader.carried.finish()
-        place = reader.carried.match
-        if table in comparisons or reader.partial or place is None:
+        reader.carried_sum.finish()
+        place = reader.carried_sum.match
+        if table in comparisons or reader.has_partial_images or place is None:
             continue
-        proof = ProofKind.EXACT if reader.carried.is_exact else ProofKind.PREFIX
-        comparisons[table] = summed[table].equal(proof, place)
+        proof = ProofKind.EXACT if reader.carried_sum.is_exact else ProofKind.PREFIX
+        comparisons[table] = sums_by_table[table].equal_comparison(proof, place)
     return comparisons
 
 
-def _carrying(sums: Summed, shown: LakeShown) -> RunningSum:
+def _carried_sum(sums: TableSums, lake: QuietLake) -> RunningSum:
     """Return the mirror's sum, ready to be carried forward. MySQL was read at a place
     between the two marks, and not before the mirror's place."""
-    marks, place = sums.source.marks, place_of(shown.cursor)
+    marks, place = sums.source.marks, place_of(lake.cursor)
     low, low_set = marks.low, marks.low_set
-    if shown.same_server and low.file.base == place.at.file.base and low < place.at:
+    if lake.is_same_server and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
-    return RunningSum(sums.lake, sums.source.sum, low, marks.high, low_set)
+    return RunningSum(sums.mirror, sums.source.sum, low, marks.high, low_set)
 
 
-def _by_rows(
-    work: Workplace, cursor: Cursor, sums: Summed, *, show_values: bool
+def _compare_rows(
+    work: Workplace, cursor: Cursor, sums: TableSums, *, show_values: bool
 ) -> TableComparison:
     """Compare row by row, because the sums differ or the log lacks columns."""
-    return differences(
+    return compare_row_by_row(
         work,
         cursor,
-        sums.side,
+        sums.sides,
         TableComparison(
-            sums.side.table,
+            sums.sides.table,
             sums.source.sum.row_count,
-            sums.lake.row_count,
+            sums.mirror.row_count,
             proof=ProofKind.ROWS,
             place=place_of(cursor),
         ),
@@ -298,15 +307,15 @@ def place_of(cursor: Cursor) -> TransactionBoundary:
 def record_proofs(work: Workplace, report: VerifyReport) -> None:
     """Record in the ledger what was proven and what differs. No lease is needed,
     because runs do not read this record."""
-    work.ledger.note_compared(work.source.name, list(_compared(report)))
+    work.ledger.note_compared(work.source.name, list(_proofs(report)))
 
 
-def _compared(report: VerifyReport) -> Iterator[ComparisonResult]:
+def _proofs(report: VerifyReport) -> Iterator[ComparisonResult]:
     for table in report.tables:
-        whole = table.compared is None
+        is_whole = table.compared is None
         if not table.equal:
-            yield ComparisonResult(table.table, whole, None, table.differing_rows)
+            yield ComparisonResult(table.table, is_whole, None, table.differing_rows)
         elif table.place is not None:
             rows = table.source_rows if table.compared is None else table.compared
             proven = EqualityProof(table.proof, rows, table.place.at, table.place.gtids)
-            yield ComparisonResult(table.table, whole, proven, 0)
+            yield ComparisonResult(table.table, is_whole, proven, 0)

@@ -29,16 +29,21 @@ from lockstep.pipeline.proof.sampling import (
     stretch_starts,
 )
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.proof.verify_differences import EXAMPLES, Side, by_key, differing_rows
-from lockstep.pipeline.run.proof.verify_log import TouchReader, read_log
+from lockstep.pipeline.run.proof.verify_differences import (
+    MOST_EXAMPLES,
+    BothSides,
+    differing_rows,
+    rows_by_key,
+)
+from lockstep.pipeline.run.proof.verify_log import BeforeHashReader, read_log
 from lockstep.pipeline.run.proof.verify_rows import (
     Comparison,
-    LakeShown,
-    lake_shown,
+    QuietLake,
     place_of,
+    quiet_lake,
     record_proofs,
     report,
-    side_of,
+    sides_of,
     tables_to_compare,
     try_to_compare,
 )
@@ -50,15 +55,15 @@ SAMPLED_TABLES: Final = 5
 """Largest number of tables that a run compares by sample."""
 
 
-def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
+def prove_sample(work: Workplace, randomness: Random) -> VerifyReport | None:
     """Compare a sample of rows after a run's merges, if the settings ask for that, and
-    record the result. An error is reported and does not end the run. `chance`: the
+    record the result. An error is reported and does not end the run. `randomness`: the
     source of randomness."""
-    rows = work.source.prove_rows
-    if not rows:
+    row_count = work.source.prove_rows
+    if not row_count:
         return None
     try:
-        report = verify_sample(work, None, rows, chance, most_tables=SAMPLED_TABLES)
+        report = verify_sample(work, None, row_count, randomness, most_tables=SAMPLED_TABLES)
         record_proofs(work, report)
     except LockstepError as error:
         work.progress.note(f"no rows were compared: {error.message}")
@@ -73,10 +78,10 @@ def prove_sample(work: Workplace, chance: Random) -> VerifyReport | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class TableSample:
     """The sampled rows of both sides, as they were read."""
 
-    side: Side
+    sides: BothSides
     source: pa.Table
     lake: pa.Table
 
@@ -84,154 +89,167 @@ class Sampled:
 def verify_sample(
     work: Workplace,
     tables: Sequence[TableName] | None,
-    rows: int,
-    chance: Random,
+    row_count: int,
+    randomness: Random,
     *,
     show_values: bool = False,
     most_tables: int | None = None,
 ) -> VerifyReport:
-    """Compare about `rows` rows of each of `tables`, or of `most_tables` random ones;
+    """Compare about `row_count` rows of each of `tables`, or of `most_tables` random ones;
     otherwise as `verify`. A table without a key is not compared, because its rows
     cannot be told apart."""
-    clock = perf_counter()
-    shown = lake_shown(work)
-    names = tables_to_compare(work, tables, shown.states)
+    timer_start = perf_counter()
+    lake = quiet_lake(work)
+    names = tables_to_compare(work, tables, lake.states)
     if most_tables is not None and len(names) > most_tables:
-        names = sorted(chance.sample(names, most_tables))
+        names = sorted(randomness.sample(names, most_tables))
     comparisons: dict[TableName, Comparison] = {}
-    sampled: dict[TableName, Sampled] = {}
+    samples: dict[TableName, TableSample] = {}
     for table in names:
-        result = try_to_compare(table, partial(_sampled, work, shown, table, rows, chance))
-        if isinstance(result, Sampled):
-            sampled[table] = result
+        result = try_to_compare(
+            table, partial(_sample_table, work, lake, table, row_count, randomness)
+        )
+        if isinstance(result, TableSample):
+            samples[table] = result
         else:
             comparisons[table] = result
-    touched = {table: RowsBeforeLog() for table in sampled}
+    rows_before_log = {table: RowsBeforeLog() for table in samples}
     readers = {
-        table: TouchReader(sample.side.hasher, touched[table]) for table, sample in sampled.items()
+        table: BeforeHashReader(sample.sides.hasher, rows_before_log[table])
+        for table, sample in samples.items()
     }
     if readers:
-        comparisons.update(read_log(work, shown.cursor, readers))
-    for table, sample in sampled.items():
+        comparisons.update(read_log(work, lake.cursor, readers))
+    for table, sample in samples.items():
         if table not in comparisons:
             compare = partial(
-                _compared, sample, touched[table], shown.cursor, show_values=show_values
+                _compare_sample,
+                sample,
+                rows_before_log[table],
+                lake.cursor,
+                show_values=show_values,
             )
             comparisons[table] = try_to_compare(table, compare)
-    return report(work, shown.cursor, comparisons, perf_counter() - clock)
+    return report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
-def _sampled(
-    work: Workplace, shown: LakeShown, table: TableName, rows: int, chance: Random
-) -> Sampled | Comparison:
-    if (unready := shown.unready(table)) is not None:
-        return unready
-    side = side_of(work, shown, table)
-    if not side.keyed:
-        why = "it has no key by which a sample of rows could be drawn"
-        return UncomparedTable(table, why, f"`lockstep verify {table}`", is_readable=True)
-    if has_integer_key(side.hasher.structure):
-        return _by_numbers(work, side, rows, chance)
-    return _by_values(work, side, rows, chance)
+def _sample_table(
+    work: Workplace, lake: QuietLake, table: TableName, row_count: int, randomness: Random
+) -> TableSample | Comparison:
+    if (unready_table := lake.unready_table(table)) is not None:
+        return unready_table
+    sides = sides_of(work, lake, table)
+    if not sides.has_key:
+        reason = "it has no key by which a sample of rows could be drawn"
+        return UncomparedTable(table, reason, f"`lockstep verify {table}`", is_readable=True)
+    if has_integer_key(sides.hasher.structure):
+        return _sample_by_number(work, sides, row_count, randomness)
+    return _sample_by_value(work, sides, row_count, randomness)
 
 
-def _by_numbers(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
+def _sample_by_number(
+    work: Workplace, sides: BothSides, row_count: int, randomness: Random
+) -> TableSample:
     """Return a sample by a numeric key. Both sides order numbers in the same way, so
     each reads all rows in the stretches (ranges of consecutive keys) of the sample."""
-    structure = side.hasher.structure
+    structure = sides.hasher.structure
     first = structure.primary_key[0]
 
     def choose(least: int, most: int) -> list[int]:
-        return stretch_starts(least, most, rows, chance)
+        return stretch_starts(least, most, row_count, randomness)
 
     sample = work.server.sample(structure, choose)
-    spans = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
+    ranges = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(is_in_ranges(batch.column(first), spans).to_numpy(zero_copy_only=False))
+        return np.asarray(is_in_ranges(batch.column(first), ranges).to_numpy(zero_copy_only=False))
 
-    return Sampled(side, _distinct(side, sample), _lake(side, first, spans, is_sampled))
+    return TableSample(
+        sides, _distinct_rows(sides, sample), _lake_rows(sides, first, ranges, is_sampled)
+    )
 
 
-def _by_values(work: Workplace, side: Side, rows: int, chance: Random) -> Sampled:
+def _sample_by_value(
+    work: Workplace, sides: BothSides, row_count: int, randomness: Random
+) -> TableSample:
     """Return a sample by a key of text. Only the server knows the order of its
     collation, so the server's rows in each stretch are looked up in the mirror by key.
     One stretch begins at the table's first row, the others at random rows of the
     mirror."""
-    structure = side.hasher.structure
+    structure = sides.hasher.structure
     first = structure.primary_key[0]
-    schema = side.hasher.schema
+    schema = sides.hasher.schema
     keys = pa.schema([schema.field(name) for name in structure.primary_key])
-    starts = random_rows(side.mirror.batches(keys), stretch_count(rows) - 1, chance)
-    source = _distinct(side, work.server.sample(structure, [(), *starts]))
+    starts = random_rows(sides.mirror.batches(keys), stretch_count(row_count) - 1, randomness)
+    source = _distinct_rows(sides, work.server.sample(structure, [(), *starts]))
     columns = zip(*starts, strict=True) if starts else [()] * len(keys)
     first_keys = pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, keys, strict=True)],
         schema=keys,
     )
-    sampled = _keys(side, [*source.to_batches(), first_keys])
+    samples = _key_hashes(sides, [*source.to_batches(), first_keys])
     values = {*source.column(first).to_pylist(), *first_keys.column(0).to_pylist()}
     single = pa.types.is_string(keys.field(0).type) or pa.types.is_integer(keys.field(0).type)
-    spans = [ValueRange(value, value) for value in sorted(values)] if single else []
+    ranges = [ValueRange(value, value) for value in sorted(values)] if single else []
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.isin(side.hasher.key_hashes(batch), sampled))
+        return np.asarray(np.isin(sides.hasher.key_hashes(batch), samples))
 
-    return Sampled(side, source, _lake(side, first, spans, is_sampled))
+    return TableSample(sides, source, _lake_rows(sides, first, ranges, is_sampled))
 
 
-def _lake(
-    side: Side,
+def _lake_rows(
+    sides: BothSides,
     column: str,
-    spans: Sequence[ValueRange],
+    ranges: Sequence[ValueRange],
     is_sampled: Callable[[pa.RecordBatch], npt.NDArray[np.bool_]],
 ) -> pa.Table:
     """Return the mirror's rows that belong to the sample."""
     batches = [
         batch.filter(pa.array(is_sampled(batch)))
-        for batch in side.mirror.batches(side.hasher.schema, column, spans)
+        for batch in sides.mirror.batches(sides.hasher.schema, column, ranges)
     ]
-    return pa.Table.from_batches(batches, side.hasher.schema)
+    return pa.Table.from_batches(batches, sides.hasher.schema)
 
 
-def _distinct(side: Side, sample: SourceSample) -> pa.Table:
+def _distinct_rows(sides: BothSides, sample: SourceSample) -> pa.Table:
     """Return the rows of all stretches without duplicates, because stretches may
     overlap."""
-    rows = pa.concat_tables([side.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
-    _, firsts = np.unique(_keys(side, rows.to_batches()), return_index=True)
+    rows = pa.concat_tables([sides.hasher.schema.empty_table(), *sample.rows]).combine_chunks()
+    _, firsts = np.unique(_key_hashes(sides, rows.to_batches()), return_index=True)
     return rows.take(pa.array(firsts))
 
 
-def _keys(side: Side, batches: Iterable[pa.RecordBatch]) -> Hashes:
+def _key_hashes(sides: BothSides, batches: Iterable[pa.RecordBatch]) -> Hashes:
     empty = np.empty(0, np.uint64)
-    return np.concatenate([empty, *(side.hasher.key_hashes(batch) for batch in batches)])
+    return np.concatenate([empty, *(sides.hasher.key_hashes(batch) for batch in batches)])
 
 
-def _compared(
-    sample: Sampled, touched: RowsBeforeLog, cursor: Cursor, *, show_values: bool
+def _compare_sample(
+    sample: TableSample, rows_before_log: RowsBeforeLog, cursor: Cursor, *, show_values: bool
 ) -> TableComparison:
-    side = sample.side
-    source, lake = (_pairs(side, rows) for rows in (sample.source, sample.lake))
+    sides = sample.sides
+    source, lake = (_row_hashes(sides, rows) for rows in (sample.source, sample.lake))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
-    changed_rows = touched.with_keys(keys)
-    wrong = changed_rows.wrong_rows(source, lake, keeps_deleted=side.keeps)
+    before_log = rows_before_log.with_keys(keys)
+    wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_truncated)
     # The values of a row that changed after the cursor are not those that the mirror
     # must have.
     unchanged = {
         key: row
-        for key, row in by_key(side, sample.source).items()
-        if key not in changed_rows.earlier_rows
+        for key, row in rows_by_key(sides, sample.source).items()
+        if key not in before_log.earlier_rows
     }
-    in_lake = by_key(side, sample.lake)
-    rows = tuple(differing_rows(side, wrong, unchanged, in_lake, show_values=show_values))
+    in_lake = rows_by_key(sides, sample.lake)
+    rows = tuple(differing_rows(sides, wrong, unchanged, in_lake, show_values=show_values))
     return TableComparison(
-        side.table,
+        sides.table,
         len(source),
         len(lake),
         len(wrong.only_source),
         len(wrong.only_lake),
         len(wrong.different),
-        tuple(map(str, rows[:EXAMPLES])),
+        tuple(map(str, rows[:MOST_EXAMPLES])),
         ProofKind.SAMPLE,
         place_of(cursor),
         rows,
@@ -240,8 +258,8 @@ def _compared(
     )
 
 
-def _pairs(side: Side, rows: pa.Table) -> RowHashes:
-    hasher = side.hasher
+def _row_hashes(sides: BothSides, rows: pa.Table) -> RowHashes:
+    hasher = sides.hasher
     return concatenated(
         pair_hashes(hasher.key_hashes(batch), hasher.row_hashes(batch))
         for batch in rows.to_batches()

@@ -34,31 +34,34 @@ from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
-_ALL: Final = 1_000_000_000
+_NO_LIMIT: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaVerification:
-    """The outcome of both proofs. `folded`: versions that differ from what the recorded
-    `statements` yield when they are applied again. `at`: the place at which `compared`
-    tables were compared with the server. `differing`: the tables whose structures
-    differ there. `unknown`: versions whose structure the history does not have.
-    `unseen`: tables that are not captured and that the server does not show to this
-    account. `statements`, `versions`, `compared`: numbers."""
+    """The outcome of both proofs.
+
+    - `at`: the place at which tables were compared with the server.
+    - `refold_disagreements`: versions that differ from what the recorded statements yield when they
+      are applied again.
+    - `server_disagreements`: tables whose structures differ from the server's at that place.
+    - `unknown_versions`: versions whose structure the history does not have.
+    - `unseen_tables`: tables that are not captured and that the server does not show this account.
+    """
 
     at: Coordinates
-    statements: int
-    versions: int
-    folded: tuple[Disagreement, ...]
-    compared: int
-    differing: tuple[Disagreement, ...]
-    unknown: tuple[SchemaVersion, ...]
-    unseen: tuple[TableName, ...]
+    statement_count: int
+    version_count: int
+    refold_disagreements: tuple[Disagreement, ...]
+    compared_count: int
+    server_disagreements: tuple[Disagreement, ...]
+    unknown_versions: tuple[SchemaVersion, ...]
+    unseen_tables: tuple[TableName, ...]
     seconds: float
 
     @property
     def equal(self) -> bool:
-        return not self.folded and not self.differing
+        return not self.refold_disagreements and not self.server_disagreements
 
 
 def verify_schema(work: Workplace) -> SchemaVerification:
@@ -68,7 +71,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     change faster than they can be read. Raise the errors that would refuse the next
     run, because the server's log may not be the one that was read.
     """
-    clock = perf_counter()
+    timer_start = perf_counter()
     ledger, source = work.ledger, work.source.name
     cursor = ledger.cursors(source).captured
     if cursor is None or not ledger.has_history(source):
@@ -78,28 +81,32 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     run_start = start_to_continue(work, cursor)
     batches = list(recorded_batches(ledger, source))
     folding = dialect_of(run_start.facts).lower_case_table_names
-    folded = tuple(follow_again(batches, lower_case_table_names=folding))
-    baseline, structures = _now(work, run_start)
+    refold_disagreements = tuple(follow_again(batches, lower_case_table_names=folding))
+    baseline, structures = _server_and_history(work, run_start)
     names = sorted({*(table.name for table in baseline.tables), *ledger.last_versions(source)})
     names = sorted({*names, *(version.table for version in structures.history.versions)})
     versions = {name: structures.version(name) for name in names}
-    differing = list(_differing(work, baseline, versions))
+    server_disagreements = list(_server_disagreements(work, baseline, versions))
     shown = {table.name for table in baseline.tables}
-    unseen = [name for name in _missing(shown, versions) if not work.source.patterns.matches(name)]
+    unseen_tables = [
+        name
+        for name in _tables_not_shown(shown, versions)
+        if not work.source.patterns.matches(name)
+    ]
     return SchemaVerification(
         at=baseline.high,
-        statements=sum(len(batch.statements) for batch in batches),
-        versions=sum(len(batch.versions) for batch in batches),
-        folded=folded,
-        compared=len(versions) - len(unseen),
-        differing=tuple(differing),
-        unknown=tuple(
+        statement_count=sum(len(batch.statements) for batch in batches),
+        version_count=sum(len(batch.versions) for batch in batches),
+        refold_disagreements=refold_disagreements,
+        compared_count=len(versions) - len(unseen_tables),
+        server_disagreements=tuple(server_disagreements),
+        unknown_versions=tuple(
             version
             for version in versions.values()
             if version is not None and version.knowledge is Knowledge.UNKNOWN
         ),
-        unseen=tuple(unseen),
-        seconds=perf_counter() - clock,
+        unseen_tables=tuple(unseen_tables),
+        seconds=perf_counter() - timer_start,
     )
 
 
@@ -118,7 +125,7 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
             versions[version.batch].append(version)
     batches = {
         batch.id: batch
-        for batch in ledger.batches(source, limit=_ALL)
+        for batch in ledger.batches(source, limit=_NO_LIMIT)
         if batch.state is not BatchState.ABANDONED and batch.end is not None
     }
     for number in sorted({*statements, *versions}):
@@ -173,7 +180,7 @@ def _precedes(earlier: Batch, batch: Batch) -> bool:
 # -- the server --------------------------------------------------------------------------
 
 
-def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
+def _server_and_history(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
     """Return the server's structures, and the newest versions of the history brought to
     the same place."""
     structures = structures_at(work, run_start)
@@ -183,7 +190,7 @@ def _now(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]
     return baseline, structures
 
 
-def _differing(
+def _server_disagreements(
     work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
 ) -> Iterator[Disagreement]:
     """Yield a disagreement for each table whose newest version is not the server's
@@ -191,11 +198,11 @@ def _differing(
     schemas = {schema.name: schema for schema in baseline.tables}
     for name, table in sorted(schemas.items()):
         version = versions[name]
-        sentences = _sentences(version, table)
+        sentences = _disagreement_sentences(version, table)
         if sentences:
             number = None if version is None else version.version
             yield Disagreement(baseline.high, sentences, name, number)
-    for name in _missing(schemas.keys(), versions):
+    for name in _tables_not_shown(schemas.keys(), versions):
         version = versions[name]
         if version is not None and work.source.patterns.matches(name):
             reason = baseline.unread.get(name, "the server does not show it")
@@ -203,7 +210,7 @@ def _differing(
             yield Disagreement(baseline.high, (sentence,), name, version.version)
 
 
-def _sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, ...]:
+def _disagreement_sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, ...]:
     if version is None:
         return ("the server has it, and the history does not",)
     match version.knowledge:
@@ -215,7 +222,7 @@ def _sentences(version: SchemaVersion | None, table: TableSchema) -> tuple[str, 
     return tuple(disagreements(version.schema, table))
 
 
-def _missing(
+def _tables_not_shown(
     shown: Iterable[TableName], versions: dict[TableName, SchemaVersion | None]
 ) -> list[TableName]:
     """Return the tables that the history has and the server does not show."""

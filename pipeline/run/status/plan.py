@@ -123,8 +123,8 @@ def make_plan(work: Workplace) -> RunPlan:
         elif proposal.run_start is not None:
             reading = read_ahead(work, proposal.run_start, tables)
             refusal = reading.refusal
-            if tables.supplied(RowsRead):
-                take = loads_take(work, proposal.run_start.facts, tables.rows)
+            if tables.tables_supplied(RowsRead):
+                take = loads_take(work, proposal.run_start.facts, tables.estimated_rows)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -180,7 +180,7 @@ def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables
     if cursor is None:
         return {}, known
     less = {tightening.table for tightening in new_tightenings(work)}
-    known = replace(known.stopped(cursor, errors), stale=known.stale | less)
+    known = replace(known.with_stopped(cursor, errors), stale_mirrors=known.stale_mirrors | less)
     shapes = {
         table: PlannedShape(error.reason, None, plaintext_sentence(work, table))
         if error.by is StoppedBy.RUN

@@ -37,7 +37,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import Renames, with_copies
+from lockstep.pipeline.run.dump.renames import Renames, with_copy_decisions
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
@@ -100,7 +100,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    taken_up = [order.table for order in plans.resumed]
+    taken_up = [order.table for order in plans.resumed_orders]
     basis = basis_of(work, run_start, bounds, batch, taken_up)
     tally = LogTally(basis, plans)
     stops: list[LockstepError] = []
@@ -124,7 +124,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         end=reading.end,
         why=_why(work, reading.reached_limit, bounds.end, run_start.facts.head),
         runs=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
-        transactions=reading.transactions,
+        transactions=reading.transaction_count,
         log_bytes=reading.log_bytes,
         tables=dict(sorted(tally.tables.items())),
         foreign=tally.foreign,
@@ -137,7 +137,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         rereads=dict(sorted(tally.rereads.items())),
         merges=_foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
         end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
-        passed=tuple(reading.row_statements.lines()),
+        passed=tuple(reading.row_statements.passed_sentences()),
     )
 
 
@@ -340,7 +340,7 @@ class LogTally:
         """Do nothing: a plan reads no rows from MySQL."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        by_table = with_copies(
+        by_table = with_copy_decisions(
             consequences(followed, self._policies_of, logged, self._treated),
             self._renames(followed.effects),
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, Requests
+from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, RequestCounts
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.proof.proven import ComparisonRecord
@@ -108,7 +108,7 @@ class SpanReport:
             TableTotal(
                 table,
                 sum((row.counts for row in captured), RowCounts()),
-                sum(row.read for row in captured),
+                sum(row.rows_read for row in captured),
                 sum(row.size for row in captured),
                 written.get(table),
                 proofs.get(table),
@@ -121,7 +121,7 @@ class SpanReport:
         return sum((total.counts for total in self.totals), RowCounts())
 
     @property
-    def requests(self) -> Requests | None:
+    def requests(self) -> RequestCounts | None:
         """Requests to an object store; None if they were not counted."""
         requests = [batch.requests for batch in self.batches if batch.requests is not None]
         return sum(requests[1:], requests[0]) if requests else None
@@ -182,7 +182,7 @@ def _report(
     plotted = before[0].id if before else first
     done = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
     contents = ledger.contents(source, plotted, last)
-    rows = [row for content in contents for row in content.rows()]
+    rows = [row for content in contents for row in content.captured_rows()]
     events = (event for content in contents if content.batch >= first for event in content.events)
     tables = {row.table for row in rows}
     # After a table was resumed, one write may merge much earlier batches too.

@@ -154,7 +154,7 @@ def _plan_table(
 def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
     """Return the mirror version to which upkeep may write now, or a sentence on why
     upkeep leaves the mirror alone."""
-    if not state.complete:
+    if not state.is_complete:
         return f"the table is {state.in_words}"
     if state.table in facts.busy_tables:
         return "captured changes wait for their merge"

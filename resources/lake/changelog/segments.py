@@ -2,7 +2,7 @@
 them.
 
 pyarrow writes them, without Java, in a form that Spark, delta-rs and DuckDB read alike:
-zstd, timestamps in microseconds, no INT96, no unsigned integers. `damaged_files`
+zstd, timestamps in microseconds, no INT96, no unsigned integers. `damage_sentences`
 compares them with what the ledger recorded. `pipeline.run.dump.segment_builder` decides
 which changes go into a segment; `changelog` adds the files to a Delta table.
 """
@@ -102,8 +102,8 @@ class ParquetSegments:
         path = self._lake / folder
         return ParquetSegmentWriter(path, stem, name_mark, schema, self._file_bytes, self._pool)
 
-    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
-        return damaged_files(self._lake / folder, files)
+    def damage_sentences(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+        return damage_sentences(self._lake / folder, files)
 
     def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
@@ -235,7 +235,7 @@ def _abort_uploads(session: SparkSession, prefix: ObjectPath) -> None:
         uploader.abortUploadsUnderPath(path).get()
 
 
-def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
+def damage_sentences(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
     """Return a sentence for each file that is damaged in `folder` or missing from it.
     If the checksum of a file was never recorded, only its size is compared."""
     damages = []
@@ -251,7 +251,7 @@ def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
 def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
     """Raise `SegmentsLost` if a file is missing or differs from what the ledger
     recorded."""
-    damages = damaged_files(folder, files)
+    damages = damage_sentences(folder, files)
     if damages:
         raise SegmentsLost(
             damages[0],
@@ -307,14 +307,14 @@ class ParquetSegmentWriter:
         self._wait(MOST_PENDING_WRITES)
         self._pending_writes.append(self._pool.submit(self._write, changes))
 
-    def cut(self) -> int:
+    def end_file(self) -> int:
         self._wait(0)
         if self._open_file is not None:
             self._finish(self._open_file)
         return len(self._finished_files)
 
     def drop(self, file_count: int) -> None:
-        # Errors of these writes are ignored, since the files are dropped.
+        # Errors of these writes are ignored, because the files are dropped.
         wait(self._pending_writes)
         self._pending_writes.clear()
         dropped_files, self._finished_files = (
@@ -329,7 +329,7 @@ class ParquetSegmentWriter:
                 (self._folder / file.path).unlink()
 
     def close(self) -> tuple[SegmentFile, ...]:
-        if self.cut():
+        if self.end_file():
             with lake_errors(self._folder):
                 sync_folder(self._folder)
         return tuple(self._finished_files)

@@ -361,7 +361,7 @@ def add_actions_at(path: LakePath, version: int) -> list[Mapping[str, Any]] | No
 
 
 def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the identity of a file in a log: its path and its deletion vector, since
+    """Return the identity of a file in a log: its path and its deletion vector, because
     the same file can be added again with more rows deleted."""
     return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
 

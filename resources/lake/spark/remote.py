@@ -365,15 +365,15 @@ def _close_session(session: SparkSession) -> None:
     session.client.close()
 
 
-def _set_retries(session: SparkSession, times: int) -> None:
+def _set_retries(session: SparkSession, most_retries: int) -> None:
     """Set how often PySpark repeats a request. Its warning that it gives up is
-    silenced, since it raises an error as well."""
+    silenced, because it raises an error as well."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
     silence_pyspark()
     longest_ms = int(1000 * SPARK_ELSEWHERE.pauses[-1])
-    policy = DefaultPolicy(max_retries=times, max_backoff=longest_ms)
+    policy = DefaultPolicy(max_retries=most_retries, max_backoff=longest_ms)
     session.client.set_retry_policies([policy])
 
 
@@ -421,13 +421,13 @@ def require_compatible(
         )
 
 
-def differing_settings(wanted: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of `wanted` that a new session does not have by default. For
-    a key in `JOINED_KEYS`, the default need only contain the value: a server that we
-    started has our value followed by the user's."""
+def differing_settings(settings: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings of `settings` that a new session does not have by default.
+    For a key in `JOINED_KEYS`, the default need only contain the value: a server that
+    we started has our value followed by the user's."""
     return {
         name: value
-        for name, value in wanted.items()
+        for name, value in settings.items()
         if value != defaults.get(name)
         and not (name in JOINED_KEYS and value in defaults.get(name, ""))
     }

@@ -1,8 +1,8 @@
 """Spark DataFrames of what a write reads: files of changes, mirrors (the Delta tables
 with the present rows of source tables), and the values that changes lack.
 
-Files are read with explicit schemas, since inferring a schema would take Spark a job of
-its own.
+Files are read with explicit schemas, because inferring a schema would take Spark a job
+of its own.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def read_snapshot(
     for part in parts:
         if isinstance(part, MirrorRows):
             rows = mirror_frame(session, file_named(lake, part.path), part.version)
-            of_table = any(column.source == DELETED_AT.name for column in part.columns)
-            if DELETED_AT.name in rows.columns and not of_table:
+            is_table_column = any(column.source == DELETED_AT.name for column in part.columns)
+            if DELETED_AT.name in rows.columns and not is_table_column:
                 rows = rows.where(column(DELETED_AT.name).isNull())
         elif part.files:
             rows = _read_part(session, part, ())
@@ -266,7 +266,7 @@ def with_completion(
 
 
 @contextmanager
-def with_lacking_values(
+def look_up_values(
     session: SparkSession,
     changes: DataFrame,
     write: Merge | Replace,
@@ -283,15 +283,17 @@ def with_lacking_values(
     if not write.changes.lacking:
         yield changes
         return
-    with staging.folder() as folder:
+    with staging.new_folder() as folder:
         joined = _join_rows(changes, write, rows)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
         complete = session.read.schema(joined.schema).parquet(folder)
-        lost = complete.where(f"not {_PACKED}")
+        changes_without_row = complete.where(f"not {_PACKED}")
         if isinstance(write, Replace):
-            lost = lost.where(f"_change_type not in ('delete', '{KEPT}')")
+            changes_without_row = changes_without_row.where(
+                f"_change_type not in ('delete', '{KEPT}')"
+            )
             complete = complete.where(_PACKED)
-        if lost.limit(1).count():
+        if changes_without_row.limit(1).count():
             raise TableError(LOST, hint=HINT)
         yield complete.drop(_PACKED)
 
