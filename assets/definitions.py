@@ -503,15 +503,17 @@ def replay_metadata(report: ReplayReport) -> Metadata:
     metadata: Metadata = {
         "batches": len(report.batches),
         "tables": len(report.tables),
-        "files replaced": sum(1 for segment in report.segments if segment.replaced),
+        "files replaced": sum(1 for segment in report.segments if segment.is_replaced),
         "rows put right": sum(mirror.wrong for mirror in report.mirrors),
         "seconds": rounded_seconds(report.seconds),
     }
-    sentences = {batch.as_recorded for batch in report.batches if batch.as_recorded}
+    sentences = {
+        batch.reason_not_recaptured for batch in report.batches if batch.reason_not_recaptured
+    }
     if sentences:
         metadata["from the changelog alone"] = "\n".join(sorted(sentences))
-    if report.left:
-        metadata["damaged, nothing to replace it with"] = len(report.left)
+    if report.unreplaced_segments:
+        metadata["damaged, nothing to replace it with"] = len(report.unreplaced_segments)
     return metadata
 
 

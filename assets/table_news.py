@@ -118,7 +118,7 @@ def report_repeated_keys(
     small_mirrors = [
         table
         for table, size in sorted(sizes.items())
-        if size is not None and size.rows is not None and size.rows <= _SMALL_MIRROR_ROWS
+        if size is not None and size.row_count is not None and size.row_count <= _SMALL_MIRROR_ROWS
     ]
     states = work.ledger.table_states(work.source.name) if small_mirrors else {}
     for table in small_mirrors[:_MAX_EVENTS]:
@@ -127,7 +127,7 @@ def report_repeated_keys(
         except LockstepError as error:
             receiver.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
-        if count.repeated is not None:
+        if count.repeated_count is not None:
             receiver.log_event(evaluation_of(keys_check_result(names, count)))
 
 

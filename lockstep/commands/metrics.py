@@ -78,7 +78,7 @@ def _count_files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
     for state in states:
         version = mirrors.version(state.mirror)
         size = None if version is None else mirrors.size(state.mirror, version)
-        total += 0 if size is None else size.files
+        total += 0 if size is None else size.file_count
     return total
 
 

@@ -123,8 +123,8 @@ def _kept_ledger_lines(
         )
     for folder, files in outcome.restatements:
         yield (
-            f"  {folder}: {files.removed} files that this ledger does not have are no longer "
-            f"listed, {files.added} are listed again, {len(files.lost)} are lost"
+            f"  {folder}: {files.removed_count} files that this ledger does not have are no longer "
+            f"listed, {files.added_count} are listed again, {len(files.lost_paths)} are lost"
         )
     if not is_recorded:
         yield (

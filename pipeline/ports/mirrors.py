@@ -23,25 +23,26 @@ from lockstep.pipeline.values.policies import Readers, Retention
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log. `scale`: the number of rows for which
-    this way of writing was chosen, in words; "" if an earlier try made the commit.
-    `table_id`: the `metaData.id` of its Delta table, or None if it was not read."""
+    """A commit read back from a mirror's log. `scale_reason`: the number of rows for
+    which this way of writing was chosen, in words; "" if an earlier try made the
+    commit. `table_id`: the `metaData.id` of its Delta table, or None if it was not
+    read."""
 
     delta_version: int
     user_metadata: str
-    scale: str = field(default="", compare=False)
+    scale_reason: str = field(default="", compare=False)
     table_id: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorSize:
-    """The size of a version of a mirror. `rows`: number of rows that a reader sees, or
-    None if counting them would take long. `files`: number of data files. `size`: their
-    bytes."""
+    """The size of a version of a mirror. `row_count`: number of rows that a reader
+    sees; None if counting them would take long. `file_count`, `byte_count`: those of
+    its data files."""
 
-    rows: int | None
-    files: int
-    size: int
+    row_count: int | None
+    file_count: int
+    byte_count: int
 
 
 ColumnRanges: TypeAlias = tuple[str, Sequence[ValueRange]]

@@ -39,9 +39,12 @@ from lockstep.pipeline.values.table import TableName
 _EVENTS = (INSERT, UPDATE, DELETE)
 
 
-def read_code(text: str, context: StatementContext, *, selects: bool) -> TableAccess:
-    """Return the tables of a trigger's body or, with `selects`, of a view's query."""
-    return read_or_reason(text, context, lambda reader: read_body(reader, selects=selects))
+def read_code(text: str, context: StatementContext, *, is_view_query: bool) -> TableAccess:
+    """Return the tables of a trigger's body or, with `is_view_query`, of a view's
+    query."""
+    return read_or_reason(
+        text, context, lambda reader: read_body(reader, is_view_query=is_view_query)
+    )
 
 
 def read_view(text: str, context: StatementContext) -> TableAccess:
@@ -57,11 +60,11 @@ def read_view(text: str, context: StatementContext) -> TableAccess:
 
 
 def _view(reader: StatementReader) -> tuple[TableName, TableAccess]:
-    name = reader.table()
+    name = reader.read_table()
     if reader.sees_symbol("("):
-        reader.enclosed_names()
+        reader.read_enclosed_names()
     reader.expect("AS")
-    return name, read_body(reader, selects=True)
+    return name, read_body(reader, is_view_query=True)
 
 
 # -- statements of the log ----------------------------------------------------------------
@@ -115,10 +118,10 @@ def _with_statement(schema: ServerSchema, reader: StatementReader) -> ServerSche
     word, kind = _code_change(reader)
     if not kind:
         return schema
-    reader.if_not_exists()
-    reader.if_exists()
+    reader.accept_if_not_exists()
+    reader.accept_if_exists()
     if word == "DROP":
-        for name in reader.tables():
+        for name in reader.read_tables():
             schema = _with_code_of(schema, name, kind, None)
         return schema
     if kind == "VIEW":
@@ -129,22 +132,22 @@ def _with_statement(schema: ServerSchema, reader: StatementReader) -> ServerSche
 
 
 def _trigger(reader: StatementReader) -> tuple[TableName, Trigger]:
-    name = reader.table()
+    name = reader.read_table()
     reader.accept_any("BEFORE", "AFTER")
     events = []
     while not reader.accept("ON"):
-        if reader.over:
+        if reader.is_over:
             raise reader.unexpected("ON")
         # MariaDB: `UPDATE OF column, … OR INSERT`.
         word = reader.next().keyword
         if word in _EVENTS:
             events.append(word)
-    table = reader.table()
+    table = reader.read_table()
     reader.expect("FOR", "EACH", "ROW")
     if reader.accept_any("FOLLOWS", "PRECEDES"):
-        reader.name()
+        reader.read_name()
     body = replace(reader.context, database=name.database)
-    code = read_code(reader.rest(), body, selects=False)
+    code = read_code(reader.remaining_text(), body, is_view_query=False)
     return name, Trigger(name.name, table, tuple(events), code)
 
 

@@ -56,7 +56,7 @@ from lockstep.pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from lockstep.pipeline.schema.rows import with_new_hidden
+from lockstep.pipeline.schema.rows import add_hidden_columns
 from lockstep.pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
@@ -232,8 +232,8 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
         engine,
         options.row_format,
         bool(options.partitioned),
-        bool(options.system_versioned) or any(column.versioned for column in written),
-        with_new_hidden((), len(columns), keys) if context.facts.knows_hidden_places else (),
+        bool(options.system_versioned) or any(column.system_versioned for column in written),
+        add_hidden_columns((), len(columns), keys) if context.facts.knows_hidden_places else (),
     )
     # If a foreign key refers to its own table without naming columns, it means the
     # primary key, which is known only now.
@@ -327,8 +327,8 @@ def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) 
     for clause in change.clauses:
         if isinstance(clause, RowsChange):
             unlogged.append(UnloggedChange(name, clause.reason))
-            if clause.other is not None:
-                unlogged.append(UnloggedChange(clause.other, clause.reason))
+            if clause.other_table is not None:
+                unlogged.append(UnloggedChange(clause.other_table, clause.reason))
     before = schema.table(name)
     if before is None:
         return _alter_unknown_table(schema, change, target, context)

@@ -34,7 +34,7 @@ from lockstep.pipeline.schema.history import (
     Visibility,
     hides_values,
 )
-from lockstep.pipeline.schema.types import arrow_schema, microseconds
+from lockstep.pipeline.schema.types import arrow_schema, times_to_microseconds
 from lockstep.pipeline.shape.hashes import PrivacyKey, canonical_texts
 from lockstep.pipeline.shape.shape import Shape, condition_columns, evaluator_of
 from lockstep.pipeline.values.errors import TableError
@@ -234,7 +234,7 @@ class Shaper:
             case Conversion.UUID:
                 return _as_uuids(column, values)
             case Conversion.MICROSECONDS:
-                return microseconds(values)
+                return times_to_microseconds(values)
             case Conversion.STRING:
                 return _printed_texts(column, values)
             case _:

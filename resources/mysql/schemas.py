@@ -48,7 +48,7 @@ from lockstep.pipeline.schema.model import (
     ValueDefault,
     View,
 )
-from lockstep.pipeline.schema.rows import knows_hidden_places, shown_places
+from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
@@ -153,7 +153,7 @@ def _read_tables(
             table.row_format,
             table.partitioned,
             table.versioned,
-            shown_places(ordinals[name], keys.get(name, ()))
+            hidden_from_ordinals(ordinals[name], keys.get(name, ()))
             if knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
             else (),
         )
@@ -551,7 +551,7 @@ def read_all_code(
     for database, name, events, of, table, body, modes in _fetch_rows(cursor, _TRIGGERS):
         if database not in visible_databases:
             continue
-        code = read_code(body, _statement_context(dialect, database, modes), selects=False)
+        code = read_code(body, _statement_context(dialect, database, modes), is_view_query=False)
         event_names = tuple(word.strip() for word in str(events).upper().split(","))
         triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
     for database, name, query in _fetch_rows(cursor, _VIEWS):
@@ -559,7 +559,7 @@ def read_all_code(
             continue
         context = _statement_context(dialect, database, "")
         if query:
-            code = read_code(query, context, selects=True)
+            code = read_code(query, context, is_view_query=True)
         else:
             code = _code_by_show_create(cursor, TableName(database, name), context)
         views[database].append(View(name, code))

@@ -77,7 +77,7 @@ def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> No
             files=brought,
             user_metadata=str(batch),
         )
-        assert not published.skipped
+        assert not published.was_skipped
     if lake.folder is not None:
         shown = DeltaTable(lake.folder / FOLDER).to_pyarrow_table(columns=["id", "_logged"])
         assert sorted(shown.to_pylist(), key=itemgetter("id")) == [

@@ -52,7 +52,7 @@ from lockstep.pipeline.schema.statements.changes import (
     restructured_tables,
 )
 from lockstep.pipeline.schema.statements.read import read_change
-from lockstep.pipeline.schema.statements.row_changes import read_created, read_row_change
+from lockstep.pipeline.schema.statements.row_changes import read_create_select, read_row_change
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.start.bounds import RunBounds
@@ -465,7 +465,7 @@ class RowStatements:
         """Return the captured tables that may have been changed by functions in the
         query of a CREATE TABLE … SELECT. The log has the query only if the session logs
         statements."""
-        change = read_created(logged.text, logged.context)
+        change = read_create_select(logged.text, logged.context)
         return ReachedTables({}) if change is None else self._find_reached_tables(change)
 
     def _find_reached_tables(self, change: TableAccess) -> Verdict:

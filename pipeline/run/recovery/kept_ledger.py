@@ -220,6 +220,6 @@ def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Re
             require_held=lambda: ledger.require_held(lease),
         )
         examined_versions[changelog.folder] = restatement.delta_version
-        if restatement.removed or restatement.added or restatement.lost:
+        if restatement.removed_count or restatement.added_count or restatement.lost_paths:
             yield changelog.folder, restatement
     ledger.note_examined_versions(lease, examined_versions)

@@ -52,7 +52,7 @@ from lockstep.pipeline.schema.history import (
     VersionOrigin,
 )
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.start.rules import compare_anchor
 from lockstep.pipeline.upkeep.clearing import Tightening
@@ -516,8 +516,10 @@ def _unfit_tables(
         if work.mirrors.reason_unreadable(folder, version) is not None or schema is None:
             yield name
             continue
-        mirror_columns = {folded(column) for column in work.mirrors.schema(folder, version).names}
-        if not {folded(column.name) for column in schema.columns} <= mirror_columns:
+        mirror_columns = {
+            comparable_name(column) for column in work.mirrors.schema(folder, version).names
+        }
+        if not {comparable_name(column.name) for column in schema.columns} <= mirror_columns:
             yield name
 
 

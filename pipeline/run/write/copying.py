@@ -35,7 +35,7 @@ from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
@@ -230,7 +230,7 @@ def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
     """Return the mirror's columns that its table has in that version, and the stamps
     (the columns with time, number and GTID of a row's last change)."""
     assert version.shown_schema is not None, "the version is known"
-    names = {folded(column.name) for column in version.shown_schema.columns}
+    names = {comparable_name(column.name) for column in version.shown_schema.columns}
     return pa.schema(
-        [column for column in mirror if folded(column.name) in names or is_stamp(column)]
+        [column for column in mirror if comparable_name(column.name) in names or is_stamp(column)]
     )

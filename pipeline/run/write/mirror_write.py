@@ -70,7 +70,7 @@ from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
 from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile
@@ -191,7 +191,7 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteRes
     strategy = choose(_strategy_facts(work, job, parts))
     with _mirror_write(work, job, parts, strategy) as write:
         commit = work.mirrors.write(write, require_held)
-    return WriteResult(commit, f"{strategy.reason}; {commit.scale or FOUND_REASON}")
+    return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
 def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
@@ -347,7 +347,7 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
     own = changelog_schema(version.shown_structure)
     spelled = dict(
         zip(
-            (folded(column.name) for column in version.shown_structure.columns),
+            (comparable_name(column.name) for column in version.shown_structure.columns),
             changelog_names([column.name for column in version.shown_structure.columns]),
             strict=True,
         )
@@ -357,7 +357,7 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
         if column.name in line.stamps:
             columns.append(PartColumn(column.name, column.type))
             continue
-        source = spelled.get(folded(column.name))
+        source = spelled.get(comparable_name(column.name))
         kind = None if source is None else own.field(source).type
         fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD
         columns.append(PartColumn(source, kind) if fits else PartColumn())

@@ -51,11 +51,11 @@ from lockstep.pipeline.schema.model import (
     TableSchema,
 )
 from lockstep.pipeline.schema.rows import (
-    expressions,
-    kept_hidden,
-    numbered,
-    with_hidden,
-    with_new_hidden,
+    add_hidden_columns,
+    expression_parts,
+    remaining_hidden_columns,
+    renumber_hidden,
+    with_hidden_columns,
 )
 from lockstep.pipeline.schema.statements.changes import (
     FIRST,
@@ -64,10 +64,10 @@ from lockstep.pipeline.schema.statements.changes import (
     Clause,
     ConvertCharset,
     DefineColumn,
-    Drop,
+    DropPart,
     Element,
-    Part,
-    Rename,
+    PartKind,
+    RenamePart,
     RenameTo,
     SetOptions,
     SetVisibility,
@@ -197,16 +197,16 @@ def _sort(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDia
             plan.elements.append(
                 _without_existing_key(column, table, plan) if if_exists else column
             )
-        case Drop(Part.COLUMN, name, if_exists):
+        case DropPart(PartKind.COLUMN, name, if_exists):
             if not _missing(table, name, if_exists):
                 plan.dropped.add(name.lower())
-        case Rename(Part.COLUMN, old, new, if_exists):
+        case RenamePart(PartKind.COLUMN, old, new, if_exists):
             if not _missing(table, old, if_exists):
                 plan.renamed[old.lower()] = new
         case AlterDefault(name, _, if_exists):
             if not if_exists or table.column(name) is not None:
                 plan.altered.setdefault(name.lower(), []).append(clause)
-        case SetVisibility(Part.COLUMN, name):
+        case SetVisibility(PartKind.COLUMN, name):
             plan.altered.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
             before = plan.options.charset, plan.options.collation, plan.convert
@@ -265,21 +265,21 @@ def _sort_key(clause: Clause, table: TableSchema, plan: _AlterPlan) -> None:
                 plan.elements.append(reference)
         case AddElement(WrittenPeriod() as period):
             plan.periods.append(period)
-        case Drop(Part.KEY, name, if_exists):
+        case DropPart(PartKind.KEY, name, if_exists):
             folded = name.lower()
             if table.key(folded) is None and not if_exists:
                 raise CannotFollow(f"it drops the key {folded}, which does not exist")
             plan.dropped_keys.add(folded)
-        case Drop(Part.FOREIGN_KEY, name):
+        case DropPart(PartKind.FOREIGN_KEY, name):
             plan.dropped_references.add(name.lower())
-        case Drop(Part.CONSTRAINT, name):
+        case DropPart(PartKind.CONSTRAINT, name):
             if any(key.name.lower() == name.lower() for key in table.foreign_keys):
                 plan.dropped_references.add(name.lower())
             elif table.key(name) is not None:
                 plan.dropped_keys.add(name.lower())
-        case Rename(Part.KEY, old, new):
+        case RenamePart(PartKind.KEY, old, new):
             plan.renamed_keys[old.lower()] = new
-        case SetVisibility(Part.KEY, name, invisible):
+        case SetVisibility(PartKind.KEY, name, invisible):
             plan.key_visibility[name.lower()] = invisible
         case _:
             return
@@ -315,10 +315,10 @@ def _with_new_keys(
     """Return the hidden columns of kept keys, and those of new keys after all other
     columns; none if their places are unknown. `visible`: the number of columns that are
     not hidden."""
-    if not context.facts.knows_hidden_places or len(hidden) != len(expressions(kept)):
+    if not context.facts.knows_hidden_places or len(hidden) != len(expression_parts(kept)):
         return ()
     names = {key.name for key in kept}
-    return with_new_hidden(hidden, visible, [key for key in keys if key.name not in names])
+    return add_hidden_columns(hidden, visible, [key for key in keys if key.name not in names])
 
 
 def _refuse_rename_of_own_parent(
@@ -404,7 +404,7 @@ def _placed_columns(
     new or moved column goes where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.knows_hidden_places:
-        hidden = kept_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
+        hidden = remaining_hidden_columns(table, plan.dropped_keys, plan.renamed_keys) or ()
     changes = {
         change.old.lower(): column
         for change, column in zip(plan.defined, new, strict=True)
@@ -417,10 +417,10 @@ def _placed_columns(
         for change in plan.defined
         if change.old is not None
         and change.column.type.name in LOB_SIZES
-        and not change.column.type.sized
+        and not change.column.type.has_length
     }
     columns: list[_PlacedColumn | HiddenColumn] = []
-    for column in with_hidden(table.columns, table.hidden):
+    for column in with_hidden_columns(table.columns, table.hidden):
         if isinstance(column, HiddenColumn):
             columns += (stays for stays in hidden if stays.place == column.place)
             continue
@@ -454,7 +454,7 @@ def _placed_columns(
     by_server = first.name == "my_row_id" and first.invisible and first.auto_increment
     if by_server and any(placed.before == first.name for placed in visible[1:]):
         raise CannotFollow("the log does not tell whether a column goes before my_row_id")
-    return visible, numbered(columns)
+    return visible, renumber_hidden(columns)
 
 
 def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:

@@ -289,7 +289,7 @@ def _column_of_type(
             members = tuple(as_text(member, column.charset).rstrip(" ") for member in kind.members)
             column = replace(column, members=members)
     # TEXT(0) is a TINYTEXT in MySQL 8.0, and the same as TEXT in MariaDB and MySQL 5.7.
-    return _fitted(column, sized=kind.sized and bool(kind.length or context.facts.is_mysql_8))
+    return _fitted(column, sized=kind.has_length and bool(kind.length or context.facts.is_mysql_8))
 
 
 def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:

@@ -37,7 +37,7 @@ from lockstep.pipeline.schema.model import (
     ValueDefault,
     WrittenDefault,
 )
-from lockstep.pipeline.schema.statements.changes import Computed, Constant
+from lockstep.pipeline.schema.statements.changes import Constant, WrittenExpression
 
 _WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 """Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores
@@ -58,13 +58,13 @@ _TIMESTAMP_BOUNDS: Final = (datetime(1970, 1, 2, tzinfo=UTC), datetime(2038, 1, 
 
 
 def resolve_default(
-    written: Constant | Computed | None, column: ColumnSchema, context: StatementContext
+    written: Constant | WrittenExpression | None, column: ColumnSchema, context: StatementContext
 ) -> Default | None:
     """Return the value of the column's DEFAULT; None if it is NULL or absent."""
     match written:
         case None | Constant("null"):
             return None
-        case Computed(text):
+        case WrittenExpression(text):
             return ExpressionDefault(text)
     if not context.facts.is_mariadb and column.type in _WITHOUT_CONSTANT:
         return None

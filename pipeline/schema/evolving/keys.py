@@ -80,7 +80,9 @@ def resolve_keys(
         key = KeySchema(name, written.kind, parts, written.invisible, written.generated)
         first = parts[0].column or ""
         if facts.is_mariadb:
-            key = _with_row_end(_mariadb_key(key, by_name, engine, hashed=written.hash), columns)
+            key = _with_row_end(
+                _mariadb_key(key, by_name, engine, hashed=written.uses_hash), columns
+            )
         elif facts.is_mysql_8 and key.kind == "index" and first.lower() in spatial:
             key = replace(key, kind="spatial")
         else:
@@ -380,7 +382,7 @@ def keys_and_references(
             case WrittenColumn(key=kind, reference=reference):
                 if kind is not None:
                     keys.append(key_of(element))
-                if element.unique_too and not context.facts.is_mariadb:
+                if element.is_also_unique and not context.facts.is_mariadb:
                     keys.append(WrittenKey("unique", (KeyPart(element.name),)))
                 if reference is not None and _inline_references(context):
                     references.append(reference)
@@ -408,7 +410,7 @@ def _inline_references(context: StatementContext) -> bool:
 def _key_for(reference: WrittenReference) -> WrittenKey:
     """Return the key that the server adds for a foreign key."""
     parts = tuple(KeyPart(name) for name in reference.columns)
-    return WrittenKey("index", parts, reference.name or reference.index, generated=True)
+    return WrittenKey("index", parts, reference.name or reference.index_name, generated=True)
 
 
 def resolve_references(

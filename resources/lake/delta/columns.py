@@ -19,7 +19,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
-from lockstep.pipeline.schema.types import escaped, mirror_name, source_name, unescaped
+from lockstep.pipeline.schema.types import escape_name, mirror_name, source_name, unescape_name
 from lockstep.pipeline.values.errors import TableError
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
@@ -34,7 +34,7 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 Spelling: TypeAlias = Callable[[str], str]
 
 _SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(
-    {"true": (mirror_name, source_name), "false": (escaped, unescaped)}
+    {"true": (mirror_name, source_name), "false": (escape_name, unescape_name)}
 )
 """For each value of the property `VECTORS_PROPERTY`: the functions from a column's name
 at the source to its name in the table, and back."""

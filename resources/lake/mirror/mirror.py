@@ -77,7 +77,7 @@ from lockstep.resources.lake.mirror.altering import (
     refuse_column_names,
     step_metadata,
 )
-from lockstep.resources.lake.mirror.cutting import delete_history
+from lockstep.resources.lake.mirror.deletion import delete_history
 from lockstep.resources.lake.mirror.direct import commit_rows
 from lockstep.resources.lake.mirror.small import can_be_computed, rows_of_write
 from lockstep.resources.lake.mirror.writing import (
@@ -331,7 +331,7 @@ class SparkMirrors:
             )
         if not head.exists:
             self._make_durable(target.mirror)
-        return replace(commit, scale=chosen_scale.reason)
+        return replace(commit, scale_reason=chosen_scale.reason)
 
     def _change_clustering(
         self,

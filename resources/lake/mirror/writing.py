@@ -34,7 +34,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     Rewrite,
     StagedFiles,
 )
-from lockstep.pipeline.schema.types import folded, is_mergeable, is_refused, sql_type
+from lockstep.pipeline.schema.types import comparable_name, is_mergeable, is_refused, sql_type
 from lockstep.pipeline.values.policies import Readers, Retention
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.resources.lake.delta.columns import VECTORS_PROPERTY, Spelling, mirror_schema
@@ -46,7 +46,7 @@ from lockstep.resources.lake.delta.statement import (
     merge_statement,
     quoted,
 )
-from lockstep.resources.lake.mirror.parts import (
+from lockstep.resources.lake.mirror.inputs import (
     column,
     column_from,
     empty_rows,
@@ -307,12 +307,12 @@ def _merged_rows(
     mirror: DataFrame,
     changes: DataFrame,
     write: Merge | Replace,
-    folded: FoldedChanges,
+    comparable_name: FoldedChanges,
     completed_columns: Sequence[str] = (),
 ) -> DataFrame:
     """Return the mirror's rows after the changes, by a join. The result is that of
     `statement.merge_statement`, which cannot be used if the rows are not in a table
-    yet, or if a column has a name that Delta's MERGE reserves. `folded`: the
+    yet, or if a column has a name that Delta's MERGE reserves. `comparable_name`: the
     description of `changes`.
     """
     from pyspark.sql import functions as f
@@ -330,7 +330,7 @@ def _merged_rows(
     is_in_result = kind.isNull() | (
         ~(is_completion & mirror_row.isNull()) & (f.lit(target.soft) | ~is_delete)
     )
-    marks = keep_marks(target.schema, folded)
+    marks = keep_marks(target.schema, comparable_name)
     columns = []
     for name in names:
         keeps_own = kind.isNull()
@@ -472,12 +472,15 @@ def _reusable_columns(path: LakePath, schema: pa.Schema) -> set[str]:
     the same name."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
-    present_types = {folded(field.name): field.type for field in mirror_schema(path, version)}
+    present_types = {
+        comparable_name(field.name): field.type for field in mirror_schema(path, version)
+    }
     return {
         field.name
         for field in schema
-        if folded(field.name) in present_types
-        and type_change(present_types[folded(field.name)], field.type) is not TypeChange.REREAD
+        if comparable_name(field.name) in present_types
+        and type_change(present_types[comparable_name(field.name)], field.type)
+        is not TypeChange.REREAD
     }
 
 

@@ -190,7 +190,7 @@ class ObjectPath:
         return ObjectPath(self.bucket, self.key.rpartition("/")[0])
 
     @property
-    def options(self) -> dict[str, str]:
+    def delta_options(self) -> dict[str, str]:
         """The options for delta-rs, with which it commits by conditional writes."""
         return {"conditional_put": "etag", "user_agent": DELTA_USER_AGENT, **self.bucket.options}
 

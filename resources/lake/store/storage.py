@@ -168,7 +168,7 @@ def table_if_exists(path: LakePath) -> DeltaTable | None:
 
 
 def delta_options(path: LakePath) -> dict[str, str] | None:
-    return path.options if isinstance(path, ObjectPath) else None
+    return path.delta_options if isinstance(path, ObjectPath) else None
 
 
 def file_named(lake: LakePath, name: str) -> LakePath:
