@@ -40,12 +40,12 @@ class Restatement:
 
 
 def is_revised(
-    listed: Collection[str], removed: Iterable[str], files: Iterable[SegmentFile]
+    listed: Collection[str], removed_paths: Iterable[str], files: Iterable[SegmentFile]
 ) -> bool:
     """Return whether the files that a table lists include `files` and none of the other
-    files in `removed`."""
+    files in `removed_paths`."""
     names = {file.path for file in files}
-    return names.issubset(listed) and names.issuperset(set(removed).intersection(listed))
+    return names.issubset(listed) and names.issuperset(set(removed_paths).intersection(listed))
 
 
 class Changelog(Protocol):
@@ -93,16 +93,16 @@ class Changelog(Protocol):
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        removed: Sequence[str],
+        removed_paths: Sequence[str],
         files: Sequence[SegmentFile],
         user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> Published:
-        """List `files` and remove the files in `removed` from the list, in one commit
-        with the `txn` action (app_id, revision); all other files stay. Files in
-        `removed` that are not listed are ignored. Add the columns of `schema` that the
-        table lacks in a commit before. Skipped if the table already lists them so
-        (`is_revised`); the number of the revision does not decide, because a ledger
+        """List `files` and remove the files in `removed_paths` from the list, in one
+        commit with the `txn` action (app_id, revision); all other files stay. Files in
+        `removed_paths` that are not listed are ignored. Add the columns of `schema`
+        that the table lacks in a commit before. Skipped if the table already lists them
+        so (`is_revised`); the number of the revision does not decide, because a ledger
         that was restored from a backup may give a number twice. Raise `SegmentsLost` if
         a file is missing or differs from its record. `require_held` and
         `CommitConflict` as for `publish`."""
@@ -113,14 +113,14 @@ class Changelog(Protocol):
         version: int,
         *,
         app_id: str,
-        number: int,
+        txn_version: int,
         user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
         """Set the table back to an earlier version, with its columns, properties and
-        reader features, in a commit with the `txn` action (app_id, number), and return
-        the new version. Raise `TableError` if the log or files of that version no
-        longer exist. `require_held` and `CommitConflict` as for `publish`."""
+        reader features, in a commit with the `txn` action (app_id, txn_version), and
+        return the new version. Raise `TableError` if the log or files of that version
+        no longer exist. `require_held` and `CommitConflict` as for `publish`."""
 
     def restate(
         self,

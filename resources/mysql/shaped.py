@@ -127,7 +127,7 @@ class ShapedServer(MySqlServer):
         return row_structure(schema) if shape is None else shape.structure
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-        """Return the comments except those of hidden columns, which may reveal their
+        """Return the comments except those of hidden columns: a comment may reveal
         values."""
         comments = super().comments(tables)
         for table, column_comments in comments.items():

@@ -317,10 +317,8 @@ class ParquetSegmentWriter:
         # Errors of these writes are ignored, because the files are dropped.
         wait(self._pending_writes)
         self._pending_writes.clear()
-        dropped_files, self._finished_files = (
-            self._finished_files[file_count:],
-            self._finished_files[:file_count],
-        )
+        dropped_files = self._finished_files[file_count:]
+        self._finished_files = self._finished_files[:file_count]
         with lake_errors(self._folder):
             if self._open_file is not None:
                 self._open_file.abandon()
