@@ -61,8 +61,8 @@ def _plan_source(
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)
-    quarantined = plan.stopped_tables or (plan.reading is not None and plan.reading.quarantines)
-    return (exits.QUARANTINED if quarantined else exits.DONE), plan_values(plan)
+    has_quarantined = plan.stopped_tables or (plan.reading is not None and plan.reading.quarantines)
+    return (exits.QUARANTINED if has_quarantined else exits.DONE), plan_values(plan)
 
 
 # -- the answer to a program ---------------------------------------------------------------
@@ -74,7 +74,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     return {
         **attributes(plan, "abandoned_sentences as abandoned, waiting_tables as waiting"),
         "supplies": supply_values(plan.table_plans),
-        **attributes(plan, "load_forecasts as loads_take, start, capture_seconds as seconds"),
+        **attributes(plan, "load_forecasts as forecast_loads, start, capture_seconds as seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
