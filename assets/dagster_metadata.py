@@ -393,17 +393,19 @@ def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResul
     """Return the check's result. It fails if a key occurs twice, and passes if keys
     were not counted."""
     figures: Metadata = {"key": ", ".join(count.key) or "none"}
-    description = f"not counted: {count.why}"
-    if count.repeated is not None:
-        figures["rows"] = count.rows
-        figures["rows with the key of another"] = count.repeated
-        description = f"{count.rows:,} rows, {count.repeated:,} of them with the key of another"
-    if count.repeated:
+    description = f"not counted: {count.reason}"
+    if count.repeated_count is not None:
+        figures["rows"] = count.row_count
+        figures["rows with the key of another"] = count.repeated_count
+        description = (
+            f"{count.row_count:,} rows, {count.repeated_count:,} of them with the key of another"
+        )
+    if count.repeated_count:
         description += f": `lockstep verify {count.table} --repair`"
     return dg.AssetCheckResult(
         asset_key=names.table_key(count.table),
         check_name=KEYS_CHECK,
-        passed=not count.repeated,
+        passed=not count.repeated_count,
         severity=dg.AssetCheckSeverity.ERROR,
         description=description,
         metadata=figures,

@@ -116,16 +116,16 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
         under_way = {source: runs_under_way(context.instance, source) for source in sources}
         if not any(under_way.values()):
             return dg.SkipReason("No run is under way.")
-        reported: list[str] = []
+        reported_ids: list[str] = []
         with open_site() as adapters:
             for source, runs in under_way.items():
                 lease = adapters.ledger().lease(source) if runs else None
                 dead_ids = report_dead_runs(context.instance, runs, lease, datetime.now(UTC))
                 own_ids = ids_of_own_runs(context.instance, source, dead_ids)
                 send_ends_of_dead_runs(settings, source, own_ids, context.log.warning)
-                reported += dead_ids
-        if reported:
-            return dg.SkipReason(f"ReportCursor as failed: {', '.join(reported)}.")
+                reported_ids += dead_ids
+        if reported_ids:
+            return dg.SkipReason(f"Reported as failed: {', '.join(reported_ids)}.")
         return dg.SkipReason("Every run under way is alive.")
 
     description = "Reports runs as failed whose process is gone."
@@ -210,13 +210,13 @@ def other_runs_sensor(
                         work=work,
                         consumers=consumers,
                     )
-                    after = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
+                    new_cursor = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
                 except LockstepError as error:
                     sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue
                 events += runs.events
                 sentences += runs.sentences
-                cursor[name] = asdict(after)
+                cursor[name] = asdict(new_cursor)
         if events:
             sentences.insert(0, f"{len(events)} events of runs that Dagster did not start.")
         return dg.SensorResult(

@@ -127,7 +127,7 @@ def report_repeated_keys(
         except LockstepError as error:
             receiver.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
-        if count.repeated is not None:
+        if count.repeated_count is not None:
             receiver.log_event(evaluation_of(keys_check_result(names, count)))
 
 

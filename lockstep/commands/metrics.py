@@ -28,7 +28,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.proof.proven import open_differences, proven_since
+from lockstep.pipeline.proof.proven import open_differences, proof_times
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, Verdict
@@ -200,7 +200,7 @@ def _work_samples(standing: Standing) -> Iterator[Sample]:
 def _proof_samples(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing_count = len(open_differences(standing.proofs))
     yield "tables_differing", "tables that differed when compared", {}, differing_count
-    moments = proven_since(standing.proofs, standing.stopped_names).values()
+    moments = proof_times(standing.proofs, standing.stopped_names).values()
     description = "tables that were proven equal and follow the source"
     yield "tables_proven", description, {}, len(moments)
     if moments:

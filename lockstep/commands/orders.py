@@ -43,7 +43,7 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
         work = adapters.workplace(source, SilentProgress())
         if kind is OrderKind.RESUME and arguments.dry_run:
             forecast = plan_resume(work, request)
-            context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
+            context.say(f"{source}: {forecast.sentence}\n  nothing is recorded (--dry-run)")
             return Outcome(exits.DONE, {"source": source, **_order_values(forecast), "order": None})
         with work.ledger.lock(source, holder_name(kind), None) as lease:
             order = give_order(
@@ -51,7 +51,7 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
             )
     reason = f": {request.reason}" if request.reason else ""
     sentence = f"{source}: recorded: {kind} {request.table} ({request.author}{reason})"
-    context.say(sentence if kind is OrderKind.RESUME else f"{sentence}\n  {order.next}")
+    context.say(sentence if kind is OrderKind.RESUME else f"{sentence}\n  {order.sentence}")
     return Outcome(exits.DONE, {"source": source, **_order_values(order)})
 
 
@@ -104,7 +104,7 @@ def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
         },
-        **attributes(recorded, "order.stopped.at as stopped", "next"),
+        **attributes(recorded, "order.stopped.at as stopped, sentence as next"),
     }
 
 

@@ -61,8 +61,8 @@ def _plan_source(
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)
-    quarantined = plan.quarantined or (plan.reading is not None and plan.reading.quarantined)
-    return (exits.QUARANTINED if quarantined else exits.DONE), plan_values(plan)
+    has_quarantined = plan.quarantined or (plan.reading is not None and plan.reading.quarantined)
+    return (exits.QUARANTINED if has_quarantined else exits.DONE), plan_values(plan)
 
 
 # -- the answer to a program ---------------------------------------------------------------

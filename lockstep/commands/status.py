@@ -17,7 +17,7 @@ from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
-from lockstep.pipeline.proof.proven import TableProof, open_differences, proven_since
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.catalog import CatalogStanding
 from lockstep.pipeline.run.catalog import stand as registered
 from lockstep.pipeline.run.table_plans import only_server_supplies
@@ -113,8 +113,11 @@ _DECISION_KEYS: Final = (
     "decided_at as at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
     "decision.author as author"
 )
-_PROVEN_KEYS: Final = (
-    "proven.proof as proof, proven.rows as rows, proven.at as position, proven.gtid_set as gtid_set"
+_COMPARISON_KEYS: Final = (
+    "table, is_whole as whole, compared_at, differing_count as differing, proven_at"
+)
+_PROOF_KEYS: Final = (
+    "proof.kind as proof, proof.row_count as rows, proof.at as position, proof.gtid_set as gtid_set"
 )
 _UNCLEARED_KEYS: Final = (
     "table, tightening.columns as columns, tightening.rows as rows, "
@@ -184,16 +187,16 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
     }
 
 
-def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, Any]]:
+def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dict[str, Any]]:
     """Return each table's comparisons with MySQL; `age_seconds`: since it was last
     proven equal."""
     return [
         {
-            **attributes(proof, "table", "whole", "compared_at", "differing", "proven_at"),
-            "age_seconds": proof.proven_at and now - proof.proven_at,
-            **attributes(proof, _PROVEN_KEYS),
+            **attributes(record, _COMPARISON_KEYS),
+            "age_seconds": record.proven_at and now - record.proven_at,
+            **attributes(record, _PROOF_KEYS),
         }
-        for proof in proofs
+        for record in records
     ]
 
 
@@ -324,15 +327,15 @@ def _cursor_words(cursor: Cursor | None) -> str:
 
 
 def proof_lines(
-    proofs: Sequence[TableProof], stopped: Collection[TableName], now: datetime
+    proofs: Sequence[ComparisonRecord], stopped: Collection[TableName], now: datetime
 ) -> Iterator[str]:
     """Yield the tables that differed in their last comparison, then the age of the
     oldest proof of tables that follow the source."""
     for table, proof in open_differences(proofs).items():
-        rows, when = pluralize(proof.differing, "row"), utc_text(proof.compared_at)
+        rows, when = pluralize(proof.differing_count, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
-    proven = proven_since(proofs, stopped).values()
+    proven = proof_times(proofs, stopped).values()
     if proven:
         oldest = duration_text(max(now - min(proven), now - now))
         tables = pluralize(len(proven), "table")

@@ -19,7 +19,7 @@ from lockstep.pipeline.run.dump.table_extents import record_complete, tables_pro
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
-from lockstep.pipeline.run.status.reloads import Reloading, plan_reload, plan_repairs
+from lockstep.pipeline.run.status.reloads import ReloadFacts, plan_reload, plan_repairs
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import difference_lines, pluralize, show_stopped_tables, show_table
@@ -147,11 +147,11 @@ def _repair_tables(
             show_planned(context, work, repairs)
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     refreshed: dict[str, Any] = {}
-    if any(repair.part is not None for repair in repairs):
+    if any(repair.condition_rows is not None for repair in repairs):
         refreshed = read_parts(context, adapters, work, repairs)[1]["refreshed"]
-    facts = Reloading(work, [repair.table for repair in repairs])
+    facts = ReloadFacts(work, [repair.table for repair in repairs])
     whole_reloads = [
-        plan_reload(work, repair.asked, Supplier.SOURCE, facts)
+        plan_reload(work, repair.request, Supplier.SOURCE, facts)
         for repair in repairs
         if str(repair.table) not in refreshed
     ]

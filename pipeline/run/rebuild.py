@@ -49,7 +49,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.status.version_sets import explained
+from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
     RUNS,
@@ -418,7 +418,7 @@ def _require_captured(
     sets = [ledger.version_set(source, batch) for batch in batches]
     for missing in (missing for version_set in sets for missing in version_set.missing_tables):
         if missing.table == table and missing.reason in _STOPPED:
-            why = explained(ledger, source, missing).reason
+            why = explain_missing(ledger, source, missing).reason
             raise PastRefused(
                 f"{table} cannot be made as of {cut}: {why}", hint=_earliest(work, table)
             )

@@ -2,9 +2,9 @@
 from information_schema.
 
 A table may be dropped between two of the queries; it then has no columns and is left
-out. information_schema does not show what the account may not see. If the account has
-privileges on single columns of a table, only these columns are shown; such a table is
-not returned but reported (`ReadTables.unread`).
+out. information_schema shows only what the account is allowed to see. If the account
+has privileges on single columns of a table, only these columns are shown; such a table
+is not returned but reported (`ReadTables.unread`).
 
 MariaDB's information_schema shows the actions of foreign keys only to accounts with
 more than SELECT. SHOW CREATE TABLE shows them to every account that may see the table,
@@ -95,7 +95,7 @@ _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The tables that were read. `unread`: existing tables that the account may not
+    """The tables that were read. `unread`: existing tables that the account cannot
     read as a whole, each with a sentence about what the account lacks."""
 
     tables: tuple[TableSchema, ...]
@@ -117,7 +117,7 @@ def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
     """Read every base table outside of the system databases, or those of `names` that
-    exist, except tables with a visible column that the account may not read.
+    exist, except tables with a visible column that the account cannot read.
     `foreign_keys`: read these, too. Columns that the account does not see are not
     noticed: use this for tables that `read_whole_tables` returned before."""
     return _read_tables(cursor, names, foreign_keys=foreign_keys)[0]
@@ -210,7 +210,7 @@ def _columns(
     dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
 ]:
     """Return three dicts by table: its columns, their ordinal positions, and the names
-    of the columns that the account may not read."""
+    of the columns that the account cannot read."""
     query = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}

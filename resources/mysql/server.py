@@ -108,7 +108,7 @@ from lockstep.resources.mysql.watermarks import (
 )
 
 IdleSessions: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
-"""Idle sessions, each with the second on the monotonic clock since when it is idle."""
+"""Idle sessions, each with the time at which it became idle (monotonic clock, seconds)."""
 
 MAX_IDLE_SECONDS: Final = 10.0
 """Longest time in seconds that an idle session is kept. After it, the account's
@@ -572,7 +572,7 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
 
 def require_missing(cursor: Cursor, table: TableName) -> None:
     """Raise the server's error for a table that exists although information_schema does
-    not show it: the account may not read it, or the server cannot open it."""
+    not show it: the account cannot read it, or the server cannot open it."""
     _can_open(cursor, f"select 1 from {quoted_table(table)} limit 0")
 
 

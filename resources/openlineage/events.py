@@ -102,7 +102,7 @@ def run_event(
     until then; `error_text`: the error and its hint if the run failed."""
     producer = f"urn:lockstep:{version('lockstep')}"
     set_producer(producer)  # the facets below contain it
-    facet = LockstepRunFacet(lockstep_run_id, tablesNotListed=news.unnamed or None)
+    facet = LockstepRunFacet(lockstep_run_id, tablesNotListed=news.unreported_count or None)
     if capture_report is not None:
         facet.batch = capture_report.batch
         facet.start, facet.end = str(capture_report.start), str(capture_report.end)
@@ -141,7 +141,7 @@ def _output_datasets(addresses: DatasetAddresses, news: TableNews) -> Iterator[O
             "columnLineage": _column_lineage_facet(addresses, news),
         }
     yield OutputDataset(*addresses.delta_table(news.state.mirror), facets=facets)
-    if news.changed:
+    if news.has_changed_rows:
         yield OutputDataset(*addresses.delta_table(news.merge.changelog))
 
 

@@ -86,7 +86,7 @@ def test_a_changelog_shows_an_earlier_version_again(lake: Lake) -> None:
         raise RuntimeError("somebody else has the source")
 
     again = partial(
-        lake.changelog.restore, FOLDER, 0, app_id="app/restated", number=5, user_metadata="0"
+        lake.changelog.restore, FOLDER, 0, app_id="app/restated", txn_version=5, user_metadata="0"
     )
     with pytest.raises(RuntimeError):
         again(require_held=lost)
@@ -111,7 +111,7 @@ def _revise(
         app_id=app_id,
         revision=number,
         schema=schema,
-        removed=[one.path for one in gone],
+        removed_paths=[one.path for one in gone],
         files=files,
         user_metadata=f"revision {number}",
         require_held=require_held,

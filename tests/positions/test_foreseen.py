@@ -150,11 +150,11 @@ class Foresight(Chance):
         shop, name = self.shop, self.shop.table(table)
         asked = OrderRequest(name, "ann", "")
         try:
-            told = plan_resume(shop.follower.work(), asked).next
+            told = plan_resume(shop.follower.work(), asked).sentence
         except LedgerRefused:
             return
         with shop.follower.leased() as lease:
-            assert give_order(shop.follower.work(), lease, OrderKind.RESUME, asked).next == told
+            assert give_order(shop.follower.work(), lease, OrderKind.RESUME, asked).sentence == told
         done = self.planned()
         kinds = {kind for one, (kind, _) in done.supplied if one == name}
         if name not in self.unforeseen:
@@ -184,13 +184,15 @@ class Foresight(Chance):
             return False
         with shop.follower.leased() as lease:
             given = give_reload(shop.follower.work(), lease, told)
-        assert replace(given, order=None, load=told.load) == told
+        assert replace(given, order=None, load_id=told.load_id) == told
         done = self.planned()
         if name not in self.unforeseen:
             if told.origin is not None:
                 assert (name, ("changelog", told.origin.told)) in done.supplied
-            assert (name in done.asked) == (told.rows is not None or told.already_reading)
-            assert told.rows in (None, done.rows[name]) or self.prepared
+            assert (name in done.asked) == (
+                told.estimated_rows is not None or told.is_already_reading
+            )
+            assert told.estimated_rows in (None, done.rows[name]) or self.prepared
         return True
 
     def rebuild(self, table: str) -> None:
@@ -230,21 +232,23 @@ class Foresight(Chance):
         repairs = plan_repairs(follower.work(), found, "ann")
         for repair in repairs:
             work = follower.work()
-            if repair.part is None:
+            if repair.condition_rows is None:
                 with follower.leased() as lease:
                     give_reload(work, lease, repair)
                 continue
             with counted(follower) as count:
                 work = follower.work()
-                follower.steps(replace(work, source=replace(work.source, part=repair.part)))
-            assert count.rows == {repair.table: repair.rows} or self.prepared
+                follower.steps(
+                    replace(work, source=replace(work.source, part=repair.condition_rows))
+                )
+            assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]
-            assert reasons[-1].endswith(repair.asked.reason)
+            assert reasons[-1].endswith(repair.request.reason)
         done = self.planned()
         for repair in repairs:
-            if repair.part is None and repair.table not in self.unforeseen:
-                assert (repair.table, ("rows", repair.asked.reason)) in done.supplied
-                assert repair.rows == done.rows[repair.table] or self.prepared
+            if repair.condition_rows is None and repair.table not in self.unforeseen:
+                assert (repair.table, ("rows", repair.request.reason)) in done.supplied
+                assert repair.estimated_rows == done.rows[repair.table] or self.prepared
 
     def events(self, table: TableName) -> list[TableEvent]:
         ledger = self.shop.follower.ledger

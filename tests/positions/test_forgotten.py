@@ -273,7 +273,9 @@ class Kept:
             with _refused(VersionSetUnknown, gone):
                 version_set_at(ledger, source, at)
             with _refused(SchemaUnknownAt, gone, or_told=True):
-                shown = show_schema(ledger, source, TableName(self.name, "a"), at, self.work).shown
+                shown = show_schema(
+                    ledger, source, TableName(self.name, "a"), at, self.work
+                ).shown_version
                 assert shown.version.knowledge is Knowledge.KNOWN
         assert before
 

@@ -197,7 +197,7 @@ class RingTransactions:
             self._registers.truncate_open()
         else:
             # If no event precedes the savepoint, its `put` may be outdated, because the
-            # ring may have skipped the bytes before its end since.
+            # ring may have skipped the bytes before its end after that.
             self._registers.truncate_open(
                 savepoint.events, savepoint.put if savepoint.events else None
             )

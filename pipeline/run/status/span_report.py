@@ -11,7 +11,7 @@ from typing import Final
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, RequestCounts
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
-from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.replay.spans import Span, batches_of, runs_named
 from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -69,7 +69,7 @@ class TableTotal:
     read: int
     size: int
     written: SettledWrite | None
-    proof: TableProof | None
+    proof: ComparisonRecord | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class SpanReport:
     changes: tuple[StructureChange, ...]
     shown: ShownVersions | None
     stopped: tuple[StoppedTable, ...]
-    proofs: tuple[TableProof, ...]
+    proofs: tuple[ComparisonRecord, ...]
 
     @property
     def totals(self) -> tuple[TableTotal, ...]:
@@ -101,7 +101,7 @@ class SpanReport:
             if row.batch in numbers:
                 rows.setdefault(row.table, []).append(row)
         written = {write.intent.table: write for write in self.writes}
-        proofs: dict[TableName, TableProof] = {}
+        proofs: dict[TableName, ComparisonRecord] = {}
         for proof in self.proofs:
             proofs.setdefault(proof.table, proof)
         return tuple(

@@ -148,7 +148,7 @@ class DeltaChangelog:
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        removed: Sequence[str],
+        removed_paths: Sequence[str],
         files: Sequence[SegmentFile],
         user_metadata: str,
         require_held: RequireHeld = no_check,
@@ -159,7 +159,9 @@ class DeltaChangelog:
         def find_revised(table: DeltaTable | None) -> int | None:
             if table is None:
                 raise _missing_table_error(path)
-            return table.version() if is_revised(_listed_sizes(table), removed, files) else None
+            return (
+                table.version() if is_revised(_listed_sizes(table), removed_paths, files) else None
+            )
 
         def revise(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
@@ -167,7 +169,7 @@ class DeltaChangelog:
             with lake_errors(path):
                 listed_sizes = {} if table is None else _listed_sizes(table)
                 names_to_remove = [
-                    name for name in removed if name in listed_sizes and name not in names
+                    name for name in removed_paths if name in listed_sizes and name not in names
                 ]
                 removed_sizes = {name: listed_sizes[name] for name in names_to_remove}
                 new_files = [file for file in files if file.path not in listed_sizes]
@@ -183,12 +185,12 @@ class DeltaChangelog:
         version: int,
         *,
         app_id: str,
-        number: int,
+        txn_version: int,
         user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
-        commit_properties = _commit_properties(app_id, number, user_metadata)
+        commit_properties = _commit_properties(app_id, txn_version, user_metadata)
 
         def restore(table: DeltaTable | None) -> int | None:
             if table is None:

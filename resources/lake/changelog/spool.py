@@ -236,11 +236,9 @@ class DiskEventFile:
             while remaining:
                 piece, start = self._decrypt_piece(index), offset - self._plaintext_offsets[index]
                 parts.append(piece[start : start + remaining])
-                offset, remaining, index = (
-                    offset + len(parts[-1]),
-                    remaining - len(parts[-1]),
-                    index + 1,
-                )
+                offset += len(parts[-1])
+                remaining -= len(parts[-1])
+                index += 1
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:

@@ -234,7 +234,7 @@ def with_completion(
 ) -> DataFrame:
     """Return the folded changes with the values of the columns `write.completed`, which
     were read from the source by key and are in `part`. A row of `part` whose key has no
-    change is added with the `_change_type` COMPLETE.
+    change is added with the `_change_type` COMPLETION.
 
     `changes` must have `_sequence`. A change with a number above `part.above` is newer
     than the reading and keeps its values.
@@ -305,10 +305,8 @@ def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> D
     from pyspark.sql import functions as f
 
     schema = write.target.schema
-    lack_marks, origin_columns = (
-        _lack_marks(schema, write.changes),
-        _origin_columns(write, write.changes),
-    )
+    lack_marks = _lack_marks(schema, write.changes)
+    origin_columns = _origin_columns(write, write.changes)
     spelled = changelog_spelling(schema.names)
     packed, _, packed_fields = pack(rows, (*origin_columns, *lack_marks))
     is_lacking = f.lit(False)
@@ -317,13 +315,13 @@ def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> D
     condition = is_lacking
     for name, origin in origin_columns.items():
         condition &= f.col(origin) == packed_fields[name]
-    looked_up = {
+    lookups = {
         spelled[name]: (f.col(mark), packed_fields[name]) for name, mark in lack_marks.items()
     }
     columns = []
     for name in changes.columns:
-        if name in looked_up:
-            lack_mark, value = looked_up[name]
+        if name in lookups:
+            lack_mark, value = lookups[name]
             columns.append(f.when(lack_mark, value).otherwise(column(name)).alias(name))
         elif name not in (*lack_marks.values(), *origin_columns.values()):
             columns.append(column(name))

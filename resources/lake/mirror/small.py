@@ -109,10 +109,8 @@ def _present_rows(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
 def _with_counted_images(
     read_file: ReadFile, rows: pa.Table, parts: Sequence[StagedFiles]
 ) -> pa.Table:
-    inserted, deleted = (
-        _read_images(read_file, parts, rows.schema, kinds)
-        for kinds in (_INSERT_TYPES, _DELETE_TYPES)
-    )
+    inserted = _read_images(read_file, parts, rows.schema, _INSERT_TYPES)
+    deleted = _read_images(read_file, parts, rows.schema, _DELETE_TYPES)
     return _count_copies(rows, inserted, deleted)
 
 
@@ -354,10 +352,8 @@ def _look_up_values(
     if reread:
         kind = changes.column("_change_type")
         is_deleted = pc.and_(is_missing, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
-        changes, is_missing = (
-            changes.filter(pc.invert(is_deleted)),
-            pc.and_(is_missing, pc.invert(is_deleted)),
-        )
+        changes = changes.filter(pc.invert(is_deleted))
+        is_missing = pc.and_(is_missing, pc.invert(is_deleted))
     if pc.any(is_missing).as_py():
         raise TableError(LOST, hint=HINT)
     return changes

@@ -344,8 +344,7 @@ def _require_settable(
 
 def _close_sessions(sessions: Iterable[SparkSession]) -> None:
     """Close sessions at the server, which ends their statements. The server answers
-    only after the statements have ended; we wait at most `_TIMEOUT_SECONDS` seconds for
-    that."""
+    only after the statements have ended; we wait at most `_TIMEOUT_SECONDS` for that."""
     threads = [Thread(target=_close_session, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()
@@ -405,14 +404,9 @@ def require_compatible(
     if isinstance(lake, ObjectPath):
         scheme = lake.bucket.url.partition(":")[0]
     store_setting = f"spark.delta.logStore.{scheme}.impl"
-    if _DEFAULT_STORE_SETTING in defaults or defaults.get(store_setting) != LOG_STORE_SETTINGS.get(
-        store_setting
-    ):
-        store = (
-            defaults.get(_DEFAULT_STORE_SETTING)
-            or defaults.get(store_setting)
-            or "Delta's own store"
-        )
+    store = defaults.get(_DEFAULT_STORE_SETTING) or defaults.get(store_setting)
+    if _DEFAULT_STORE_SETTING in defaults or store != LOG_STORE_SETTINGS.get(store_setting):
+        store = store or "Delta's own store"
         raise ConfigurationError(
             f"The Spark at {server} would write the tables' logs with {store}, which does not stop "
             "a late run from committing",
@@ -422,9 +416,9 @@ def require_compatible(
 
 
 def differing_settings(settings: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of `settings` that a new session does not have by default.
-    For a key in `JOINED_KEYS`, the default need only contain the value: a server that
-    we started has our value followed by the user's."""
+    """Return the settings that a new session does not have by default. For a key in
+    `JOINED_KEYS`, the default need only contain the value: a server that we started has
+    our value followed by the user's."""
     return {
         name: value
         for name, value in settings.items()
