@@ -19,7 +19,7 @@ from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.catalog import CatalogStanding
-from lockstep.pipeline.run.catalog import stand as registered
+from lockstep.pipeline.run.catalog import stand as standing_of_catalog
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
@@ -83,7 +83,7 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
         registry = adapters.registry()
     except LockstepError:
         return None
-    return None if registry is None else registered(adapters.ledger(), mirrors, registry)
+    return None if registry is None else standing_of_catalog(adapters.ledger(), mirrors, registry)
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
@@ -172,7 +172,9 @@ def status_values(
         "unproven": standing.unproven,
         "in_clear": [attributes(note, _UNCLEARED_KEYS) for note in standing.uncleared_values],
         "former_mirrors": standing.former_folders,
-        "decisions": [attributes(recorded, _DECISION_KEYS) for recorded in decisions],
+        "decisions": [
+            attributes(recorded_decision, _DECISION_KEYS) for recorded_decision in decisions
+        ],
         "trouble": standing.server_error,
     }
 
@@ -247,9 +249,9 @@ def status_lines(
     for folder in standing.former_folders:
         yield f"  {folder}: the former place of a mirror; `lockstep upkeep` deletes it later"
     yield from table_lines
-    for recorded in decisions:
-        decision = recorded.decision
-        yield f"  {utc_text(recorded.decided_at)}  {decision.rule}: {decision.reason}"
+    for recorded_decision in decisions:
+        decision = recorded_decision.decision
+        yield f"  {utc_text(recorded_decision.decided_at)}  {decision.rule}: {decision.reason}"
 
 
 def _gap_lines(standing: Standing) -> Iterator[str]:
@@ -327,7 +329,7 @@ def _cursor_words(cursor: Cursor | None) -> str:
 
 
 def proof_lines(
-    proofs: Sequence[ComparisonRecord], stopped: Collection[TableName], now: datetime
+    proofs: Sequence[ComparisonRecord], stopped_tables: Collection[TableName], now: datetime
 ) -> Iterator[str]:
     """Yield the tables that differed in their last comparison, then the age of the
     oldest proof of tables that follow the source."""
@@ -335,13 +337,13 @@ def proof_lines(
         rows, when = pluralize(proof.differing_count, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
-    proven = proof_times(proofs, stopped).values()
-    if proven:
-        oldest = duration_text(max(now - min(proven), now - now))
-        tables = pluralize(len(proven), "table")
+    proven_times = proof_times(proofs, stopped_tables).values()
+    if proven_times:
+        oldest = duration_text(max(now - min(proven_times), timedelta()))
+        tables = pluralize(len(proven_times), "table")
         yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"
-    if stopped and proofs:
-        yield f"  not proven: {pluralize(len(stopped), 'table')} that stopped"
+    if stopped_tables and proofs:
+        yield f"  not proven: {pluralize(len(stopped_tables), 'table')} that stopped"
 
 
 # -- tables that are not followed just now ----------------------------------------------------
