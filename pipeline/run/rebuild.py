@@ -47,7 +47,12 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Copies, Mirrors
-from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
+from lockstep.pipeline.replay.spans import (
+    TRANSACTION_COLUMNS,
+    batch_at,
+    count_transactions_up_to,
+    end_text,
+)
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
@@ -115,7 +120,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     logs."""
     batches = unpruned_batches(work.ledger, work.source.name)
     placed_batch = batch_at(place, batches, _batch_of_named_run(work, place))
-    if placed_batch.whole:
+    if placed_batch.is_batch_end:
         return end_of_batch(placed_batch.batch)
     deletion = work.ledger.deletion_notes(work.source.name).newest
     if deletion is not None and placed_batch.batch.id <= deletion.through:
@@ -157,7 +162,7 @@ def _cut_inside(work: Workplace, place: Place, batch: Batch, *, is_oldest: bool)
     """Return the cut at a place inside a batch. `is_oldest`: the batch is the oldest that
     the ledger knows."""
     transactions = _transactions(work, batch)
-    count = transactions_up_to(place, transactions, batch)
+    count = count_transactions_up_to(place, transactions, batch)
     before = _previous_batch(work, batch)
     if count == transactions.num_rows and count:
         return end_of_batch(batch)
@@ -227,7 +232,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
             hint=f"name the end of a batch instead: `lockstep versions --list`; this one ends at "
             f"{batch.end}",
         )
-    return pa.concat_tables(work.segments.pieces(folder, files, list(COLUMNS)))
+    return pa.concat_tables(work.segments.pieces(folder, files, list(TRANSACTION_COLUMNS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,7 +349,7 @@ def _origin_from_changelog(
             adopted=False,
             gaps=gaps,
             overlaps=read_twice,
-            forgotten=deletion_notes.through,
+            deletion=deletion_notes.through,
             why=reason,
         )
         if isinstance(changes, str):
@@ -450,7 +455,7 @@ def _earliest_hint(work: Workplace, table: TableName) -> str:
     if first is None:
         return "`lockstep versions --list` shows the versions that the lake has"
     [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
-    return f"its earliest version that the lake still has is as of {end_of(batch)}"
+    return f"its earliest version that the lake still has is as of {end_text(batch)}"
 
 
 # -- writing it -------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, Reque
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.proof.proven import ComparisonRecord
-from lockstep.pipeline.replay.spans import Span, batches_of, runs_named
+from lockstep.pipeline.replay.spans import Span, batches_in_span, named_runs
 from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.unpruned_batches import (
@@ -156,9 +156,9 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
     """Return the report on all batches that a span touches. Raise `SpanRefused` if
     there are none, or if some of them were pruned."""
-    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
+    runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
     chain, pruned = unpruned_batches(ledger, source), ledger.pruned_through(source)
-    batches = batches_of(span, chain, runs)
+    batches = batches_in_span(span, chain, runs)
     end = chain[0].end
     if pruned and end is not None and begins_before(span, batches, pruned, end):
         raise SpanRefused(
