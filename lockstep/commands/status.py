@@ -55,7 +55,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             code = exit_code(standing, now, longest_pause_from_now(source.schedule))
             catalog = catalog_standing(adapters, source.mirror_names())
             consumers = adapters.consumers().consumers(source.name)
-            settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
+            settings = settings_in_words(filter(plan.patterns.matches, states), plan.table_settings)
             values = {
                 **status_values(standing, source_verdict, now, decisions),
                 "tables": inactive_values(tables),

@@ -81,7 +81,7 @@ def gather_entries(
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
     registered, names, left, differing = _compare_registered(
-        ledger, work.source.mirrors, registry, states
+        ledger, work.source.mirror_names, registry, states
     )
     stays = {
         table

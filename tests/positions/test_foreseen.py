@@ -239,7 +239,7 @@ class Foresight(Chance):
             with counted(follower) as count:
                 work = follower.work()
                 follower.steps(
-                    replace(work, source=replace(work.source, part=repair.condition_rows))
+                    replace(work, source=replace(work.source, reread_rows=repair.condition_rows))
                 )
             assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]

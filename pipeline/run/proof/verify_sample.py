@@ -59,7 +59,7 @@ def prove_sample(work: Workplace, randomness: Random) -> VerifyReport | None:
     """Compare a sample of rows after a run's merges, if the settings ask for that, and
     record the result. An error is reported and does not end the run. `randomness`: the
     source of randomness."""
-    row_count = work.source.prove_rows
+    row_count = work.source.sample_rows
     if not row_count:
         return None
     try:
