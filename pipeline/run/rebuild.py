@@ -349,7 +349,7 @@ def _origin_from_changelog(
             adopted=False,
             gaps=gaps,
             overlaps=read_twice,
-            deletion=deletion_notes.through,
+            forgotten=deletion_notes.through,
             why=reason,
         )
         if isinstance(changes, str):
