@@ -83,8 +83,8 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """Capture the log up to its present end, or up to the end that a person chose. If
     this stops tables that only have to be read from the source, read them at once by a
     second capture."""
-    if work.source.part is not None:
-        return _capture_with_read(work, lease, work.source.part)
+    if work.source.reread_rows is not None:
+        return _capture_with_read(work, lease, work.source.reread_rows)
     try:
         return _capture_to_end(work, lease)
     except LogStops as error:
@@ -130,7 +130,7 @@ def _capture_to_end(work: Workplace, lease: Lease) -> CaptureReport:
 def _capture_with_read(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
     """Read rows of a table by a condition. Capture the log up to their low watermark,
     and then the log after it, in a batch that begins with these rows."""
-    without_read = replace(work, source=replace(work.source, part=None))
+    without_read = replace(work, source=replace(work.source, reread_rows=None))
     with closing(read_by_condition(without_read, order)) as read:
         report_before = _capture_up_to_read(without_read, lease, read)
         report = _capture_once(without_read, lease, read)
@@ -437,7 +437,7 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
     """Quarantine tables whose mirror would have the folder of another table's mirror."""
     work, segmenter = capture.basis.work, capture.segmenter
-    if not work.source.mirrors.rules:
+    if not work.source.mirror_names.rules:
         return
     states = work.ledger.table_states(work.source.name)
     tables = filter(work.source.patterns.matches, work.server.engines())

@@ -77,7 +77,9 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     statement, texts = _statements(work, seen)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
-    registered, names, left, differing = _compared(ledger, work.source.mirrors, registry, states)
+    registered, names, left, differing = _compared(
+        ledger, work.source.mirror_names, registry, states
+    )
     stays = {
         table
         for table, state in states.items()

@@ -47,7 +47,12 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Copies, Mirrors
-from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
+from lockstep.pipeline.replay.spans import (
+    TRANSACTION_COLUMNS,
+    batch_at,
+    count_transactions_up_to,
+    end_text,
+)
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
@@ -115,7 +120,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     logs."""
     chain = unpruned_batches(work.ledger, work.source.name)
     within = batch_at(place, chain, _runs(work, place))
-    if within.whole:
+    if within.is_batch_end:
         return end_of_batch(within.batch)
     forgotten = work.ledger.deletion_notes(work.source.name).newest
     if forgotten is not None and within.batch.id <= forgotten.through:
@@ -155,7 +160,7 @@ def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut
     """Return the cut at a place inside a batch. `oldest`: the batch is the oldest that
     the ledger knows."""
     transactions = _transactions(work, batch)
-    count = transactions_up_to(place, transactions, batch)
+    count = count_transactions_up_to(place, transactions, batch)
     before = _before(work, batch)
     if count == transactions.num_rows and count:
         return end_of_batch(batch)
@@ -225,7 +230,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
             hint=f"name the end of a batch instead: `lockstep versions --list`; this one ends at "
             f"{batch.end}",
         )
-    return pa.concat_tables(work.segments.pieces(folder, files, list(COLUMNS)))
+    return pa.concat_tables(work.segments.pieces(folder, files, list(TRANSACTION_COLUMNS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +453,7 @@ def _earliest(work: Workplace, table: TableName) -> str:
     if first is None:
         return "`lockstep versions --list` shows the versions that the lake has"
     [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
-    return f"its earliest version that the lake still has is as of {end_of(batch)}"
+    return f"its earliest version that the lake still has is as of {end_text(batch)}"
 
 
 # -- writing it -------------------------------------------------------------------------------

@@ -169,7 +169,7 @@ class RunSession:
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)
         self._count_requests = self._count_requests or work.count_requests
-        source = replace(work.source, part=self.reread)
+        source = replace(work.source, reread_rows=self.reread)
         if self.until is not None:
             source = replace(source, until=self.until)
         return replace(work, count_requests=self._count_requests, source=source)

@@ -239,7 +239,7 @@ class Foresight(Chance):
             with counted(follower) as count:
                 work = follower.work()
                 follower.steps(
-                    replace(work, source=replace(work.source, part=repair.condition_rows))
+                    replace(work, source=replace(work.source, reread_rows=repair.condition_rows))
                 )
             assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]
@@ -348,7 +348,7 @@ def test_a_reason_stays_when_another_table_catches_up_first(shop: Shop) -> None:
     shop.resume("a")
     shop.follower.reload(shop.table("b"), Supplier.SOURCE)
     plan, _ = run_as_planned(shop.follower)
-    assert shop.table("a") in plan.tables.spans
+    assert shop.table("a") in plan.table_plans.spans
     shop.require_same("a")
     shop.require_same("b")
 

@@ -31,7 +31,7 @@ from tests.positions.paused import Shop
 from tests.positions.servers import Pair, running
 
 ROWS = 500
-FIFTY = SnapshotPlan(seconds=1e9, connections=1, pace=Pace(1e-9, least=50, first=50, most=50))
+FIFTY = SnapshotPlan(max_seconds=1e9, connections=1, pace=Pace(1e-9, least=50, first=50, most=50))
 
 
 @pytest.fixture

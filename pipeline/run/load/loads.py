@@ -67,7 +67,7 @@ def load_tables(
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
-    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
+    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.max_seconds)
     deadline = perf_counter() + room.seconds
     for load, reason in plans.void_loads:
         void_load(work, lease, load, reason)

@@ -35,10 +35,10 @@ from lockstep.pipeline.ports.ledger import contents_of
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, PartColumn
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
-    among,
-    ordered,
+    membership,
     row_differences,
-    wrong_rows,
+    sorted_unique,
+    wrong_row_flags,
 )
 from lockstep.pipeline.run.agreement.lake_logs import require_expected_commits
 from lockstep.pipeline.run.commit_metadata import commit_metadata
@@ -259,8 +259,8 @@ class _MirrorComparison:
             for images in self._images(number):
                 inside = self._images_in_span(images)
                 if inside.num_rows:
-                    hashes.append(ordered(self.fold.hashes(number, inside)))
-        return ordered(np.concatenate(hashes))
+                    hashes.append(sorted_unique(self.fold.hashes(number, inside)))
+        return sorted_unique(np.concatenate(hashes))
 
     def _images_in_span(self, images: pa.Table) -> pa.Table:
         sequence = images.column("_sequence").to_numpy()
@@ -277,7 +277,7 @@ class _MirrorComparison:
             pieces = []
             for piece in self._images(number):
                 hashes = self.fold.hashes(number, piece)
-                chosen = among(hashes, touched) & (hashes % np.uint64(buckets) == bucket)
+                chosen = membership(hashes, touched) & (hashes % np.uint64(buckets) == bucket)
                 pieces.append(piece.filter(pa.array(chosen)))
             images.append(pa.concat_tables(pieces))
         changes, _ = self.fold.table(images)
@@ -295,12 +295,12 @@ class _MirrorComparison:
 
     def _is_wrong(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         compared = self._columns_to_compare
-        return wrong_rows(
+        return wrong_row_flags(
             self._with_mirror_names(changes),
             self._mirror_rows(compared),
-            key=self.fold.key,
-            compared=compared,
-            soft=self.has_soft_deletes,
+            key_names=self.fold.key,
+            compared_names=compared,
+            has_soft_deletes=self.has_soft_deletes,
         )
 
     def differences(self, wrong: pa.Table, details: Details) -> Iterator[ReplayDifference]:
@@ -308,9 +308,9 @@ class _MirrorComparison:
         return row_differences(
             self._with_mirror_names(wrong.slice(0, details.most_rows)),
             self._mirror_rows(compared),
-            key=self.fold.key,
-            compared=compared,
-            soft=self.has_soft_deletes,
+            key_names=self.fold.key,
+            compared_names=compared,
+            has_soft_deletes=self.has_soft_deletes,
             show_values=details.show_values,
         )
 

@@ -33,7 +33,13 @@ from lockstep.pipeline.model.batch import (
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
+from lockstep.pipeline.replay.spans import (
+    Span,
+    batches_in_span,
+    ends_early,
+    named_runs,
+    needed_id_ranges,
+)
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
@@ -95,9 +101,9 @@ def select_batches(
                 f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
             )
     ledger, source = work.ledger, work.source.name
-    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
+    runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
     chain, times = _batches_and_times(work, span, runs)
-    batches = batches_of(span, chain, runs, times)
+    batches = batches_in_span(span, chain, runs, times)
     batches = _without_deleted(work, span, batches)
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
@@ -164,7 +170,7 @@ def _batches_and_times(
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
         times = [batch for batch in ledger.batch_times(source) if batch.is_acknowledged]
-        ranges = wanted(span, times) if times else []
+        ranges = needed_id_ranges(span, times) if times else []
         batches = {
             batch.id: batch
             for first_id, last_id in ranges

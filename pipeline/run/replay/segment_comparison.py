@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_path, scratch_path
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import content_of
-from lockstep.pipeline.replay.rows import ReplayDifference, difference
+from lockstep.pipeline.replay.rows import ReplayDifference, row_difference
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.segment import ENDINGS, Segment, SegmentFile
@@ -158,7 +158,7 @@ class SegmentComparison:
             count += content.row_count
             columns |= dict.fromkeys(content.columns)
             rows += (
-                difference(
+                row_difference(
                     in_log,
                     in_lake,
                     {name: in_log[name] for name in shown},
