@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.binlog.rows.maps import by_map, in_portions
+from lockstep.pipeline.binlog.rows.maps import split_by_map, split_portions
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
@@ -102,7 +102,7 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
         return version
     _require_shown(structures, table)
     dropped = version is not None and version.knowledge is Knowledge.DROPPED
-    if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].said:
+    if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].optional_fields:
         version = structures.record_table_map(_structure_of(mapped), at)
         _require_shown(structures, table)
         return version
@@ -209,10 +209,13 @@ def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]
         yield f"columns: {len(theirs)}, {len(ours)} ({', '.join(c.name for c in ours)})"
         return
     for number, (logged, recorded) in enumerate(zip(theirs, ours, strict=True), start=1):
-        for what, in_log, in_history in _parts(logged, recorded, outline.said):
+        for what, in_log, in_history in _parts(logged, recorded, outline.optional_fields):
             if in_log != in_history:
                 yield f"column {number} ({recorded.name}) {what}: {in_log}, {in_history}"
-    if OptionalField.NAMES in outline.said and outline.primary_key != structure.primary_key:
+    if (
+        OptionalField.NAMES in outline.optional_fields
+        and outline.primary_key != structure.primary_key
+    ):
         keys = (", ".join(key) or "none" for key in (outline.primary_key, structure.primary_key))
         yield f"primary key: {', '.join(keys)}"
 
@@ -286,7 +289,7 @@ def hidden_in(
         return ()
     certain = logs_hidden(mapped.writer)
     ways = {way for outline in outlines for way in ways_to_hide(outline, structure, schema)}
-    if len(ways) == 1 and (certain or OptionalField.NAMES in logged.said):
+    if len(ways) == 1 and (certain or OptionalField.NAMES in logged.optional_fields):
         return ways.pop()
     places = hidden_places(schema) if certain else None
     if ways and places is None:
@@ -312,7 +315,7 @@ def ways_to_hide(
     """Return the ways to choose hidden columns, by index from 0, so that the map's
     other columns match the structure's. At most two are returned, since two already
     make the result ambiguous."""
-    named = OptionalField.NAMES in outline.said
+    named = OptionalField.NAMES in outline.optional_fields
     logged, recorded = outline.columns, structure.columns
     total = len(logged) - len(recorded)
     # From the last column to the first. ways[n]: the choices among the columns from
@@ -326,7 +329,9 @@ def ways_to_hide(
             if may_hide and hidden < total:
                 choices += ((at, *way) for way in from_next[hidden + 1])
             place = at - hidden
-            if 0 <= place < len(recorded) and agrees(logged[at], recorded[place], outline.said):
+            if 0 <= place < len(recorded) and agrees(
+                logged[at], recorded[place], outline.optional_fields
+            ):
                 choices += from_next[hidden]
             ways.append(choices[:2])
     return ways[0]
@@ -368,11 +373,11 @@ class ImageDecoder:
 
     def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield the images of events with several table maps, in the order of the log."""
-        for first, portion in in_portions(part):
+        for first, portion in split_portions(part):
             yield merge_images(
                 [
                     (images, first + which)
-                    for number, which, events in by_map(portion)
+                    for number, which, events in split_by_map(portion)
                     for images in self._of_map(number, events, at)
                 ]
             )
@@ -426,8 +431,8 @@ class ImageDecoder:
                 read_layouts(mapped),
                 arrow_schema(structure),
                 keys,
-                hidden=hidden,
-                updated=policies is not None and policies.updated_columns,
+                hidden_indexes=hidden,
+                reports_updates=policies is not None and policies.updated_columns,
             )
         return version, self._decoders[key]
 

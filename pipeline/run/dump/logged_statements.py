@@ -80,7 +80,7 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
             LoggedStatement(
                 text=text,
                 context=context,
-                for_rows=for_rows,
+                replaces_rows=for_rows,
                 begin=group.begin(number),
                 end=group.end(number),
                 gtid=gtid_text(row, group.gtid_sources),
