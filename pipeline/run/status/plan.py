@@ -170,10 +170,10 @@ def planned_tables(
 
 def _settings(work: Workplace) -> Mapping[TableName, str]:
     source = work.source
-    if not source.tables:
+    if not source.table_settings:
         return {}
     names = {*work.ledger.table_states(source.name), *work.server.engines()}
-    return settings_in_words(filter(source.patterns.matches, names), source.tables)
+    return settings_in_words(filter(source.patterns.matches, names), source.table_settings)
 
 
 def _shapes_and_tables(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
@@ -206,7 +206,7 @@ def forecast_loads(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str,
     """Return sentences on reading `rows` rows from MySQL: how long it takes, how much
     space it needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
-    room = LogRoom(kept_for(facts.settings), plan.seconds)
+    room = LogRoom(kept_for(facts.settings), plan.max_seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
     return (room.forecast(rows, plan.connections), SPACE_SENTENCE, *short)
 
