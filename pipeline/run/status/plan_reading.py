@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.rows.images import AFTER, DELETE, INSERT
-from lockstep.pipeline.binlog.rows.maps import by_map, by_table
+from lockstep.pipeline.binlog.rows.maps import split_by_map, split_by_table
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -387,7 +387,7 @@ class LogTally:
     def _reread(self, table: TableName, reason: str) -> None:
         self.replaced.add(table)
         self.rereads[table] = reason
-        self._decoding.buffer.maps.drop(table)
+        self._decoding.buffer.maps.skip_table(table)
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Quarantine a table that a statement may have changed without logging rows."""
@@ -425,15 +425,15 @@ class LogTally:
         group; `begin`: returns where the transaction with a given number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(count, np.int64)
-        for name, _, part in by_table(block, self._decoding.buffer.maps.maps):
+        for name, _, part in split_by_table(block, self._decoding.buffer.maps.maps):
             if not self.is_wanted(name):
                 continue
             transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
             at = begin(int(transactions[0]))
             try:
                 counted = [
-                    (indices, self._decoder(number, at).count(events))
-                    for number, indices, events in by_map(part)
+                    (indices, self._decoder(number, at).count_images(events))
+                    for number, indices, events in split_by_map(part)
                 ]
             except TableError as error:
                 self._quarantine(name, at, error)
@@ -456,7 +456,7 @@ class LogTally:
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self.quarantined.append(self._captured_tables.stop(table, at, error))
-        self._decoding.buffer.maps.drop(table)
+        self._decoding.buffer.maps.skip_table(table)
 
     def _add(self, tallies: _Tallies, rows: Integers) -> None:
         tables, counted_rows = tallies
