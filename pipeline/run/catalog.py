@@ -20,18 +20,18 @@ from time import perf_counter
 
 from lockstep.pipeline.catalog import (
     CatalogEntry,
-    Entry,
     EntryColumn,
     EntryName,
-    Registered,
-    Step,
-    Unregistered,
-    at_one_of,
+    EntryStep,
+    MissingEntry,
+    RecordedEntry,
+    WantedEntry,
     entry_name,
     entry_names,
-    marked,
-    place,
-    plan,
+    is_at_one_of,
+    is_own_entry,
+    normal_location,
+    plan_steps,
 )
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableCondition, TableState
@@ -61,10 +61,10 @@ class GatheredEntries:
       registration.
     """
 
-    registered: Mapping[TableName, Registered]
-    wanted: tuple[Entry, ...] = ()
+    registered: Mapping[TableName, RecordedEntry]
+    wanted: tuple[WantedEntry, ...] = ()
     gone: tuple[TableName, ...] = ()
-    left: tuple[Unregistered, ...] = ()
+    left: tuple[MissingEntry, ...] = ()
     statement: int = 0
     seen: int = 0
 
@@ -73,7 +73,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
     """Gather the entries of tables whose registration may have changed, or of all
     tables (`every`). MySQL is only asked for the comments of these tables."""
     ledger, source = work.ledger, work.source.name
-    seen = ledger.registrations(source, registry.catalog.identity).statement
+    seen = ledger.registrations(source, registry.catalog.identity).statement_number
     statement, texts = _statements(work, seen)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
@@ -92,7 +92,7 @@ def gather(work: Workplace, registry: Registry, *, every: bool = False) -> Gathe
         for table in names
         if every or table in differing or _named_in(table.name.lower(), words, texts)
     ]
-    wanted: tuple[Entry, ...] = ()
+    wanted: tuple[WantedEntry, ...] = ()
     if due:
         wanted, unread = _wanted(work, registry, due, names)
         left += unread
@@ -124,9 +124,9 @@ def stand(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogSt
 def _compared(
     ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
 ) -> tuple[
-    Mapping[TableName, Registered],
+    Mapping[TableName, RecordedEntry],
     dict[TableName, EntryName],
-    list[Unregistered],
+    list[MissingEntry],
     frozenset[TableName],
 ]:
     """Return the registered entries, the names for all tables with a mirror, the tables
@@ -174,11 +174,15 @@ def _is_shown(state: TableState) -> bool:
 
 
 def _differs(
-    registered: Registered | None, state: TableState, name: EntryName, catalog: Catalog
+    registered: RecordedEntry | None, state: TableState, name: EntryName, catalog: Catalog
 ) -> bool:
-    if registered is None or registered.name != name or registered.shows != state.mirror_version:
+    if (
+        registered is None
+        or registered.name != name
+        or registered.schema_version != state.mirror_version
+    ):
         return True
-    return place(registered.location) != place(catalog.location(state.mirror))
+    return normal_location(registered.location) != normal_location(catalog.location(state.mirror))
 
 
 def _wanted(
@@ -186,7 +190,7 @@ def _wanted(
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
-) -> tuple[tuple[Entry, ...], list[Unregistered]]:
+) -> tuple[tuple[WantedEntry, ...], list[MissingEntry]]:
     """Return the entries of tables, and the tables whose mirrors cannot be read."""
     tables = frozenset(state.table for state in states)
     table_comments = work.server.table_comments(tables)
@@ -198,16 +202,16 @@ def _wanted(
             comments |= column_comments.get(state.table, {})
             columns = _columns(work, registry, state, comments)
         except TableError as error:
-            left.append(Unregistered(state.table, names[state.table], error.reason, error.hint))
+            left.append(MissingEntry(state.table, names[state.table], error.reason, error.hint))
             continue
-        entry = Entry(
+        entry = WantedEntry(
             source=work.source.name,
             table=state.table,
             name=names[state.table],
             location=registry.catalog.location(state.mirror),
             comment=table_comments.get(state.table, ""),
             columns=columns,
-            shows=state.mirror_version,
+            schema_version=state.mirror_version,
         )
         entries.append(entry)
     return tuple(entries), left
@@ -266,7 +270,7 @@ class CatalogReport:
 
     catalog: str
     done: tuple[EntryChange, ...] = ()
-    left: tuple[Unregistered, ...] = ()
+    left: tuple[MissingEntry, ...] = ()
     fine: int = 0
     waiting: int = 0
     trouble: LockstepError | None = None
@@ -331,7 +335,7 @@ class _Registering:
     every: bool
     done: list[EntryChange] = field(default_factory=list)
     freed: set[EntryName] = field(default_factory=set)
-    left: list[Unregistered] = field(default_factory=list)
+    left: list[MissingEntry] = field(default_factory=list)
     fine: int = 0
     waiting: int = 0
     refused: bool = False
@@ -342,7 +346,7 @@ class _Registering:
         try:
             entries = gather(self.work, self.registry, every=self.every)
             self.left += entries.left
-            self._carry_all_out(plan(entries.wanted, entries.registered, entries.gone), clock)
+            self._carry_all_out(plan_steps(entries.wanted, entries.registered, entries.gone), clock)
             complete = not self.waiting and not self.refused
             if self.lease is not None and complete and entries.statement != entries.seen:
                 catalog = self.registry.catalog.identity
@@ -359,7 +363,7 @@ class _Registering:
             perf_counter() - clock,
         )
 
-    def _carry_all_out(self, steps: list[Step], clock: float) -> None:
+    def _carry_all_out(self, steps: list[EntryStep], clock: float) -> None:
         reported = clock
         for number, step in enumerate(steps):
             if perf_counter() - reported > _REPORT_SECONDS:
@@ -369,14 +373,14 @@ class _Registering:
                 self.waiting = len(steps) - number
                 return
             try:
-                self._carry_out(step.known, step.wanted)
+                self._carry_out(step.recorded, step.wanted)
             except CatalogRefused as error:  # The other entries are still examined.
                 self.refused = True
-                entry = step.wanted or step.known
+                entry = step.wanted or step.recorded
                 assert entry is not None, "a step has one or the other"
-                self.left.append(Unregistered(entry.table, entry.name, error.message, error.hint))
+                self.left.append(MissingEntry(entry.table, entry.name, error.message, error.hint))
 
-    def _carry_out(self, registered: Registered | None, wanted: Entry | None) -> None:
+    def _carry_out(self, registered: RecordedEntry | None, wanted: WantedEntry | None) -> None:
         if wanted is None:
             assert registered is not None, "a step has one or the other"
             self._drop(registered)
@@ -387,7 +391,7 @@ class _Registering:
         else:
             self._put(wanted, registered)
 
-    def _drop(self, registered: Registered) -> None:
+    def _drop(self, registered: RecordedEntry) -> None:
         existing = self._find(registered.name)
         if existing is not None and self._ours(existing, registered):
             self._announce(registered, registered.location)
@@ -397,7 +401,7 @@ class _Registering:
             self.done.append(EntryChange(CatalogStep.DROPPED, registered.table, registered.name))
         self._note(registered.table, None)
 
-    def _rename(self, registered: Registered, entry: Entry) -> None:
+    def _rename(self, registered: RecordedEntry, entry: WantedEntry) -> None:
         """Rename an entry. Drop the old entry and make a new one instead if the old one
         is not Lockstep's or the new name is taken.
 
@@ -418,10 +422,10 @@ class _Registering:
             self._note(registered.table, None)
         self._record(entry)
 
-    def _put(self, entry: Entry, registered: Registered | None) -> None:
+    def _put(self, entry: WantedEntry, registered: RecordedEntry | None) -> None:
         """Make or change an entry, unless it is as it should be or its name is taken."""
         existing = self._find(entry.name)
-        in_place = existing is not None and at_one_of(existing, (entry.location,))
+        in_place = existing is not None and is_at_one_of(existing, (entry.location,))
         may_take = in_place and self.every
         if existing is not None and not may_take and not self._ours(existing, registered, entry):
             self._leave(entry, existing, registered)
@@ -443,44 +447,51 @@ class _Registering:
         return None if name in self.freed else self.registry.catalog.find(name)
 
     def _ours(
-        self, existing: CatalogEntry, registered: Registered | None, entry: Entry | None = None
+        self,
+        existing: CatalogEntry,
+        registered: RecordedEntry | None,
+        entry: WantedEntry | None = None,
     ) -> bool:
         """Return whether Lockstep made an entry. In a catalog without marks, this is
         true if the ledger has registered the table and the entry has its location."""
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.has_marks:
-            return marked(existing, source, catalog.location(""), registered)
+            return is_own_entry(existing, source, catalog.location(""), registered)
         locations = [item.location for item in (registered, entry) if item is not None]
-        return registered is not None and at_one_of(existing, locations)
+        return registered is not None and is_at_one_of(existing, locations)
 
-    def _leave(self, entry: Entry, existing: CatalogEntry, registered: Registered | None) -> None:
+    def _leave(
+        self, entry: WantedEntry, existing: CatalogEntry, registered: RecordedEntry | None
+    ) -> None:
         """Report that the name is taken by an entry of somebody else."""
-        if at_one_of(existing, (entry.location,)):
+        if is_at_one_of(existing, (entry.location,)):
             why, hint = "somebody else registered the mirror under that name", _OF_LOCKSTEP
         else:
             whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
             why, hint = f"another table has that name in the catalog, {whose}", _TAKEN
-        self.left.append(Unregistered(entry.table, entry.name, why, hint))
+        self.left.append(MissingEntry(entry.table, entry.name, why, hint))
         if registered is not None:
             self._note(registered.table, None)
 
-    def _write(self, entry: Entry, name: EntryName | None, deed: CatalogStep) -> None:
+    def _write(self, entry: WantedEntry, name: EntryName | None, deed: CatalogStep) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
         self.done.append(EntryChange(deed, entry.table, entry.name))
 
-    def _announce(self, entry: Entry | Registered, location: str) -> None:
+    def _announce(self, entry: WantedEntry | RecordedEntry, location: str) -> None:
         """Record that the catalog may have the entry from now on, at `location` or at
         its new place. It is recorded without content, so that the next run examines it
         after a crash."""
-        self._note(entry.table, Registered(entry.table, entry.name, location))
+        self._note(entry.table, RecordedEntry(entry.table, entry.name, location))
 
-    def _record(self, entry: Entry) -> None:
+    def _record(self, entry: WantedEntry) -> None:
         """Record that the catalog has the entry."""
-        registered = Registered(entry.table, entry.name, entry.location, entry.content, entry.shows)
+        registered = RecordedEntry(
+            entry.table, entry.name, entry.location, entry.content, entry.schema_version
+        )
         self._note(entry.table, registered)
 
-    def _note(self, table: TableName, entry: Registered | None) -> None:
+    def _note(self, table: TableName, entry: RecordedEntry | None) -> None:
         if self.lease is not None:
             catalog = self.registry.catalog.identity
             self.work.ledger.note_registration(self.lease, catalog, table, entry)
