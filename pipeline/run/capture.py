@@ -40,11 +40,11 @@ from lockstep.pipeline.run.load.by_condition import (
     sentences_about_rows,
 )
 from lockstep.pipeline.run.load.loads import (
-    begun_loads,
-    give_up,
     load_tables,
-    order_readings,
+    order_later_readings,
     read_columns,
+    readings_of_begun_loads,
+    void_load,
 )
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
@@ -313,7 +313,7 @@ def _capture_batch(
     if high_watermarks:
         run_start = _extended_start(work, run_start, max(high_watermarks))
     resumed_tables = [order.table for order in plans.resumed_orders]
-    resumed_tables += [load.table for load in begun_loads(source_readings)]
+    resumed_tables += [load.table for load in readings_of_begun_loads(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
@@ -409,7 +409,7 @@ def _abandon_misread(
     for load in work.ledger.open_loads(work.source.name):
         if load.table not in new_errors:
             continue
-        give_up(work, lease, load, new_errors[load.table].reason)
+        void_load(work, lease, load, new_errors[load.table].reason)
         if load.table not in earlier.restarted_loads:
             work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
             work.progress.note(
@@ -461,7 +461,7 @@ def read_from_source(
     """Read the rows and columns that the plans supply from the server. A run with
     `--until` only orders that the next run reads them."""
     if work.source.until is not None:
-        order_readings(work, lease, plans)
+        order_later_readings(work, lease, plans)
         return []  # a run without --until reads them
     column_readings, plans = read_columns(work, plans, batch.id)
     return [*column_readings, *load_tables(work, lease, run_start, plans)]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry, normal_location
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
-from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
+from lockstep.pipeline.run.catalog import CatalogReport, EntryChangeKind, differences, register
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
@@ -88,7 +88,7 @@ class Source:
     statements: list[SchemaStatement] = field(default_factory=list)
     made: int = 0
     schemas: str = "{database}"
-    mirrors: MirrorNames = field(default_factory=lambda: MirrorNames(SOURCE))
+    mirror_names: MirrorNames = field(default_factory=lambda: MirrorNames(SOURCE))
 
     def __post_init__(self) -> None:
         self.ledger = _Ledger(self)
@@ -270,7 +270,7 @@ def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any
     before = {name: entry for name, (entry, _) in source.catalog.entries.items()}
     shown = differences(source.work(), source.registry())
     assert before == {name: entry for name, (entry, _) in source.catalog.entries.items()}
-    done = source.run(every=True)
+    done = source.run(examine_all=True)
     assert replace(done, seconds=shown.seconds) == shown
 
 
@@ -286,8 +286,8 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     source.catalog.add(by_hand)
     source.catalog.add(replace(by_hand, name=EntryName("shop", "b"), location="s3a://x/b"))
     assert [one.name.table for one in source.run().left] == ["a", "b"]
-    report = source.run(every=True)
-    assert [(one.deed, one.name.table) for one in report.done] == [(CatalogStep.CHANGED, "a")]
+    report = source.run(examine_all=True)
+    assert [(one.deed, one.name.table) for one in report.done] == [(EntryChangeKind.CHANGED, "a")]
     assert [one.name.table for one in report.left] == ["b"]
 
 
@@ -302,10 +302,10 @@ def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
     source.catalog.root = "file:///another"
     assert [one.name.table for one in source.run().left] == ["a"]
     source.catalog.root = "file:///lake"
-    report = source.run(every=not marks)
+    report = source.run(examine_all=not marks)
     assert (report.left, report.fine) == ((), 1 if marks else 0)
     source.happen("drop", "a")
-    assert [one.deed for one in source.run().done] == [CatalogStep.DROPPED]
+    assert [one.deed for one in source.run().done] == [EntryChangeKind.DROPPED]
 
 
 def test_an_entry_has_the_name_of_the_mirror() -> None:
@@ -314,8 +314,8 @@ def test_an_entry_has_the_name_of_the_mirror() -> None:
     source.happen("create", "a")
     source.run()
     rule = TablePatterns(("shop.a",)), Into.parse("crm.{database}_{table}")
-    source.mirrors = MirrorNames(SOURCE, (rule,))
-    assert [one.deed for one in source.run().done] == [CatalogStep.RENAMED]
+    source.mirror_names = MirrorNames(SOURCE, (rule,))
+    assert [one.deed for one in source.run().done] == [EntryChangeKind.RENAMED]
     assert source.shown().keys() == {EntryName("crm", "shop_a")}
 
 
@@ -331,7 +331,7 @@ def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
         (TablePatterns((f"shop.{table}",)), Into.parse(f"{{database}}.{name}"))
         for table, name in zip("ab", names, strict=True)
     )
-    source.mirrors = MirrorNames(SOURCE, tuple(rules))
+    source.mirror_names = MirrorNames(SOURCE, tuple(rules))
     assert source.run().left == ()
     entries = source.catalog.entries.items()
     shown = {name.table: normal_location(entry.location) for name, (entry, _) in entries}

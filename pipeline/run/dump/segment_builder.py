@@ -223,7 +223,7 @@ class Segmenter:
         self.rewrite, self.begin_load = table_changes.rewrite, table_changes.begin_load
         self.row_count = 0
         self.nulled_counts, self.unknown_code_counts = Counter[str](), Counter[str]()
-        self.tables_with_defaults: Set[TableName] = self._decoder.filled
+        self.tables_with_defaults: Set[TableName] = self._decoder.tables_with_defaults
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
         self.new_names: Mapping[TableName, TableName] = {}

@@ -14,11 +14,11 @@ from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart, start_to_continue
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, structures_at
+from lockstep.pipeline.run.dump.initial_schemas import structures_at, undisturbed_baseline
 from lockstep.pipeline.run.dump.logged_statements import (
     dialect_of,
     recorded_statements,
-    with_view_noted,
+    with_existing_view,
 )
 from lockstep.pipeline.schema.compare import disagreements
 from lockstep.pipeline.schema.history import (
@@ -184,9 +184,9 @@ def _server_and_history(work: Workplace, run_start: RunStart) -> tuple[Baseline,
     """Return the server's structures, and the newest versions of the history brought to
     the same place."""
     structures = structures_at(work, run_start)
-    baseline, between = quiet_baseline(work, run_start)
+    baseline, between = undisturbed_baseline(work, run_start)
     for statement in between:
-        structures.follow(with_view_noted(statement, structures.server_schema, work.server))
+        structures.follow(with_existing_view(statement, structures.server_schema, work.server))
     return baseline, structures
 
 

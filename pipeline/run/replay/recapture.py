@@ -44,7 +44,11 @@ from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import (
+    RecordedVersions,
+    structures_in_batch,
+    tracker_of,
+)
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_by_table
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
@@ -247,7 +251,7 @@ class SpanFacts:
             since = range(before.id, batch.id + 1)
             if since and self.marks.with_structures.isdisjoint(since):
                 return structures
-        structures = known_at(self.work, batch, batch.start.at)
+        structures = structures_in_batch(self.work, batch, batch.start.at)
         self._last_structures = batch, structures
         return structures
 
