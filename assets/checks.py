@@ -32,7 +32,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.status.accounting import Account, accounts
 from lockstep.pipeline.status.facts import Headroom, Lag
@@ -98,7 +98,7 @@ def _gather_facts(settings: Settings, work: Workplace, consumers: Consumers) -> 
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
     complete_tables = frozenset(table for table, state in states.items() if state.is_complete)
-    _, lag, room = log_seen(work, now)
+    _, lag, room = log_state(work, now)
     return SourceFacts(
         source=source,
         now=now,

@@ -56,7 +56,7 @@ from lockstep.assets.sensors import (
 from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
 from lockstep.pipeline.replay.partitions import Partitions
-from lockstep.pipeline.replay.spans import Span, at_or_after
+from lockstep.pipeline.replay.spans import Span, ids_at_or_after
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
@@ -472,7 +472,7 @@ def _replay_partition(
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
     times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
-    is_empty = bool(times) and not at_or_after(times, begin)
+    is_empty = bool(times) and not ids_at_or_after(times, begin)
     return ReplayReport(span, (), ()) if is_empty else replay(work, lease, span)
 
 

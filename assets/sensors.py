@@ -28,7 +28,7 @@ from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.runs import OpenSite
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict, risk_verdict, utc_text
 from lockstep.pipeline.values.decisions import LeaseView
@@ -286,7 +286,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
             work = adapters.workplace(name, SilentProgress())
-            _, lag, room = log_seen(work, work.clock())
+            _, lag, room = log_state(work, work.clock())
         reason = reason_to_start(name, trigger, lag, room, longest_pause_from_now(source.schedule))
         if reason is None:
             return dg.SkipReason(f"Too little was written to the log of {name}.")

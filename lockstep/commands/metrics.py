@@ -210,7 +210,7 @@ def _proof_samples(standing: Standing, now: datetime) -> Iterator[Sample]:
 
 def _last_run_samples(report: SpanReport) -> Iterator[Sample]:
     row_counts = attributes(report.counts, "inserted, updated, deleted")
-    row_counts["read"] = sum(total.read for total in report.totals)
+    row_counts["read"] = sum(total.rows_read for total in report.totals)
     description = "rows of the last run, by operation"
     for operation, count in row_counts.items():
         yield "last_run_rows", description, {"operation": operation}, count
@@ -218,7 +218,7 @@ def _last_run_samples(report: SpanReport) -> Iterator[Sample]:
     yield "last_run_log_bytes", "bytes of log that the last run read", {}, log_bytes
     transactions = sum(batch.transactions for batch in report.batches)
     yield "last_run_transactions", "transactions of the last run", {}, transactions
-    for client, request_count in attributes(report.requests, "lockstep, spark").items():
+    for client, request_count in attributes(report.request_counts, "lockstep, spark").items():
         description = "requests of the last run to the object store, by client, without delta-rs"
         if request_count is not None:
             yield "last_run_requests", description, {"client": client}, request_count

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.status.plan import loads_take
+from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.run.status.reloads import (
     Reload,
     ReloadFacts,
@@ -177,7 +177,7 @@ def _cost_lines(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
     the server keeps its log long enough. Return none if no table is read completely."""
     total = sum(reload.estimated_rows or 0 for reload in reloads if reload.condition_rows is None)
     facts = work.server.facts() if total else None
-    return [] if facts is None else [f"  {line}" for line in loads_take(work, facts, total)]
+    return [] if facts is None else [f"  {line}" for line in forecast_loads(work, facts, total)]
 
 
 # -- some rows of one table ----------------------------------------------------------------

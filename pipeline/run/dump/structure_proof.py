@@ -40,7 +40,7 @@ from lockstep.pipeline.ports.source import CurrentSchemas
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
-from lockstep.pipeline.run.dump.logged_statements import with_view_noted
+from lockstep.pipeline.run.dump.logged_statements import with_existing_view
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
@@ -387,7 +387,7 @@ class _LaterStructures:
 
     def _apply(self, logged: LoggedStatement) -> bool:
         """Apply a statement. Return False if it may have changed any table."""
-        statement = with_view_noted(logged, self._schema_now, self._basis.work.server)
+        statement = with_existing_view(logged, self._schema_now, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             if changes_code(statement.text, statement.context):

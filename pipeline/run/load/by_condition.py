@@ -160,7 +160,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRea
     )
     try:
         with work.server.rows_where(
-            schema, order.condition, most_seconds=work.source.snapshot.seconds
+            schema, order.condition, most_seconds=work.source.snapshot.max_seconds
         ) as snapshot:
             _require_not_before(work, snapshot.rows.low)
             keys_read = _put_matching(work, order, snapshot, hasher, matching_rows)

@@ -59,7 +59,7 @@ def prove_sample(work: Workplace, randomness: Random) -> VerifyReport | None:
     """Compare a sample of rows after a run's merges, if the settings ask for that, and
     record the result. An error is reported and does not end the run. `randomness`: the
     source of randomness."""
-    row_count = work.source.prove_rows
+    row_count = work.source.sample_rows
     if not row_count:
         return None
     try:
@@ -235,13 +235,13 @@ def _compare_sample(
     wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_truncated)
     # The values of a row that changed after the cursor are not those that the mirror
     # must have.
-    unchanged = {
+    unchanged_rows = {
         key: row
         for key, row in rows_by_key(sides, sample.source).items()
         if key not in before_log.earlier_rows
     }
     in_lake = rows_by_key(sides, sample.lake)
-    rows = tuple(differing_rows(sides, wrong, unchanged, in_lake, show_values=show_values))
+    rows = tuple(differing_rows(sides, wrong, unchanged_rows, in_lake, show_values=show_values))
     return TableComparison(
         sides.table,
         len(source),
