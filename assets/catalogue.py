@@ -31,10 +31,14 @@ FILE = "catalogue.json"
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A captured table. `mirror`, `changelog`: paths relative to the lake. `dropped`:
-    it was dropped at the source. `ended`: its mirror was removed, or it may not have
-    one. `reported`: a digest of the state that was last reported to Dagster, or "".
-    `key`: the parts of its asset's key, if a translator chose them."""
+    """A captured table.
+
+    `mirror`, `changelog`: paths relative to the lake.
+    `dropped`: it was dropped at the source.
+    `ended`: its mirror was removed, or another table has the place of its mirror.
+    `reported`: a digest of the state that was last reported to Dagster, or "".
+    `key`: the parts of its asset's key, if a translator chose them.
+    """
 
     database: str
     name: str
@@ -62,17 +66,18 @@ def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
     """Return 16 hex digits that change whenever Dagster's definitions of the tables
     change."""
-    declared = {
+    declared_entries = {
         source: [asdict(replace(entry, reported="", key=())) for entry in catalogue[source]]
         for source in sorted(catalogue)
     }
-    return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(declared_entries).encode()).hexdigest()[:16]
 
 
 def catalogue_entries(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[CatalogueEntry]:
-    """Return an entry for each table of the ledger. `reported`: as in `CatalogueEntry`."""
+    """Return an entry for each table of the ledger. `reported`: digests of the states that
+    were last reported to Dagster."""
     return [
         CatalogueEntry(
             table.database,

@@ -29,10 +29,10 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import TableProof, open_differences
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.status.accounting import Account, accounts
 from lockstep.pipeline.status.facts import Headroom, Lag
@@ -70,7 +70,7 @@ class SourceFacts:
     stopped_tables: Sequence[StoppedTable]
     gaps: Sequence[Gap]
     extents: Sequence[Extent]
-    proofs: Sequence[TableProof]
+    proofs: Sequence[ComparisonRecord]
     lag: Lag
     headroom: Headroom | None
     accounts: Sequence[Account]
@@ -98,7 +98,7 @@ def _gather_facts(settings: Settings, work: Workplace, consumers: Consumers) -> 
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
     complete_tables = frozenset(table for table, state in states.items() if state.is_complete)
-    _, lag, room = log_seen(work, now)
+    _, lag, room = log_state(work, now)
     return SourceFacts(
         source=source,
         now=now,
@@ -200,15 +200,15 @@ def _judge_differing(facts: SourceFacts) -> CheckResult:
         heads = ("table", "compared", "at", "differing", "proven at", "rows", "position")
         rows = [
             (
-                proof.table,
-                "all rows" if proof.whole else "a sample",
-                proof.compared_at,
-                proof.differing,
-                proof.proven_at or "never",
-                proof.proven and proof.proven.rows,
-                proof.proven and proof.proven.at,
+                record.table,
+                "all rows" if record.is_whole else "a sample",
+                record.compared_at,
+                record.differing_count,
+                record.proven_at or "never",
+                record.proof and record.proof.row_count,
+                record.proof and record.proof.at,
             )
-            for proof in proofs
+            for record in proofs
         ]
         metadata["compared"] = metadata_table(heads, rows)
     proven_times = [proof.proven_at for proof in proofs if proof.proven_at is not None]

@@ -56,7 +56,7 @@ from lockstep.assets.sensors import (
 from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
 from lockstep.pipeline.replay.partitions import Partitions
-from lockstep.pipeline.replay.spans import Span, at_or_after
+from lockstep.pipeline.replay.spans import Span, ids_at_or_after
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
@@ -100,10 +100,11 @@ def definitions_of(
     notify: Notify | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
-    """Return the definitions of one lockstep.toml. They can be merged with others,
-    because they have no executor and only one resource, `lockstep_sessions`. `notify`
-    receives each trouble that needs a person, once. `translator` changes the assets of
-    mirrors (the Delta tables with the current rows of MySQL tables)."""
+    """Return the definitions of one lockstep.toml. They can be merged with other
+    definitions, because they have no executor and only one resource,
+    `lockstep_sessions`. `notify` receives each trouble that needs a person, once.
+    `translator` changes the assets of mirrors (the Delta tables with the current rows
+    of MySQL tables)."""
     try:
         settings = load_settings(config)
     except LockstepError as error:
@@ -224,8 +225,13 @@ def _entries_without_collisions(
         for entry in entries
         if not entry.ended
     }
-    colliding = mirrors.collisions(sorted(would_move, key=lambda table: (would_move[table], table)))
-    return [replace(entry, ended=True) if entry.table in colliding else entry for entry in entries]
+    colliding_tables = mirrors.collisions(
+        sorted(would_move, key=lambda table: (would_move[table], table))
+    )
+    return [
+        replace(entry, ended=True) if entry.table in colliding_tables else entry
+        for entry in entries
+    ]
 
 
 def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Catalogue) -> None:
@@ -466,7 +472,7 @@ def _replay_partition(
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
     times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
-    is_empty = bool(times) and not at_or_after(times, begin)
+    is_empty = bool(times) and not ids_at_or_after(times, begin)
     return ReplayReport(span, (), ()) if is_empty else replay(work, lease, span)
 
 
@@ -548,10 +554,10 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))
         if run_retention is not None:
-            deleted = delete_runs(
+            deleted_count = delete_runs(
                 context.instance, source, datetime.now(UTC) - timedelta(seconds=run_retention)
             )
-            context.log.info(f"Dagster's records of {deleted} older runs were deleted.")
+            context.log.info(f"Dagster's records of {deleted_count} older runs were deleted.")
 
     name = job_name(source, "upkeep")
     op = dg.op(name=f"{name}_op", description=f"Upkeep of the mirrors of {source}.")(
@@ -594,10 +600,10 @@ def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> 
 def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> int:
     newest = instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
     newest_id = {record.dagster_run.run_id for record in newest}
-    ended = dg.RunsFilter(job_name=job, statuses=_ENDED_STATUSES, created_before=before)
+    ended_filter = dg.RunsFilter(job_name=job, statuses=_ENDED_STATUSES, created_before=before)
     count = 0
     while True:
-        records = instance.get_run_records(ended, limit=_RUNS_PER_FETCH, ascending=True)
+        records = instance.get_run_records(ended_filter, limit=_RUNS_PER_FETCH, ascending=True)
         old_ids = {record.dagster_run.run_id for record in records} - newest_id
         if not old_ids:
             return count

@@ -56,7 +56,7 @@ from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.run.status.run_news import comments_of
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.values.decisions import AttemptOutcome, LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
@@ -235,7 +235,7 @@ class OtherRunsReporter:
         events = [event for content in contents for event in content.events]
         for event in structure_events(names, work, events[-_MAX_STRUCTURE_EVENTS:]):
             self.log_event(event)
-        facts, lag, room = log_seen(work, now)
+        facts, lag, room = log_state(work, now)
         if facts is not None:
             self.log_event(log_observation(names.log_key, facts, lag, room))
         (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)

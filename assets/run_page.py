@@ -45,7 +45,9 @@ _UNITS: Final = ("KiB", "MiB", "GiB", "TiB")
 def render_page(report: SpanReport, lake: LakePath) -> str:
     """Return the report as one HTML document."""
     own_batches = frozenset(batch.id for batch in report.batches)
-    columns, highest = rows_over_time((*report.before, *report.batches), report.rows, own_batches)
+    columns, highest = rows_over_time(
+        (*report.earlier_batches, *report.batches), report.rows, own_batches
+    )
     are_few, last = len(report.batches) <= _MAX_DRAWN_BATCHES, report.batches[-1]
     # The place has the form that `--at` accepts.
     place = f"run:{last.dagster_run}" if last.dagster_run else str(last.end or last.start)
@@ -78,7 +80,9 @@ def summary_figures(report: SpanReport) -> dict[str, str]:
         "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened(),
         "transactions": f"{sum(batch.transactions for batch in report.batches):,}",
         "log read": format_bytes(sum(batch.log_bytes for batch in report.batches)),
-        "requests to the store": "" if report.requests is None else str(report.requests),
+        "requests to the store": ""
+        if report.request_counts is None
+        else str(report.request_counts),
         "batches": f"{first.id}" if first is last else f"{first.id} to {last.id}",
         "state": _acknowledgement_words(report.batches),
     }
@@ -307,7 +311,7 @@ def store_page_of_run(settings: Settings, work: Workplace, run: str) -> Path | N
     source = work.source.name
     try:
         report = report_of_run(work.ledger, source, run, work.clock())
-        path = page_path(settings.state_folder, source, report.about)
+        path = page_path(settings.state_folder, source, report.title)
         store_page(path, render_page(report, settings.lake_path()))
     except SpanRefused:
         return None

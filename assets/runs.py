@@ -69,7 +69,7 @@ from lockstep.pipeline.run.run import (
     require_no_stop,
 )
 from lockstep.pipeline.run.status.run_news import comments_of
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.pipeline.values.places import Place, parse_end
@@ -218,7 +218,7 @@ def _acknowledge(
     if report.waiting_tables:
         context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_tables)}")
     now = work.clock()
-    facts, lag, room = log_seen(work, now)
+    facts, lag, room = log_state(work, now)
     if facts is not None:
         context.log_event(log_observation(names.log_key, facts, lag, room))
     if report.acknowledged_batches:

@@ -28,7 +28,7 @@ from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.runs import OpenSite
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict, risk_verdict, utc_text
 from lockstep.pipeline.values.decisions import LeaseView
@@ -116,16 +116,16 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
         under_way = {source: runs_under_way(context.instance, source) for source in sources}
         if not any(under_way.values()):
             return dg.SkipReason("No run is under way.")
-        reported: list[str] = []
+        reported_ids: list[str] = []
         with open_site() as adapters:
             for source, runs in under_way.items():
                 lease = adapters.ledger().lease(source) if runs else None
                 dead_ids = report_dead_runs(context.instance, runs, lease, datetime.now(UTC))
                 own_ids = ids_of_own_runs(context.instance, source, dead_ids)
                 send_ends_of_dead_runs(settings, source, own_ids, context.log.warning)
-                reported += dead_ids
-        if reported:
-            return dg.SkipReason(f"ReportCursor as failed: {', '.join(reported)}.")
+                reported_ids += dead_ids
+        if reported_ids:
+            return dg.SkipReason(f"Reported as failed: {', '.join(reported_ids)}.")
         return dg.SkipReason("Every run under way is alive.")
 
     description = "Reports runs as failed whose process is gone."
@@ -210,13 +210,13 @@ def other_runs_sensor(
                         work=work,
                         consumers=consumers,
                     )
-                    after = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
+                    new_cursor = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
                 except LockstepError as error:
                     sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue
                 events += runs.events
                 sentences += runs.sentences
-                cursor[name] = asdict(after)
+                cursor[name] = asdict(new_cursor)
         if events:
             sentences.insert(0, f"{len(events)} events of runs that Dagster did not start.")
         return dg.SensorResult(
@@ -286,7 +286,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
             work = adapters.workplace(name, SilentProgress())
-            _, lag, room = log_seen(work, work.clock())
+            _, lag, room = log_state(work, work.clock())
         reason = reason_to_start(name, trigger, lag, room, longest_pause_from_now(source.schedule))
         if reason is None:
             return dg.SkipReason(f"Too little was written to the log of {name}.")

@@ -80,7 +80,7 @@ def sum_mirror(hasher: RowHasher, lake: Path) -> RowSum:
     total = RowSum()
     for batch in scan_rows(lake, hasher.schema.names, _newest_version(lake)):
         columns = [batch.column(field.name).cast(field.type) for field in hasher.schema]
-        total = total + hasher.summed(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
+        total = total + hasher.row_sum(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
     return total
 
 

@@ -72,8 +72,8 @@ def _measure_run(bench: BenchServer, folder: Path, *server_pids: int) -> tuple[f
 
 def processor_seconds_of(*pids: int) -> float:
     """Return the processor seconds of processes that ended, and of those that keep running."""
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    seconds = ended.ru_utime + ended.ru_stime
+    ended_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = ended_children.ru_utime + ended_children.ru_stime
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")

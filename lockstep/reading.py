@@ -377,9 +377,9 @@ class ChangelogDelivery:
         Spark reads the files when the DataFrame is used, so acknowledge only after
         that.
         """
-        delivered = self._delivered_table(table, incomplete)
-        require_files(self._adapters.lake().segments, delivered)
-        return changes_frame(spark, self._lake, delivered)
+        delivered_table = self._delivered_table(table, incomplete)
+        require_files(self._adapters.lake().segments, delivered_table)
+        return changes_frame(spark, self._lake, delivered_table)
 
     def ack(self) -> None:
         """Acknowledge this delivery, as `ChangelogConsumer.ack` does."""

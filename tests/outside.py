@@ -49,7 +49,7 @@ from lockstep.pipeline.values.table import TableName
 def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]:
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
-    plans = make_plan(work).tables
+    plans = make_plan(work).table_plans
     return list(plans.tables_supplied(FromChangelog)), dict(plans.tables_supplied(RowsRead))
 
 

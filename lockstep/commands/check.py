@@ -142,9 +142,9 @@ def _preflight(
         snapshot_plan=plan.snapshot,
         allowed_statements=plan.allowed_statements,
         policies_of=plan.policies_of,
-        table_settings=plan.tables,
+        table_settings=plan.table_settings,
         ledger_tables=set(states),
-        mirror_names=plan.mirrors,
+        mirror_names=plan.mirror_names,
         shaping=plan.shaping(settings.privacy_key()),
         shaped_versions=[*versions],
     )
@@ -281,8 +281,8 @@ def _check_server(adapters: Adapters, source: str) -> str:
 
 def _check_ledger(adapters: Adapters, settings: Settings) -> str:
     adapters.ledger().require_writable()
-    embedded = settings.ledger_dsn() == "embedded"
-    return f"embedded, {settings.state_folder / 'ledger'}" if embedded else "your Postgres"
+    is_embedded = settings.ledger_dsn() == "embedded"
+    return f"embedded, {settings.state_folder / 'ledger'}" if is_embedded else "your Postgres"
 
 
 def _update_catalogue(settings: Settings, work: Workplace) -> None:
@@ -294,9 +294,9 @@ def _update_catalogue(settings: Settings, work: Workplace) -> None:
 
     source, states = work.source, work.ledger.table_states(work.source.name)
     tables = [table.name for table in work.server.tables()]
-    captured = [name for name in tables if source.patterns.matches(name)]
+    captured_tables = [name for name in tables if source.patterns.matches(name)]
     # Two new tables whose mirrors would have one path get no mirror.
-    colliding = collisions(work, states, captured).keys() - states.keys()
+    colliding_tables = collisions(work, states, captured_tables).keys() - states.keys()
     entries = [
         CatalogueEntry(
             name.database,
@@ -306,8 +306,8 @@ def _update_catalogue(settings: Settings, work: Workplace) -> None:
             else mirror_path(source.name, source.mirror_name(name)),
             states[name].changelog if name in states else changelog_path(source.name, name),
         )
-        for name in captured
-        if name not in colliding
+        for name in captured_tables
+        if name not in colliding_tables
     ]
     update_catalogue(settings.state_folder, source.name, entries, complete=True)
 

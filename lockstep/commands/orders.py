@@ -127,23 +127,23 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
         return Outcome.of_sources({source: context.report_error(source, error)})
     context.say(*_choice_lines(source, choice))
     next_start = choice.position and attributes(  # None if the server could not be asked
-        choice, "position as start, follows, continuity, gap_tables, abandoned as abandons"
+        choice, "position as start, follows, continuity, gap_tables, abandoned_batches as abandons"
     )
-    values = {"override": choice.override, "next": next_start, "trouble": choice.trouble}
+    values = {"override": choice.override, "next": next_start, "trouble": choice.server_error}
     return Outcome.of_sources({source: (exits.DONE, values)})
 
 
 def _choice_lines(source: str, choice: Choice) -> Iterator[str]:
     override = choice.override
     yield f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"
-    if choice.trouble is not None:
+    if choice.server_error is not None:
         yield (
-            f"  the server could not be asked ({choice.trouble.message}); the next run checks that "
-            "the place exists"
+            f"  the server could not be asked ({choice.server_error.message}); the next run checks "
+            "that the place exists"
         )
     elif choice.position is not None:
         yield f"  the next run starts at {choice.position}; `lockstep plan` shows it"
-    for batch in choice.abandoned:
+    for batch in choice.abandoned_batches:
         yield f"  batch {batch}, which was never acknowledged, is abandoned"
     if choice.continuity is Continuity.GAP:
         yield (

@@ -31,7 +31,7 @@ from lockstep.pipeline.run.recovery.recover import (
     run_to_undo,
 )
 from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
-from lockstep.pipeline.run.status.plan import loads_take
+from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
@@ -141,7 +141,7 @@ def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
         yield "  the next run then:"
     yield from (f"  {line}" for line in supply_lines(tables))
     if tables.estimated_rows:
-        lines = loads_take(work, work.server.facts(), tables.estimated_rows)
+        lines = forecast_loads(work, work.server.facts(), tables.estimated_rows)
         yield from (f"    {line}" for line in lines)
 
 

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.status.plan import loads_take
+from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.run.status.reloads import (
     Reload,
     ReloadFacts,
@@ -146,15 +146,15 @@ def _captured_tables(work: Workplace, patterns: Sequence[str]) -> list[TableName
     tables |= {
         table for table, state in states.items() if state.condition is not TableCondition.DROPPED
     }
-    captured = sorted(filter(matches, tables))
+    captured_tables = sorted(filter(matches, tables))
     for pattern in patterns:
-        if not any(TablePatterns((pattern,), ()).matches(table) for table in captured):
+        if not any(TablePatterns((pattern,), ()).matches(table) for table in captured_tables):
             raise NothingMatches(
                 f"no captured table of {work.source.name} is called {pattern}",
                 hint="`lockstep tables` lists what there is, and what is captured",
             )
-    wanted = TablePatterns(tuple(patterns), ())
-    return [table for table in captured if wanted.matches(table)]
+    wanted_patterns = TablePatterns(tuple(patterns), ())
+    return [table for table in captured_tables if wanted_patterns.matches(table)]
 
 
 def _reload_line(work: Workplace, reload: Reload) -> str:
@@ -164,9 +164,10 @@ def _reload_line(work: Workplace, reload: Reload) -> str:
 
 def _say_recorded(context: CommandContext, work: Workplace, reload: Reload) -> None:
     if not reload.is_already_reading:
-        asked = reload.request
+        request = reload.request
         context.say(
-            f"{work.source.name}: recorded: reload {asked.table} ({asked.author}: {asked.reason})"
+            f"{work.source.name}: recorded: reload {request.table} "
+            f"({request.author}: {request.reason})"
         )
     context.say(_reload_line(work, reload))
 
@@ -176,7 +177,7 @@ def _cost_lines(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
     the server keeps its log long enough. Return none if no table is read completely."""
     total = sum(reload.estimated_rows or 0 for reload in reloads if reload.condition_rows is None)
     facts = work.server.facts() if total else None
-    return [] if facts is None else [f"  {line}" for line in loads_take(work, facts, total)]
+    return [] if facts is None else [f"  {line}" for line in forecast_loads(work, facts, total)]
 
 
 # -- some rows of one table ----------------------------------------------------------------
@@ -198,8 +199,8 @@ def _reload_rows(
     be read."""
     work = adapters.workplace(source, SilentProgress())
     order = _row_order(work, arguments)
-    if (refused := condition_refusal(work, order.table)) is not None:
-        raise refused
+    if (refusal := condition_refusal(work, order.table)) is not None:
+        raise refusal
     reload = plan_condition_reload(work, order)
     if arguments.dry_run:
         show_planned(context, work, [reload])
@@ -246,8 +247,8 @@ def _row_order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
 
 def _say_refreshed(context: CommandContext, order: RereadRows, values: dict[str, Any]) -> None:
     refreshed = values["refreshed"].get(str(order.table))
-    stopped = {quarantine.table for quarantine in values["stopped"]}
-    if refreshed is not None and order.table not in stopped:
+    stopped_tables = {quarantine.table for quarantine in values["stopped"]}
+    if refreshed is not None and order.table not in stopped_tables:
         context.say(
             f"{order.table}: {pluralize(refreshed.read, 'row')} read again, "
             f"{pluralize(refreshed.gone, 'row')} deleted from the mirror because the source no "

@@ -16,7 +16,7 @@ from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.replay.heal import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, SegmentStanding
-from lockstep.pipeline.run.replay.waiting import wait_for_lock
+from lockstep.pipeline.run.run import lock_when_free
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import differing_row_lines, pluralize
 from lockstep.resources.holders import holder_name
@@ -40,7 +40,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if arguments.dry_run:
             report = plan_replay(work, Span(since, until), only_tables)
         else:
-            with wait_for_lock(
+            with lock_when_free(
                 work.ledger, source.name, holder_name("replay"), context.note
             ) as lease:
                 report = replay(

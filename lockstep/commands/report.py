@@ -40,7 +40,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 if span is None
                 else report_of_span(ledger, name, span, now)
             )
-            default_path = page_path(context.settings.state_folder, name, report.about)
+            default_path = page_path(context.settings.state_folder, name, report.title)
             path = Path(arguments.output).absolute() if arguments.output else default_path
             with file_errors("The page", path, "--output"):
                 if path == default_path:
@@ -71,12 +71,12 @@ def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
     counts = report.counts
     transactions = sum(batch.transactions for batch in report.batches)
     yield (
-        f"{report.source}: {report.about}: {pluralize(transactions, 'transaction')}, "
+        f"{report.source}: {report.title}: {pluralize(transactions, 'transaction')}, "
         f"+{counts.inserted:,} ~{counts.updated:,} -{counts.deleted:,} rows of "
         f"{pluralize(len(report.totals), 'table')}"
     )
-    if report.requests is not None:
-        yield f"  requests to the store: {report.requests}"
+    if report.request_counts is not None:
+        yield f"  requests to the store: {report.request_counts}"
     yield f"  the page: {path}"
 
 
@@ -92,22 +92,25 @@ _WRITE_KEYS: Final = (
 
 def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     return {
-        **attributes(report, "about", "made_at"),
+        **attributes(report, "title as about", "made_at"),
         "batches": [_batch_values(batch, report) for batch in report.batches],
         "tables": {
             total.table: {
                 **attributes(total.counts, "inserted", "updated", "deleted"),
                 **attributes(
-                    total, "read", "size as bytes", "written.delta_version as delta_version"
+                    total,
+                    "rows_read as read",
+                    "size_bytes as bytes",
+                    "last_write.delta_version as delta_version",
                 ),
             }
             for total in report.totals
         },
-        "structures": [attributes(change, _CHANGE_KEYS) for change in report.changes],
+        "structures": [attributes(change, _CHANGE_KEYS) for change in report.structure_changes],
         "writes": [attributes(write, _WRITE_KEYS) for write in report.writes],
-        "stopped": report.stopped,
+        "stopped": report.stopped_tables,
         "proofs": proof_values(report.proofs, report.made_at),
-        "versions": report.shown and version_set_values(report.shown, lake),
+        "versions": report.version_set and version_set_values(report.version_set, lake),
     }
 
 

@@ -345,7 +345,7 @@ def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    room = LogRoom(kept_for(evidence.survey.settings), evidence.snapshot_plan.seconds)
+    room = LogRoom(kept_for(evidence.survey.settings), evidence.snapshot_plan.max_seconds)
     if room.short is not None:
         yield Fault(room.short, cure=set_global_hint(*one_week(evidence.survey.settings)))
 

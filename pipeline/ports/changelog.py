@@ -51,7 +51,11 @@ def is_revised(
 class Changelog(Protocol):
     """Commits to changelogs and to the system tables (`_transactions`, `_ddl`). A
     commit only lists files that exist or removes them from the list; no data is copied,
-    and no JVM is needed."""
+    and no JVM is needed.
+
+    A method that commits calls `require_held` after it read the log and before it
+    commits. If another writer commits in between, it reads the log and tries again, and
+    raises `CommitConflict` after the last try; `restate` tries only once."""
 
     def newest_batch(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""
@@ -72,9 +76,7 @@ class Changelog(Protocol):
         before. Raise `TableError` if a column has another type (see
         `mirror.generations`). If the log already records a version ≥ batch, the batch
         is skipped if that commit has these files and the same metadata; otherwise raise
-        `ForeignCommit`. `require_held` is called after the log was read and before the
-        commit. If another writer commits in between, read the log and try again; raise
-        `CommitConflict` after the last try."""
+        `ForeignCommit`."""
 
     def is_newest_version(self, folder: str, version: int) -> bool:
         """Return whether that version is the table's newest."""
@@ -103,9 +105,8 @@ class Changelog(Protocol):
         `removed_paths` that are not listed are ignored. Add the columns of `schema`
         that the table lacks in a commit before. Skipped if the table already lists them
         so (`is_revised`); the number of the revision does not decide, because a ledger
-        that was restored from a backup may give a number twice. Raise `SegmentsLost` if
-        a file is missing or differs from its record. `require_held` and
-        `CommitConflict` as for `publish`."""
+        that was restored from a backup can give a number twice. Raise `SegmentsLost` if
+        a file is missing or differs from its record."""
 
     def restore(
         self,
@@ -120,7 +121,7 @@ class Changelog(Protocol):
         """Set the table back to an earlier version, with its columns, properties and
         reader features, in a commit with the `txn` action (app_id, txn_version), and
         return the new version. Raise `TableError` if the log or files of that version
-        no longer exist. `require_held` and `CommitConflict` as for `publish`."""
+        no longer exist."""
 
     def restate(
         self,
@@ -134,8 +135,7 @@ class Changelog(Protocol):
     ) -> Restatement:
         """List these files and no others, in a commit with the `txn` action (app_id,
         batch); files that are missing or differ from their record are left out. If
-        there is no table, none is created. `require_held` as for `publish`; raise
-        `CommitConflict` if another writer commits meanwhile."""
+        there is no table, none is created."""
 
 
 class Claims(Protocol):

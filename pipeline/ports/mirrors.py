@@ -53,9 +53,9 @@ ranges."""
 class Mirrors(Protocol):
     """Mirrors, which Spark writes; most methods that read need no Spark.
 
-    `write` and `evolve` read the newest version, then call `require_held`, and commit
-    directly after that version. If another writer has committed in between, they raise
-    `CommitConflict`. Mirrors are paths relative to the lake."""
+    A method that commits reads the newest version, then calls `require_held`, and
+    commits directly after that version. If another writer has committed in between, it
+    raises `CommitConflict`. Mirrors are paths relative to the lake."""
 
     @property
     def client_id(self) -> UUID | None:
@@ -73,7 +73,7 @@ class Mirrors(Protocol):
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin to start Spark in the background; repeating it changes nothing.
         `log_bytes`: the bytes of log whose changes this process will write, as far as
-        they are known; a local Spark gets memory for them."""
+        they are known; for many, a local Spark uses Java's second compiler."""
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """Return the commit with the `txn` action (app_id, txn_version), read from the
@@ -103,9 +103,8 @@ class Mirrors(Protocol):
 
         A step counts as done only if a commit after `after_version` names it; the
         present columns prove nothing. The steps of a transaction are the same at every
-        try, so raise `ForeignCommit` if that commit did something else.
-        `CommitConflict` as in `write`. `Fill` and `Rewrite` also have the `txn` action
-        (`<app_id>/evolve`, txn_version)."""
+        try, so raise `ForeignCommit` if that commit did something else. `Fill` and
+        `Rewrite` also have the `txn` action (`<app_id>/evolve`, txn_version)."""
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         """Yield the commits of any Delta table's log, newest first, as far as its files
@@ -122,8 +121,7 @@ class Mirrors(Protocol):
         self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
     ) -> int:
         """Set the mirror back to that version in one commit, which copies no data, and
-        return the new Delta version. `CommitConflict` as in `write`; raise `TableError`
-        if the version cannot be
+        return the new Delta version. Raise `TableError` if the version cannot be
         restored."""
 
     def delete_history(
@@ -139,8 +137,7 @@ class Mirrors(Protocol):
         metadata, and call `on_commit` with the number of that commit; then delete the
         data files and the log of earlier versions. Writes that were planned before the
         commit fail; later writes of others stay. Repeating it makes another such
-        commit. `CommitConflict` as in `write`; `require_held` is also called before
-        files are deleted."""
+        commit. `require_held` is also called before files are deleted."""
 
     def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         """Delete the mirror with all its versions; it may be repeated after an

@@ -54,9 +54,9 @@ class SegmentStore(Protocol):
         batch: int,
         schema_version: int,
         schema: pa.Schema,
-        updated: bool = False,
+        has_updated: bool = False,
     ) -> SegmentWriter:
-        """Begin a segment. `schema`: the columns of every row. `updated`:
+        """Begin a segment. `schema`: the columns of every row. `has_updated`:
         `layout.updated_field` is one of them, and the files' names say so."""
 
     def open_chunk(self, folder: str, *, load: int, chunk: int, schema: pa.Schema) -> SegmentWriter:

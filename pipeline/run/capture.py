@@ -40,11 +40,11 @@ from lockstep.pipeline.run.load.by_condition import (
     sentences_about_rows,
 )
 from lockstep.pipeline.run.load.loads import (
-    begun_loads,
-    give_up,
     load_tables,
-    order_readings,
+    order_later_readings,
     read_columns,
+    readings_of_begun_loads,
+    void_load,
 )
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
@@ -83,8 +83,8 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """Capture the log up to its present end, or up to the end that a person chose. If
     this stops tables that only have to be read from the source, read them at once by a
     second capture."""
-    if work.source.part is not None:
-        return _capture_with_read(work, lease, work.source.part)
+    if work.source.reread_rows is not None:
+        return _capture_with_read(work, lease, work.source.reread_rows)
     try:
         return _capture_to_end(work, lease)
     except LogStops as error:
@@ -130,7 +130,7 @@ def _capture_to_end(work: Workplace, lease: Lease) -> CaptureReport:
 def _capture_with_read(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
     """Read rows of a table by a condition. Capture the log up to their low watermark,
     and then the log after it, in a batch that begins with these rows."""
-    without_read = replace(work, source=replace(work.source, part=None))
+    without_read = replace(work, source=replace(work.source, reread_rows=None))
     with closing(read_by_condition(without_read, order)) as read:
         report_before = _capture_up_to_read(without_read, lease, read)
         report = _capture_once(without_read, lease, read)
@@ -313,7 +313,7 @@ def _capture_batch(
     if high_watermarks:
         run_start = _extended_start(work, run_start, max(high_watermarks))
     resumed_tables = [order.table for order in plans.resumed_orders]
-    resumed_tables += [load.table for load in begun_loads(source_readings)]
+    resumed_tables += [load.table for load in readings_of_begun_loads(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
@@ -409,7 +409,7 @@ def _abandon_misread(
     for load in work.ledger.open_loads(work.source.name):
         if load.table not in new_errors:
             continue
-        give_up(work, lease, load, new_errors[load.table].reason)
+        void_load(work, lease, load, new_errors[load.table].reason)
         if load.table not in earlier.restarted_loads:
             work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
             work.progress.note(
@@ -437,7 +437,7 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
     """Quarantine tables whose mirror would have the folder of another table's mirror."""
     work, segmenter = capture.basis.work, capture.segmenter
-    if not work.source.mirrors.rules:
+    if not work.source.mirror_names.rules:
         return
     states = work.ledger.table_states(work.source.name)
     tables = filter(work.source.patterns.matches, work.server.engines())
@@ -461,7 +461,7 @@ def read_from_source(
     """Read the rows and columns that the plans supply from the server. A run with
     `--until` only orders that the next run reads them."""
     if work.source.until is not None:
-        order_readings(work, lease, plans)
+        order_later_readings(work, lease, plans)
         return []  # a run without --until reads them
     column_readings, plans = read_columns(work, plans, batch.id)
     return [*column_readings, *load_tables(work, lease, run_start, plans)]

@@ -26,7 +26,7 @@ from lockstep.pipeline.run.dump.captured_tables import CapturedTables, Returning
 from lockstep.pipeline.run.dump.initial_schemas import (
     RecordedVersions,
     history_of,
-    known_at,
+    structures_in_batch,
     tracker_of,
 )
 from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
@@ -147,7 +147,10 @@ def _capture_missing_changes(
             catch_up_before=min(stop_batches, default=0),
         ),
         structures=tracker_of(
-            work, known_at(work, first.batch, first.start.at), facts, recorded=find_recorded
+            work,
+            structures_in_batch(work, first.batch, first.start.at),
+            facts,
+            recorded=find_recorded,
         ),
         prepared_transactions=plans.prepared_transactions,
     )

@@ -35,7 +35,7 @@ def collisions(
     """Return the tables that must not be captured because another table's mirror has
     the place of their mirror, each with that other table. `tables`: as for
     `tables_by_precedence`."""
-    return work.source.mirrors.collisions(tables_by_precedence(work, states, tables))
+    return work.source.mirror_names.collisions(tables_by_precedence(work, states, tables))
 
 
 def tables_by_precedence(
@@ -46,7 +46,7 @@ def tables_by_precedence(
     mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
     new."""
     plan = work.source
-    if not plan.mirrors.rules:
+    if not plan.mirror_names.rules:
         return []
     misplaced = {
         table for table, state in states.items() if plan.misplaced_mirror(state) is not None
@@ -170,7 +170,7 @@ def replace_mirror(work: Workplace, lease: Lease, table: TableName, reason: str)
     if plan.misplaced_mirror(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
-    name, fold = plan.mirror_name(table), plan.mirrors.is_configured(table)
+    name, fold = plan.mirror_name(table), plan.mirror_names.is_configured(table)
     mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
     while work.mirrors.version(mirror) is not None:
         used_folders.add(mirror)

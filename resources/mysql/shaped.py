@@ -278,7 +278,7 @@ class ShapedServer(MySqlServer):
         hasher, total = self._hasher(shaped_table), RowSum()
         with self._open_shaped_read(shaped_table) as (marks, batches):
             for batch in batches:
-                total += hasher.summed(batch)
+                total += hasher.row_sum(batch)
         return SourceSum(total, marks)
 
     @contextmanager
@@ -290,7 +290,7 @@ class ShapedServer(MySqlServer):
             return
         hasher = self._hasher(shaped_table)
         with self._open_shaped_read(shaped_table) as (marks, batches):
-            pairs = ((hasher.keys(batch), hasher.rows(batch)) for batch in batches)
+            pairs = ((hasher.key_hashes(batch), hasher.row_hashes(batch)) for batch in batches)
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
@@ -301,7 +301,8 @@ class ShapedServer(MySqlServer):
         hashes = np.array(sorted(keys), np.uint64)
         with self._open_shaped_read(shaped_table) as (marks, batches):
             matching_batches = [
-                batch.filter(pa.array(np.isin(hasher.keys(batch), hashes))) for batch in batches
+                batch.filter(pa.array(np.isin(hasher.key_hashes(batch), hashes)))
+                for batch in batches
             ]
         return ComparedRows(marks, pa.Table.from_batches(matching_batches, hasher.schema))
 

@@ -14,7 +14,7 @@ import pytest
 from lockstep.assets.catalogue import read_catalogue
 from lockstep.assets.dagster_metadata import KEYS_CHECK
 from lockstep.assets.names import SourceNames
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
@@ -85,8 +85,8 @@ def test_what_is_old_is_told(stand: Stand, database: str) -> None:
     books.consumers.make_consumer("shop", "billing", "earliest")
     cursor = books.cursors("shop").acknowledged
     assert cursor is not None
-    proven = Proven(Proof.EXACT, 2, cursor.position.at, "")
-    books.note_compared("shop", [Compared(TableName(database, "a"), True, proven, 0)])
+    proven = EqualityProof(ProofKind.EXACT, 2, cursor.position.at, "")
+    books.note_compared("shop", [ComparisonResult(TableName(database, "a"), True, proven, 0)])
     stand.adapters.later = timedelta(days=29)
     assert failing(stand) == {}
     stand.adapters.later = timedelta(days=31)

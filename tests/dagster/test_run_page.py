@@ -63,28 +63,28 @@ def made(table: TableName, text: str) -> SpanReport:
     place = position(250).at
     return SpanReport(
         source="shop",
-        about=f"run {text}",
+        title=f"run {text}",
         made_at=BEGIN,
         batches=(own,),
-        before=(before,),
+        earlier_batches=(before,),
         rows=(
             CapturedRows(1, table, RowCounts(9, 0, 0), 9, 10, 0),
             CapturedRows(2, table, RowCounts(1, 2, 3), 8, 5000, 4),
         ),
         writes=(SettledWrite(intent, 7, begun, begun + 5 * SECOND, text),),
-        changes=(
+        structure_changes=(
             StructureChange(
                 TableEvent(table, TableEventKind.CHANGED, 1, 2, place, text), BEGIN, text, (text,)
             ),
         ),
-        shown=ShownVersions(
+        version_set=ShownVersions(
             "shop",
             own,
             position(300),
             (VersionSetEntry(table, f"shop/{text}", 7),),
             (MissingVersion(table, text, text),),
         ),
-        stopped=(StoppedTable(table, text, text, text),),
+        stopped_tables=(StoppedTable(table, text, text, text),),
         proofs=(),
     )
 
@@ -121,7 +121,7 @@ def test_a_page_has_the_same_elements_whatever_things_are_called(
     assert found.elements == PLAIN.elements
     assert found.text.count(str(table)) >= PLAIN.text.count("shop.orders") - 1
     assert text in found.text
-    kept = page_path(Path("/state"), "shop", report.about)
+    kept = page_path(Path("/state"), "shop", report.title)
     assert kept.parent == Path("/state/pages/shop")
 
 
@@ -130,7 +130,7 @@ def test_a_run_is_told_without_the_runs_before_it() -> None:
     report = made(TableName("shop", "orders"), "text")
     assert report.counts == RowCounts(1, 2, 3)
     columns, highest = rows_over_time(
-        (*report.before, *report.batches), report.rows, frozenset({2})
+        (*report.earlier_batches, *report.batches), report.rows, frozenset({2})
     )
     assert (highest, [column.is_own for column in columns]) == (10, [False, True])
     assert [bar.step for bar in waterfall(report.batches, report.writes)] == [

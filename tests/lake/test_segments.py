@@ -95,7 +95,7 @@ def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> Non
     whole = whole.append_column(updated_field(names), pa.array([["name"]]))
     listed = whole.append_column(logged_field(names), pa.array([["id"]]))
     writer = lake.segments.open(
-        FOLDER, batch=7, schema_version=1, schema=whole.schema, updated=True
+        FOLDER, batch=7, schema_version=1, schema=whole.schema, has_updated=True
     )
     writer.write(whole)
     writer.write(listed)

@@ -207,7 +207,7 @@ class Foresight(Chance):
         segments, mirrors = ReadSegments(self.shop), ReadMirrors(self.shop)
         work = replace(follower.work(), segments=segments, mirrors=mirrors)
         rebuild_as_of(work, MemoryCopies(follower.lake), origin, f"/past/{len(self.places)}")
-        base, parts = origin.changes.base, origin.changes.parts
+        base, parts = origin.changelog_origin.base, origin.changelog_origin.parts
         named = {f.path for part in parts for segment in part.segments for f in segment.files}
         assert segments.read <= named
         assert mirrors.read == (set() if base is None else {(base.mirror, base.delta_version)})
@@ -239,7 +239,7 @@ class Foresight(Chance):
             with counted(follower) as count:
                 work = follower.work()
                 follower.steps(
-                    replace(work, source=replace(work.source, part=repair.condition_rows))
+                    replace(work, source=replace(work.source, reread_rows=repair.condition_rows))
                 )
             assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]
@@ -348,7 +348,7 @@ def test_a_reason_stays_when_another_table_catches_up_first(shop: Shop) -> None:
     shop.resume("a")
     shop.follower.reload(shop.table("b"), Supplier.SOURCE)
     plan, _ = run_as_planned(shop.follower)
-    assert shop.table("a") in plan.tables.spans
+    assert shop.table("a") in plan.table_plans.spans
     shop.require_same("a")
     shop.require_same("b")
 

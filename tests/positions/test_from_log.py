@@ -268,7 +268,7 @@ def test_several_at_once_as_planned(shop: Shop) -> None:
     shop.run()
     for table in others:
         reload(shop, table)
-    plans = make_plan(shop.follower.work()).tables
+    plans = make_plan(shop.follower.work()).table_plans
     supplies = {t.name: [type(step.supply) for step in p.steps] for t, p in plans.plans.items()}
     assert supplies == {"t": [FromPast, RowsRead], "n": [FromPast]}
     assert plans.tables_supplied(RowsRead).keys() == {shop.table("t")}

@@ -35,9 +35,9 @@ class MemorySegments:
         batch: int,
         schema_version: int,
         schema: pa.Schema,
-        updated: bool = False,
+        has_updated: bool = False,
     ) -> MemorySegmentWriter:
-        mark = UPDATED if updated else ""
+        mark = UPDATED if has_updated else ""
         name = f"batch-{batch:012d}-v{schema_version}-00000{mark}.parquet"
         return MemorySegmentWriter(self._lake, folder, name, schema)
 

@@ -555,7 +555,7 @@ class CapturedTables:
                 batch=self.batch,
                 schema_version=segment.version.version,
                 schema=segment.schema,
-                updated=self.policies_of(segment.version.table).updated_columns,
+                has_updated=self.policies_of(segment.version.table).updated_columns,
             )
         segment.writer.write(_unwritten_rows(segment))
         self._clear(segment)

@@ -33,7 +33,7 @@ from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
     dialect_of_writer,
     recorded_statements,
-    with_view_noted,
+    with_existing_view,
 )
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
@@ -321,11 +321,13 @@ class LogReading:
         it."""
         for statement in statements:
             self._taker.reach(statement.begin)
-            if statement.for_rows:
+            if statement.replaces_rows:
                 self._apply_verdict(self.row_statements.judge_row_statement(statement), statement)
                 continue
             self._apply_verdict(self.row_statements.judge_created(statement), statement)
-            logged = with_view_noted(statement, self._structures.server_schema, self._work.server)
+            logged = with_existing_view(
+                statement, self._structures.server_schema, self._work.server
+            )
             followed = self._structures.follow(logged)
             not_understood = followed.not_understood
             if not_understood is not None and not_understood.possible_tables is None:

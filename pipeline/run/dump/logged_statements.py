@@ -17,14 +17,14 @@ from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, read_context
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.evolve import may_find_view
+from lockstep.pipeline.schema.evolve import possible_view
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.schema.model import ServerSchema
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 
 _DEFAULT_CHARSET: Final = "utf8mb4"
-_CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
+_ROW_STATEMENTS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 """First words of statements that change rows, but no structure. Such statements are
 recognised before anything is parsed, because a heartbeat may log one every second."""
 
@@ -66,33 +66,33 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
     may change a structure, and statements that are logged instead of rows
     (`for_rows`)."""
     statements = []
-    for number, query in group.statements:
-        row = group.transactions[number]
+    for transaction_number, query in group.statements:
+        transaction = group.transactions[transaction_number]
         context = context_of(query, dialect)
         text = statement_text(query.raw, context.client_charset)
         # A statement inside a transaction does not always stand for rows: MariaDB logs
         # a DROP TABLE there for a CREATE OR REPLACE TABLE … SELECT that failed.
         for_rows = query.replaces_rows and (
-            text[:8].upper().startswith(_CHANGE_ROWS)
+            text[:8].upper().startswith(_ROW_STATEMENTS)
             or isinstance(read_change(text, context), NotUnderstood)
         )
         statements.append(
             LoggedStatement(
                 text=text,
                 context=context,
-                for_rows=for_rows,
-                begin=group.begin(number),
-                end=group.end(number),
-                gtid=gtid_text(row, group.gtid_sources),
-                committed_at=to_datetime(int(commit_times(row[None])[0])),
+                replaces_rows=for_rows,
+                begin=group.begin(transaction_number),
+                end=group.end(transaction_number),
+                gtid=gtid_text(transaction, group.gtid_sources),
+                committed_at=to_datetime(int(commit_times(transaction[None])[0])),
                 executed_at=to_datetime(query.timestamp * SECOND + context.microseconds),
-                server_id=int(row[ORIGIN_SERVER]),
+                server_id=int(transaction[ORIGIN_SERVER]),
             )
         )
     return statements
 
 
-def with_view_noted(
+def with_existing_view(
     logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
     """Return the statement. If it is a CREATE TABLE IF NOT EXISTS and a view has this
@@ -109,7 +109,7 @@ def with_view_noted(
     changes = read_change(logged.text, logged.context)
     if isinstance(changes, Irrelevant | NotUnderstood):
         return logged
-    name = may_find_view(structures(), changes, logged.context)
+    name = possible_view(structures(), changes, logged.context)
     if name is None:
         return logged
     database = structures().database(name.database)
@@ -136,26 +136,26 @@ def statement_text(raw: bytes, charset: str) -> str:
     like a backslash or a quote.
     """
     decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
-    parts = []
+    texts = []
     while raw:
         try:
-            parts.append(decode(raw))
+            texts.append(decode(raw))
             break
         except UnicodeDecodeError as error:
             end = max(error.end, error.start + 1)
-            parts.append(decode(raw[: error.start]))
-            parts += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
+            texts.append(decode(raw[: error.start]))
+            texts += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
             raw = raw[end:]
-    return "".join(parts)
+    return "".join(texts)
 
 
-_PAGE: Final = 1_000
+_PAGE_SIZE: Final = 1_000
 
 
 def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:
     """Yield all statements of a source in the ledger, which is read page by page."""
 
     after = 0
-    while page := ledger.schema_statements(source, limit=_PAGE, after=after):
+    while page := ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         yield from page
         after = page[-1].id

@@ -18,7 +18,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.maps import by_table
+from lockstep.pipeline.binlog.rows.maps import split_by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import commit_times
 from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block, Integers, TransactionGroup
@@ -223,7 +223,7 @@ class Segmenter:
         self.rewrite, self.begin_load = table_changes.rewrite, table_changes.begin_load
         self.row_count = 0
         self.nulled_counts, self.unknown_code_counts = Counter[str](), Counter[str]()
-        self.tables_with_defaults: Set[TableName] = self._decoder.filled
+        self.tables_with_defaults: Set[TableName] = self._decoder.tables_with_defaults
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
         self.new_names: Mapping[TableName, TableName] = {}
@@ -272,7 +272,7 @@ class Segmenter:
         self.new_names = earlier_renames | renames
         actions = self._table_changes.apply_statement(logged, followed)
         if self._watch.refresh():
-            self._decoder.buffer.maps.update_wanted()
+            self._decoder.buffer.maps.update_captured()
         if (
             self._system_table_rows is not None
             and self._system_table_rows.statement_count < self._structures.statement_count
@@ -330,7 +330,7 @@ class Segmenter:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
         decoded: list[DecodedEvents] = []
-        for name, event_numbers, part in by_table(block, self._decoder.buffer.maps.maps):
+        for name, event_numbers, part in split_by_table(block, self._decoder.buffer.maps.maps):
             taken = self._tables[name].taken_events(group, part.events)
             event_numbers, part = event_numbers[taken], Block(part.data, part.events[taken])
             if name in losses:

@@ -20,8 +20,8 @@ from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
-from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
+from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import BothSides, compare_row_by_row
@@ -105,9 +105,10 @@ def quiet_lake(work: Workplace) -> QuietLake:
         lease = ledger.lease(source)
         if lease is None or not lease.live:
             break
-    upto = cursor.position if cursor else "nothing"
+    last_place = cursor.position if cursor else "nothing"
     raise SourceMoving(
-        f"the lake shows {source} up to {upto}, and what was captured since waits to be merged",
+        f"the lake shows {source} up to {last_place}, and what was captured since waits to be "
+        "merged",
         hint=AGAIN_HINT,
     )
 
@@ -119,9 +120,9 @@ def tables_to_compare(
 ) -> list[TableName]:
     """Return the tables to compare, sorted. `tables`: those that were named; None for
     all that are followed. Raise `NothingMatches` for an unknown table."""
-    present = {*work.server.engines()}
+    server_tables = {*work.server.engines()}
     if tables is not None:
-        unknown = [table for table in tables if table not in present and table not in states]
+        unknown = [table for table in tables if table not in server_tables and table not in states]
         if unknown:
             raise NothingMatches(
                 f"neither the source nor the lake has a table {unknown[0]}",
@@ -129,9 +130,9 @@ def tables_to_compare(
             )
         return sorted(tables)
     following = TableCondition.FOLLOWING
-    excluded = {table for table, state in states.items() if state.condition is not following}
-    matched = {table for table in present if work.source.patterns.matches(table)}
-    return sorted((matched | states.keys()) - excluded)
+    not_followed = {table for table, state in states.items() if state.condition is not following}
+    matching_tables = {table for table in server_tables if work.source.patterns.matches(table)}
+    return sorted((matching_tables | states.keys()) - not_followed)
 
 
 def sides_of(work: Workplace, lake: QuietLake, table: TableName) -> BothSides:
@@ -156,10 +157,10 @@ class TableSums:
     source: SourceSum
     mirror: RowSum
 
-    def equal_comparison(self, proof: Proof, at: Prefix) -> TableComparison:
+    def equal_comparison(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
         """Return the comparison of equal sides; the caller has found that they are equal at
         the place `at`."""
-        rows = self.source.sum.rows
+        rows = self.source.sum.row_count
         return TableComparison(self.sides.table, rows, rows, proof=proof, place=at)
 
 
@@ -177,8 +178,8 @@ def verify(
     tables = tables_to_compare(work, tables, lake.states)
     comparisons: dict[TableName, Comparison] = {}
     sums_by_table: dict[TableName, TableSums] = {}
-    for done, table in enumerate(tables):
-        work.progress.tell(table_progress("compare", done, len(tables), table))
+    for done_count, table in enumerate(tables):
+        work.progress.tell(table_progress("compare", done_count, len(tables), table))
         result = try_to_compare(table, partial(_sum_table, work, lake, table))
         if isinstance(result, TableSums):
             sums_by_table[table] = result
@@ -196,17 +197,27 @@ def report(
     work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
     """Return the report on all tables, sorted by name."""
-    ordered = [comparisons[table] for table in sorted(comparisons)]
+    sorted_comparisons = [comparisons[table] for table in sorted(comparisons)]
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(comparison for comparison in ordered if isinstance(comparison, TableComparison)),
+        tuple(
+            comparison
+            for comparison in sorted_comparisons
+            if isinstance(comparison, TableComparison)
+        ),
         stopped_tables(work.ledger.table_states(work.source.name)),
         seconds,
         tuple(
-            item for item in ordered if isinstance(item, UncomparedTable) and not item.is_readable
+            item
+            for item in sorted_comparisons
+            if isinstance(item, UncomparedTable) and not item.is_readable
         ),
-        tuple(item for item in ordered if isinstance(item, UncomparedTable) and item.is_readable),
+        tuple(
+            item
+            for item in sorted_comparisons
+            if isinstance(item, UncomparedTable) and item.is_readable
+        ),
     )
 
 
@@ -219,8 +230,8 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
     except MirrorRefused as error:
         return UncomparedTable(table, error.reason, reload_hint(table))
     except TableBusy as error:
-        again = f"`lockstep verify {table}` again, in a while"
-        return UncomparedTable(table, error.reason, again, is_readable=True)
+        hint = f"`lockstep verify {table}` again, in a while"
+        return UncomparedTable(table, error.reason, hint, is_readable=True)
     except TableError as error:
         return UncomparedTable(table, error.reason, error.hint)
     except NothingMatches as error:
@@ -257,28 +268,28 @@ def _compare_carried_sums(
         if _has_moved_on(cursor, sums.source):
             readers[table] = SumReader(sums.sides.hasher, _carried_sum(sums, lake))
         elif sums.mirror == sums.source.sum:
-            comparisons[table] = sums.equal_comparison(Proof.EXACT, place_of(cursor))
+            comparisons[table] = sums.equal_comparison(ProofKind.EXACT, place_of(cursor))
     if not readers:
         return comparisons
     comparisons.update(read_log(work, cursor, readers))
     for table, reader in readers.items():
         reader.carried_sum.finish()
-        place = reader.carried_sum.found
+        place = reader.carried_sum.match
         if table in comparisons or reader.has_partial_images or place is None:
             continue
-        proof = Proof.EXACT if reader.carried_sum.exact else Proof.PREFIX
+        proof = ProofKind.EXACT if reader.carried_sum.is_exact else ProofKind.PREFIX
         comparisons[table] = sums_by_table[table].equal_comparison(proof, place)
     return comparisons
 
 
-def _carried_sum(sums: TableSums, lake: QuietLake) -> CarriedSum:
+def _carried_sum(sums: TableSums, lake: QuietLake) -> RunningSum:
     """Return the mirror's sum, ready to be carried forward. MySQL was read at a place
     between the two marks, and not before the mirror's place."""
     marks, place = sums.source.marks, place_of(lake.cursor)
     low, low_set = marks.low, marks.low_set
     if lake.is_same_server and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
-    return CarriedSum(sums.mirror, sums.source.sum, low, marks.high, low_set)
+    return RunningSum(sums.mirror, sums.source.sum, low, marks.high, low_set)
 
 
 def _compare_rows(
@@ -291,17 +302,17 @@ def _compare_rows(
         sums.sides,
         TableComparison(
             sums.sides.table,
-            sums.source.sum.rows,
-            sums.mirror.rows,
-            proof=Proof.ROWS,
+            sums.source.sum.row_count,
+            sums.mirror.row_count,
+            proof=ProofKind.ROWS,
             place=place_of(cursor),
         ),
         show_values=show_values,
     )
 
 
-def place_of(cursor: Cursor) -> Prefix:
-    return Prefix(cursor.position.at, str(cursor.position.gtid_set))
+def place_of(cursor: Cursor) -> TransactionBoundary:
+    return TransactionBoundary(cursor.position.at, str(cursor.position.gtid_set))
 
 
 def record_proofs(work: Workplace, report: VerifyReport) -> None:
@@ -310,12 +321,12 @@ def record_proofs(work: Workplace, report: VerifyReport) -> None:
     work.ledger.note_compared(work.source.name, list(_proofs(report)))
 
 
-def _proofs(report: VerifyReport) -> Iterator[Compared]:
+def _proofs(report: VerifyReport) -> Iterator[ComparisonResult]:
     for table in report.tables:
         is_whole = table.compared is None
         if not table.equal:
-            yield Compared(table.table, is_whole, None, table.differing_rows)
+            yield ComparisonResult(table.table, is_whole, None, table.differing_rows)
         elif table.place is not None:
             rows = table.source_rows if table.compared is None else table.compared
-            proven = Proven(table.proof, rows, table.place.at, table.place.gtids)
-            yield Compared(table.table, is_whole, proven, 0)
+            proven = EqualityProof(table.proof, rows, table.place.at, table.place.gtids)
+            yield ComparisonResult(table.table, is_whole, proven, 0)

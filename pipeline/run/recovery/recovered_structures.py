@@ -43,7 +43,7 @@ from lockstep.pipeline.recovery import (
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, touched_between
+from lockstep.pipeline.run.dump.initial_schemas import spans_of_changes, undisturbed_baseline
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
@@ -346,16 +346,18 @@ def find_structures(
 ) -> RecoveredStructures:
     """Return the structures at the place. The server gives the current structures, and
     its log the statements that changed them after the place."""
-    baseline, between = quiet_baseline(work, place.run_start)
+    baseline, between = undisturbed_baseline(work, place.run_start)
     server_tables = {table.name: table for table in baseline.tables}
-    statements_by_table = touched_between(between, list(server_tables))
+    statements_by_table = spans_of_changes(between, list(server_tables))
     # Tables that existed at the place: a statement after it did not create them.
     existing = {
         name
         for name in server_tables
-        if name not in statements_by_table or not statements_by_table[name].created
+        if name not in statements_by_table or not statements_by_table[name].is_created
     }
-    existing |= {name for name, statements in statements_by_table.items() if not statements.created}
+    existing |= {
+        name for name, statements in statements_by_table.items() if not statements.is_created
+    }
     adoptions = {
         adoption.mirror.table: adoption
         for adoption in plan.adopted

@@ -84,10 +84,10 @@ class ParquetSegments:
         batch: int,
         schema_version: int,
         schema: pa.Schema,
-        updated: bool = False,
+        has_updated: bool = False,
     ) -> ParquetSegmentWriter:
         stem = f"batch-{batch:012d}-v{schema_version}"
-        return self._writer(folder, stem, UPDATED if updated else "", schema)
+        return self._writer(folder, stem, UPDATED if has_updated else "", schema)
 
     def open_chunk(
         self, folder: str, *, load: int, chunk: int, schema: pa.Schema
@@ -197,16 +197,17 @@ def _row_group_lists(file: pq.FileMetaData) -> Iterator[list[int]]:
     """Yield lists of indexes of a file's row groups; the groups of a list are read at
     once."""
     groups: list[int] = []
-    rows = size = 0
+    row_count = byte_count = 0
     for index in range(file.num_row_groups):
         group = file.row_group(index)
         if groups and (
-            rows + group.num_rows > PIECE_ROWS or size + group.total_byte_size > PIECE_BYTES
+            row_count + group.num_rows > PIECE_ROWS
+            or byte_count + group.total_byte_size > PIECE_BYTES
         ):
             yield groups
-            groups, rows, size = [], 0, 0
+            groups, row_count, byte_count = [], 0, 0
         groups.append(index)
-        rows, size = rows + group.num_rows, size + group.total_byte_size
+        row_count, byte_count = row_count + group.num_rows, byte_count + group.total_byte_size
     if groups:
         yield groups
 
@@ -332,9 +333,9 @@ class ParquetSegmentWriter:
                 sync_folder(self._folder)
         return tuple(self._finished_files)
 
-    def _wait(self, most: int) -> None:
-        """Wait until at most `most` writes are unfinished."""
-        while len(self._pending_writes) > most:
+    def _wait(self, most_pending: int) -> None:
+        """Wait until at most `most_pending` writes are unfinished."""
+        while len(self._pending_writes) > most_pending:
             self._pending_writes.popleft().result()
 
     def _write(self, table: pa.Table) -> None:
@@ -349,11 +350,10 @@ class ParquetSegmentWriter:
 
     def _begin(self, first_rows: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
-        extra_columns = len(first_rows.schema) - len(self._schema)
-        name = (
-            f"{self._stem}-{len(self._finished_files):05d}{self._name_mark}{ENDINGS[extra_columns]}"
-        )
-        schema = first_rows.schema if extra_columns else self._schema
+        extra_column_count = len(first_rows.schema) - len(self._schema)
+        ending = f"{self._name_mark}{ENDINGS[extra_column_count]}"
+        name = f"{self._stem}-{len(self._finished_files):05d}{ending}"
+        schema = first_rows.schema if extra_column_count else self._schema
         return _OpenFile(self._folder / name, schema, *_column_encodings(first_rows))
 
     def _finish(self, open_file: _OpenFile) -> None:
@@ -374,7 +374,7 @@ class _OpenFile:
     ) -> None:
         self.path = path
         self.column_count = len(schema)
-        self._images = 0
+        self._image_count = 0
         self._sink = _HashingSink(path)
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -392,7 +392,7 @@ class _OpenFile:
 
     def write(self, table: pa.Table) -> None:
         self._writer.write_table(table, row_group_size=GROUP_ROWS)
-        self._images += table.num_rows
+        self._image_count += table.num_rows
 
     def abandon(self) -> None:
         """Close and delete the file. Its footer is not written, because a full disk has
@@ -405,7 +405,7 @@ class _OpenFile:
     def finish(self) -> SegmentFile:
         self._writer.close()
         size, sha256 = self._sink.seal()
-        return SegmentFile(self.path.name, self._images, size, sha256)
+        return SegmentFile(self.path.name, self._image_count, size, sha256)
 
 
 class _HashingSink:

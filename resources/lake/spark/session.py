@@ -92,8 +92,8 @@ class JavaProcess:
                     # A process group of its own, so that Ctrl-C in a terminal reaches
                     # only Python.
                     popen = {"stdout": log, "stderr": log, "process_group": 0}
-                    start: Callable[..., JavaGateway] = launch_gateway
-                    self._gateway = start(conf, popen)
+                    launch: Callable[..., JavaGateway] = launch_gateway
+                    self._gateway = launch(conf, popen)
                 except (PySparkException, Py4JError, OSError) as error:
                     raise start_error(settings) from error
         elif self._gateway.proc.poll() is not None:
