@@ -20,18 +20,18 @@ from time import perf_counter
 
 from lockstep.pipeline.catalog import (
     CatalogEntry,
-    Entry,
     EntryColumn,
     EntryName,
-    Registered,
-    Step,
-    Unregistered,
-    at_one_of,
+    EntryStep,
+    MissingEntry,
+    RecordedEntry,
+    WantedEntry,
     entry_name,
     entry_names,
-    marked,
-    place,
-    plan,
+    is_at_one_of,
+    is_own_entry,
+    normal_location,
+    plan_steps,
 )
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableCondition, TableState
@@ -62,10 +62,10 @@ class EntriesToExamine:
     - `seen_statement_id`: the newest one at the last complete registration.
     """
 
-    registered: Mapping[TableName, Registered]
-    wanted_entries: tuple[Entry, ...] = ()
+    registered: Mapping[TableName, RecordedEntry]
+    wanted_entries: tuple[WantedEntry, ...] = ()
     gone_tables: tuple[TableName, ...] = ()
-    unregistered: tuple[Unregistered, ...] = ()
+    unregistered: tuple[MissingEntry, ...] = ()
     statement_id: int = 0
     seen_statement_id: int = 0
 
@@ -76,7 +76,7 @@ def gather_entries(
     """Gather the entries of tables whose registration may have changed, or of all
     tables (`examine_all`). MySQL is only asked for the comments of these tables."""
     ledger, source = work.ledger, work.source.name
-    seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement
+    seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement_number
     statement_id, texts = _new_statements(work, seen_statement_id)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
@@ -95,7 +95,7 @@ def gather_entries(
         for table in names
         if examine_all or table in differing or _may_be_named_in(table.name.lower(), words, texts)
     ]
-    wanted_entries: tuple[Entry, ...] = ()
+    wanted_entries: tuple[WantedEntry, ...] = ()
     if states_to_examine:
         wanted_entries, unregistered = _wanted_entries(work, registry, states_to_examine, names)
         unregistrable += unregistered
@@ -136,9 +136,9 @@ def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -
 def _compare_registered(
     ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
 ) -> tuple[
-    Mapping[TableName, Registered],
+    Mapping[TableName, RecordedEntry],
     dict[TableName, EntryName],
-    list[Unregistered],
+    list[MissingEntry],
     frozenset[TableName],
 ]:
     """Return the registered entries, the names for all tables with a mirror, the tables
@@ -190,11 +190,15 @@ def _is_shown(state: TableState) -> bool:
 
 
 def _differs(
-    registered: Registered | None, state: TableState, name: EntryName, catalog: Catalog
+    registered: RecordedEntry | None, state: TableState, name: EntryName, catalog: Catalog
 ) -> bool:
-    if registered is None or registered.name != name or registered.shows != state.mirror_version:
+    if (
+        registered is None
+        or registered.name != name
+        or registered.schema_version != state.mirror_version
+    ):
         return True
-    return place(registered.location) != place(catalog.location(state.mirror))
+    return normal_location(registered.location) != normal_location(catalog.location(state.mirror))
 
 
 def _wanted_entries(
@@ -202,7 +206,7 @@ def _wanted_entries(
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
-) -> tuple[tuple[Entry, ...], list[Unregistered]]:
+) -> tuple[tuple[WantedEntry, ...], list[MissingEntry]]:
     """Return the entries of tables, and the tables whose mirrors cannot be read."""
     tables = frozenset(state.table for state in states)
     table_comments = work.server.table_comments(tables)
@@ -215,17 +219,17 @@ def _wanted_entries(
             columns = _entry_columns(work, registry, state, comments)
         except TableError as error:
             unreadable.append(
-                Unregistered(state.table, names[state.table], error.reason, error.hint)
+                MissingEntry(state.table, names[state.table], error.reason, error.hint)
             )
             continue
-        entry = Entry(
+        entry = WantedEntry(
             source=work.source.name,
             table=state.table,
             name=names[state.table],
             location=registry.catalog.location(state.mirror),
             comment=table_comments.get(state.table, ""),
             columns=columns,
-            shows=state.mirror_version,
+            schema_version=state.mirror_version,
         )
         entries.append(entry)
     return tuple(entries), unreadable
@@ -286,7 +290,7 @@ class CatalogReport:
 
     catalog: str
     done: tuple[EntryChange, ...] = ()
-    left: tuple[Unregistered, ...] = ()
+    left: tuple[MissingEntry, ...] = ()
     fine: int = 0
     waiting: int = 0
     trouble: LockstepError | None = None
@@ -351,7 +355,7 @@ class _Registration:
     examine_all: bool
     done: list[EntryChange] = field(default_factory=list)
     freed_names: set[EntryName] = field(default_factory=set)
-    left: list[Unregistered] = field(default_factory=list)
+    left: list[MissingEntry] = field(default_factory=list)
     fine: int = 0
     waiting: int = 0
     refused: bool = False
@@ -363,7 +367,8 @@ class _Registration:
             entries = gather_entries(self.work, self.registry, examine_all=self.examine_all)
             self.left += entries.unregistered
             self._carry_all_out(
-                plan(entries.wanted_entries, entries.registered, entries.gone_tables), timer_start
+                plan_steps(entries.wanted_entries, entries.registered, entries.gone_tables),
+                timer_start,
             )
             complete = not self.waiting and not self.refused
             if (
@@ -385,7 +390,7 @@ class _Registration:
             perf_counter() - timer_start,
         )
 
-    def _carry_all_out(self, steps: list[Step], timer_start: float) -> None:
+    def _carry_all_out(self, steps: list[EntryStep], timer_start: float) -> None:
         last_report_at = timer_start
         for step_index, step in enumerate(steps):
             if perf_counter() - last_report_at > _REPORT_SECONDS:
@@ -395,14 +400,14 @@ class _Registration:
                 self.waiting = len(steps) - step_index
                 return
             try:
-                self._carry_out(step.known, step.wanted)
+                self._carry_out(step.recorded, step.wanted)
             except CatalogRefused as error:  # The other entries are still examined.
                 self.refused = True
-                entry = step.wanted or step.known
+                entry = step.wanted or step.recorded
                 assert entry is not None, "a step has one or the other"
-                self.left.append(Unregistered(entry.table, entry.name, error.message, error.hint))
+                self.left.append(MissingEntry(entry.table, entry.name, error.message, error.hint))
 
-    def _carry_out(self, registered: Registered | None, wanted: Entry | None) -> None:
+    def _carry_out(self, registered: RecordedEntry | None, wanted: WantedEntry | None) -> None:
         if wanted is None:
             assert registered is not None, "a step has one or the other"
             self._drop(registered)
@@ -415,7 +420,7 @@ class _Registration:
         else:
             self._put(wanted, registered)
 
-    def _drop(self, registered: Registered) -> None:
+    def _drop(self, registered: RecordedEntry) -> None:
         existing = self._find(registered.name)
         if existing is not None and self._is_ours(existing, registered):
             self._announce(registered, registered.location)
@@ -427,7 +432,7 @@ class _Registration:
             )
         self._note(registered.table, None)
 
-    def _rename(self, registered: Registered, entry: Entry) -> None:
+    def _rename(self, registered: RecordedEntry, entry: WantedEntry) -> None:
         """Rename an entry. Drop the old entry and make a new one instead if the old one
         is not Lockstep's or the new name is taken.
 
@@ -448,10 +453,10 @@ class _Registration:
             self._note(registered.table, None)
         self._record(entry)
 
-    def _put(self, entry: Entry, registered: Registered | None) -> None:
+    def _put(self, entry: WantedEntry, registered: RecordedEntry | None) -> None:
         """Make or change an entry, unless it is as it should be or its name is taken."""
         existing = self._find(entry.name)
-        is_in_place = existing is not None and at_one_of(existing, (entry.location,))
+        is_in_place = existing is not None and is_at_one_of(existing, (entry.location,))
         may_take_over = is_in_place and self.examine_all
         if (
             existing is not None
@@ -477,46 +482,51 @@ class _Registration:
         return None if name in self.freed_names else self.registry.catalog.find(name)
 
     def _is_ours(
-        self, existing: CatalogEntry, registered: Registered | None, entry: Entry | None = None
+        self,
+        existing: CatalogEntry,
+        registered: RecordedEntry | None,
+        entry: WantedEntry | None = None,
     ) -> bool:
         """Return whether Lockstep made an entry. In a catalog without marks, this is
         true if the ledger has registered the table and the entry has its location."""
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.has_marks:
-            return marked(existing, source, catalog.location(""), registered)
+            return is_own_entry(existing, source, catalog.location(""), registered)
         locations = [item.location for item in (registered, entry) if item is not None]
-        return registered is not None and at_one_of(existing, locations)
+        return registered is not None and is_at_one_of(existing, locations)
 
     def _report_taken_name(
-        self, entry: Entry, existing: CatalogEntry, registered: Registered | None
+        self, entry: WantedEntry, existing: CatalogEntry, registered: RecordedEntry | None
     ) -> None:
         """Report that the name is taken by an entry of somebody else."""
-        if at_one_of(existing, (entry.location,)):
+        if is_at_one_of(existing, (entry.location,)):
             reason, hint = "somebody else registered the mirror under that name", _TAKE_OVER_HINT
         else:
             whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
             reason, hint = f"another table has that name in the catalog, {whose}", _TAKEN_HINT
-        self.left.append(Unregistered(entry.table, entry.name, reason, hint))
+        self.left.append(MissingEntry(entry.table, entry.name, reason, hint))
         if registered is not None:
             self._note(registered.table, None)
 
-    def _write(self, entry: Entry, name: EntryName | None, deed: EntryChangeKind) -> None:
+    def _write(self, entry: WantedEntry, name: EntryName | None, deed: EntryChangeKind) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
         self.done.append(EntryChange(deed, entry.table, entry.name))
 
-    def _announce(self, entry: Entry | Registered, location: str) -> None:
+    def _announce(self, entry: WantedEntry | RecordedEntry, location: str) -> None:
         """Record that the catalog may have the entry from now on, at `location` or at
         its new place. It is recorded without content, so that the next run examines it
         after a crash."""
-        self._note(entry.table, Registered(entry.table, entry.name, location))
+        self._note(entry.table, RecordedEntry(entry.table, entry.name, location))
 
-    def _record(self, entry: Entry) -> None:
+    def _record(self, entry: WantedEntry) -> None:
         """Record that the catalog has the entry."""
-        registered = Registered(entry.table, entry.name, entry.location, entry.content, entry.shows)
+        registered = RecordedEntry(
+            entry.table, entry.name, entry.location, entry.content, entry.schema_version
+        )
         self._note(entry.table, registered)
 
-    def _note(self, table: TableName, entry: Registered | None) -> None:
+    def _note(self, table: TableName, entry: RecordedEntry | None) -> None:
         if self.lease is not None:
             catalog = self.registry.catalog.identity
             self.work.ledger.note_registration(self.lease, catalog, table, entry)
