@@ -172,7 +172,7 @@ class PastScan:
             if past != past_before:
                 self._begin_later(table, past)
         if self._watch.refresh():
-            self._buffer.maps.update_wanted()
+            self._buffer.maps.update_captured()
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._unlogged_changes[table] = at, error.reason

@@ -162,22 +162,22 @@ def _cut_inside(work: Workplace, place: Place, batch: Batch, *, is_oldest: bool)
     """Return the cut at a place inside a batch. `is_oldest`: the batch is the oldest that
     the ledger knows."""
     transactions = _transactions(work, batch)
-    count = count_transactions_up_to(place, transactions, batch)
-    before = _previous_batch(work, batch)
-    if count == transactions.num_rows and count:
+    transaction_count = count_transactions_up_to(place, transactions, batch)
+    previous_batch = _previous_batch(work, batch)
+    if transaction_count == transactions.num_rows and transaction_count:
         return end_of_batch(batch)
-    if not count:
-        if before is None or (is_oldest and not _begins_before(batch, place)):
+    if not transaction_count:
+        if previous_batch is None or (is_oldest and not _begins_before(batch, place)):
             raise PastRefused(
                 f"{place} lies before the first transaction that was captured"
                 f"{_committed_clause(transactions)}",
                 hint="name a later place: `lockstep versions --list` shows the ends of batches",
             )
         start = batch.start
-        return Cut(batch, False, batch.base, start.at, start.committed_at, None, before.id)
-    earlier_transactions = transactions.slice(0, count)
+        return Cut(batch, False, batch.base, start.at, start.committed_at, None, previous_batch.id)
+    earlier_transactions = transactions.slice(0, transaction_count)
     sequences = earlier_transactions.column("last_sequence").drop_null().to_pylist()
-    [last] = earlier_transactions.slice(count - 1).to_pylist()
+    [last] = earlier_transactions.slice(transaction_count - 1).to_pylist()
     return Cut(
         batch,
         False,
@@ -185,7 +185,7 @@ def _cut_inside(work: Workplace, place: Place, batch: Batch, *, is_oldest: bool)
         Coordinates(LogFile.parse(last["_file"]), last["end_offset"]),
         last["_committed_at"],
         last["_gtid"],
-        0 if before is None else before.id,
+        0 if previous_batch is None else previous_batch.id,
     )
 
 
@@ -299,33 +299,41 @@ def _origin_from_version(
 ) -> RebuildOrigin:
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
-    later = tuple(part for part in parts if part.batch > base.last_batch)
+    later_contents = tuple(part for part in parts if part.batch > base.last_batch)
     deletion = work.ledger.deletion_notes(work.source.name, table).newest
-    if deletion is not None and any(part.batch <= deletion.through for part in later):
+    if deletion is not None and any(part.batch <= deletion.through for part in later_contents):
         raise TableError(deletion.sentence, hint="")
-    plan = plan_merge(later)
-    for part in later:
-        read = part.snapshot
-        if read is not None and (read.columns is not None or has_rows(read)):
+    plan = plan_merge(later_contents)
+    for part in later_contents:
+        snapshot = part.snapshot
+        if snapshot is not None and (snapshot.columns is not None or has_rows(snapshot)):
             raise TableError(f"rows of it were read from the source in batch {part.batch}", hint="")
         for event in part.events:
             if event.kind is TableEventKind.COPIED:
                 reason = f"its rows were those of {event.origin} until batch {part.batch}"
                 raise TableError(reason, hint="")
-    shown = schema_version_shown_by(base, parts)
-    plan = replace(plan, final=plan.final or shown)
+    schema_version = schema_version_shown_by(base, parts)
+    plan = replace(plan, final=plan.final or schema_version)
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
-        return _origin(work, table, cut, ChangelogOrigin(later, shown, base), plan, schema)
+        return _origin(
+            work, table, cut, ChangelogOrigin(later_contents, schema_version, base), plan, schema
+        )
     # The table was emptied after the version, so rows of the version count only if they
     # are kept.
     keeps = work.source.policies_of(table).keeps_rows
-    if keeps and any(part.events for part in later[1:]):
+    if keeps and any(part.events for part in later_contents[1:]):
         # A run keeps the rows that its mirror had when it began. Here all changes are
         # merged at once, so rows that were added after the version and before the table
         # was emptied would be missing.
         raise TableError("its rows were kept when it was emptied", hint="")
-    return _origin(work, table, cut, ChangelogOrigin(later, shown, base if keeps else None), plan)
+    return _origin(
+        work,
+        table,
+        cut,
+        ChangelogOrigin(later_contents, schema_version, base if keeps else None),
+        plan,
+    )
 
 
 def _origin_from_changelog(
@@ -554,29 +562,29 @@ def _copy_base(
         work.source.name, origin.table, origin.changelog_origin.version
     )
     key = () if version.shown_schema is None else merge_key(version.shown_schema)
-    present, deleted = list[str](), list[str]()
+    present_paths, deleted_paths = list[str](), list[str]()
     try:
-        for group in row_groups(
+        for row_group in row_groups(
             work.mirrors.rows(base.mirror, mirror_schema.names, base.delta_version)
         ):
-            rows = group.select(mirror_schema.names).cast(mirror_schema)
-            marked = rows.column(DELETED_AT.name) if has_marks else pa.nulls(rows.num_rows)
-            unmarked = rows.filter(pc.is_null(marked)).select(schema.names)
-            if unmarked.num_rows:
-                present.append(aside.mirrors.stage(NAME, unmarked))
-            if unmarked.num_rows < rows.num_rows:
-                changes = _deletions(rows.filter(pc.is_valid(marked)), schema)
-                deleted.append(aside.mirrors.stage(NAME, changes))
+            rows = row_group.select(mirror_schema.names).cast(mirror_schema)
+            deletion_times = rows.column(DELETED_AT.name) if has_marks else pa.nulls(rows.num_rows)
+            present_rows = rows.filter(pc.is_null(deletion_times)).select(schema.names)
+            if present_rows.num_rows:
+                present_paths.append(aside.mirrors.stage(NAME, present_rows))
+            if present_rows.num_rows < rows.num_rows:
+                changes = _deletions(rows.filter(pc.is_valid(deletion_times)), schema)
+                deleted_paths.append(aside.mirrors.stage(NAME, changes))
         columns = tuple(PartColumn(field.name, field.type) for field in schema)
-        snapshot = (StagedFiles(tuple(present), columns),) if present else ()
+        snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
         target = _target(aside, origin, schema)
         aside.mirrors.write(
-            Replace(target, key, snapshot, FoldedChanges(tuple(deleted)))
+            Replace(target, key, snapshot, FoldedChanges(tuple(deleted_paths)))
             if key
             else CountedReplace(target, (), snapshot)
         )
     finally:
-        for path in (*present, *deleted):
+        for path in (*present_paths, *deleted_paths):
             aside.mirrors.unstage(path)
 
 
@@ -606,7 +614,7 @@ def _app_id(work: Workplace, origin: RebuildOrigin) -> str:
     return f"lockstep/{work.source.name}/{table_id(origin.table)}/copy"
 
 
-def _user_metadata(work: Workplace, origin: RebuildOrigin, number: int) -> str:
+def _user_metadata(work: Workplace, origin: RebuildOrigin, txn_version: int) -> str:
     """Return the user metadata of a commit. It names the place of the log that the
     table shows after its last commit."""
     return metadata_text(
@@ -617,7 +625,7 @@ def _user_metadata(work: Workplace, origin: RebuildOrigin, number: int) -> str:
             "table": str(origin.table),
             "position": str(origin.cut.at),
             "gtid": origin.cut.gtid,
-            "step": number,
+            "step": txn_version,
         }
     )
 
@@ -627,12 +635,12 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     source = aside.source.name
     first, last = origin.changelog_origin.parts[0].batch, origin.changelog_origin.parts[-1].batch
     batch_ids = {part.batch for part in origin.changelog_origin.parts}
-    live = aside.ledger.live_batches(source, first, last)
-    batches = tuple(batch for batch in live if batch.id in batch_ids)
+    live_batches = aside.ledger.live_batches(source, first, last)
+    batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
     may_repeat = may_repeat_changes(aside, batches)
     intent = Intent(0, origin.table, _app_id(aside, origin), _MERGE_TXN, first, last, "copy")
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
-    based = origin.changelog_origin.base is not None
+    has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)
     lineage = replace(origin.lineage, policies=policies)
     words = _user_metadata(aside, origin, _MERGE_TXN)
@@ -641,13 +649,13 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         task=task,
         lineage=lineage,
         key=origin.key,
-        steps=() if origin.plan.replaces or not based else steps(lineage),
+        steps=() if origin.plan.replaces or not has_base else steps(lineage),
         segments=origin.plan.segments,
         folders=_folders(aside, origin),
-        last_written_version=0 if based else -1,
+        last_written_version=0 if has_base else -1,
         emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
         read_stamp=find_read_stamp(
-            aside, origin.table, origin.plan, batches, stamped=bool(lineage.stamps)
+            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.stamps)
         ),
         may_repeat=may_repeat,
         all_new=not may_repeat and not aside.ledger.gaps(source),

@@ -266,8 +266,8 @@ def lock_when_free(
     in_dagster: bool = False,
 ) -> Iterator[Lease]:
     """Wait for the source's lock without a limit, and hold it while the context lasts.
-    `tell`: called once in `_TRIES_BETWEEN_MESSAGES` tries with a sentence that names the holder. If
-    waiting is interrupted, nothing stays locked."""
+    `tell`: called once in `_TRIES_BETWEEN_MESSAGES` tries with a sentence that names
+    the holder. If waiting is interrupted, nothing stays locked."""
     with ExitStack() as locks:
         for tries, _ in enumerate(REPLAY_LOCK.tries()):
             try:

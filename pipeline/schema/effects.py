@@ -129,7 +129,7 @@ Effect = (
 class LoggedStatement:
     """A statement in the log. `text`: decoded by the client's character set.
     `executed_at`: the value of NOW() in the statement. `server_id`: the server that ran
-    it first. `for_rows`: the statement was logged instead of the rows that it
+    it first. `replaces_rows`: the statement was logged instead of the rows that it
     changed."""
 
     text: str
@@ -140,7 +140,7 @@ class LoggedStatement:
     committed_at: datetime
     executed_at: datetime
     server_id: int = 0
-    for_rows: bool = False
+    replaces_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,7 +171,7 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
     try:
         (outline,) = read_outlines(table_map)
         hidden = _hidden(outline, ours, table_map)
-        if OptionalField.NAMES not in outline.said:
+        if OptionalField.NAMES not in outline.optional_fields:
             unlike = map_differences(without(outline, hidden), logged_structure(ours))
             state.wrong += [f"{name}: in the log: {one}" for one in unlike]
             return

@@ -116,14 +116,14 @@ def recorded_batches(
                 if part.table is table:
                     files[batch.id] = part.files
         return files
-    numbers = {
+    schema_versions = {
         version.version
         for version in work.ledger.schema_versions(source, table)
         if version.generation == changelog.generation
     }
     for content in work.ledger.contents(source, 0, _NO_LIMIT, [table]):
         for segment in content.segments:
-            if segment.schema_version in numbers:
+            if segment.schema_version in schema_versions:
                 files[content.batch] = (*files.get(content.batch, ()), *segment.files)
     return files
 
@@ -137,13 +137,13 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     captured = {
         batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
     }
-    published = (
+    newest_published = (
         work.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None
     )
     files: dict[str, SegmentFile] = {}
     waiting = set[str]()
     for batch, batch_files in recorded_batches(work, changelog).items():
-        if batch in captured and batch > (published or 0):
+        if batch in captured and batch > (newest_published or 0):
             waiting.update(file.path for file in batch_files)
         elif batch > deleted_through:
             files.update((file.path, file) for file in batch_files)
@@ -381,7 +381,7 @@ def _list_again(
     )
     newest = _newest_batch(work)
     try:
-        done = work.changelog.revise(
+        revision = work.changelog.revise(
             changelog.folder,
             app_id=f"{changelog.app_id}/restated",
             revision=newest,
@@ -393,7 +393,7 @@ def _list_again(
         )
     except SegmentsLost as error:
         raise TableError(error.message, hint=error.hint) from error
-    return done.delta_version
+    return revision.delta_version
 
 
 def _restore(work: Workplace, lease: Lease, changelog: ChangelogTable, version: int) -> int:

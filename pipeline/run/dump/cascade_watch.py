@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -104,7 +104,9 @@ class CascadeWatch:
         if not self._watched_parents:
             return {}
         table_maps, changes = list(maps), dict[TableName, CascadedChange]()
-        for map_index, indexes, sub_block in by_map(Block(block.data, block.events[event_numbers])):
+        for map_index, indexes, sub_block in split_by_map(
+            Block(block.data, block.events[event_numbers])
+        ):
             parent = table_maps[map_index].table
             if not self.watches(parent):
                 continue
@@ -166,9 +168,9 @@ class CascadeWatch:
         names = [column.name.lower() for column in structure.columns]
         try:
             hidden, layouts = checked_hidden_columns(version, table_map), read_layouts(table_map)
-            decoder = TableDecoder(structure, layouts, pa.schema([]), hidden=hidden)
+            decoder = TableDecoder(structure, layouts, pa.schema([]), hidden_indexes=hidden)
             indexes = [names.index(name) for name in columns_wanted if name in names]
-            rows = decoder.first_changes(updates, indexes)
+            rows = decoder.first_changed_events(updates, indexes)
         except TableError:
             return dict.fromkeys(columns_wanted, 0)
         return {names[index]: row for index, row in rows.items()}

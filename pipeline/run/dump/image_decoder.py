@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.binlog.rows.maps import by_map, in_portions
+from lockstep.pipeline.binlog.rows.maps import split_by_map, split_portions
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
@@ -102,7 +102,7 @@ def known_version(table_map: TableMap, structures: SchemaTracker, at: Coordinate
         return version
     _require_shape(structures, table)
     is_dropped = version is not None and version.knowledge is Knowledge.DROPPED
-    if not is_dropped and OptionalField.NAMES in read_outlines(table_map)[0].said:
+    if not is_dropped and OptionalField.NAMES in read_outlines(table_map)[0].optional_fields:
         version = structures.record_table_map(_structure_from_map(table_map), at)
         _require_shape(structures, table)
         return version
@@ -217,10 +217,15 @@ def _map_differences(outline: Outline, structure: TableStructure) -> Iterator[st
     for number, (logged, recorded) in enumerate(
         zip(map_columns, recorded_columns, strict=True), start=1
     ):
-        for attribute, in_log, in_history in _comparable_attributes(logged, recorded, outline.said):
+        for attribute, in_log, in_history in _comparable_attributes(
+            logged, recorded, outline.optional_fields
+        ):
             if in_log != in_history:
                 yield f"column {number} ({recorded.name}) {attribute}: {in_log}, {in_history}"
-    if OptionalField.NAMES in outline.said and outline.primary_key != structure.primary_key:
+    if (
+        OptionalField.NAMES in outline.optional_fields
+        and outline.primary_key != structure.primary_key
+    ):
         keys = (", ".join(key) or "none" for key in (outline.primary_key, structure.primary_key))
         yield f"primary key: {', '.join(keys)}"
 
@@ -298,7 +303,7 @@ def hidden_column_indexes(
     choices = {
         choice for outline in outlines for choice in hiding_choices(outline, structure, schema)
     }
-    if len(choices) == 1 and (is_certain or OptionalField.NAMES in logged.said):
+    if len(choices) == 1 and (is_certain or OptionalField.NAMES in logged.optional_fields):
         return choices.pop()
     recorded_indexes = hidden_places(schema) if is_certain else None
     if choices and recorded_indexes is None:
@@ -324,7 +329,7 @@ def hiding_choices(
     """Return the ways to choose hidden columns, by index from 0, so that the map's
     other columns match the structure's. At most two are returned, since two already
     make the result ambiguous."""
-    has_names = OptionalField.NAMES in outline.said
+    has_names = OptionalField.NAMES in outline.optional_fields
     logged, recorded = outline.columns, structure.columns
     hidden_total = len(logged) - len(recorded)
     # From the last column to the first. ways[n]: the choices among the columns from
@@ -339,7 +344,7 @@ def hiding_choices(
                 choices += ((at, *choice) for choice in from_next[hidden + 1])
             recorded_index = at - hidden
             if 0 <= recorded_index < len(recorded) and is_same_column(
-                logged[at], recorded[recorded_index], outline.said
+                logged[at], recorded[recorded_index], outline.optional_fields
             ):
                 choices += from_next[hidden]
             choices_by_hidden.append(choices[:2])
@@ -382,11 +387,11 @@ class ImageDecoder:
 
     def _images_of_maps(self, block: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield the images of events with several table maps, in the order of the log."""
-        for first, portion in in_portions(block):
+        for first, portion in split_portions(block):
             yield merge_images(
                 [
                     (images, first + indexes)
-                    for map_index, indexes, events in by_map(portion)
+                    for map_index, indexes, events in split_by_map(portion)
                     for images in self._images_of_map(map_index, events, at)
                 ]
             )
@@ -446,8 +451,8 @@ class ImageDecoder:
                 read_layouts(table_map),
                 arrow_schema(structure),
                 keys,
-                hidden=hidden,
-                updated=policies is not None and policies.updated_columns,
+                hidden_indexes=hidden,
+                reports_updates=policies is not None and policies.updated_columns,
             )
         return version, self._decoders[key]
 

@@ -403,7 +403,7 @@ def statements_between(
             while (group := buffer.get()) is not None:
                 facts = dialect_of_writer(run_start.facts, buffer.description)
                 statements = all_statements(group, facts)
-                yield from (statement for statement in statements if not statement.for_rows)
+                yield from (statement for statement in statements if not statement.replaces_rows)
                 buffer.ack()
             if buffer.has_stopped or buffer.has_ended:
                 break

@@ -321,7 +321,7 @@ class LogReading:
         it."""
         for statement in statements:
             self._taker.reach(statement.begin)
-            if statement.for_rows:
+            if statement.replaces_rows:
                 self._apply_verdict(self.row_statements.judge_row_statement(statement), statement)
                 continue
             self._apply_verdict(self.row_statements.judge_created(statement), statement)

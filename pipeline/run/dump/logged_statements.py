@@ -80,7 +80,7 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
             LoggedStatement(
                 text=text,
                 context=context,
-                for_rows=for_rows,
+                replaces_rows=for_rows,
                 begin=group.begin(transaction_number),
                 end=group.end(transaction_number),
                 gtid=gtid_text(transaction, group.gtid_sources),

@@ -18,7 +18,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.maps import by_table
+from lockstep.pipeline.binlog.rows.maps import split_by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import commit_times
 from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block, Integers, TransactionGroup
@@ -274,7 +274,7 @@ class Segmenter:
         self.new_names = earlier_renames | renames
         actions = self._table_changes.apply_statement(statement, followed)
         if self._watch.refresh():
-            self._decoder.buffer.maps.update_wanted()
+            self._decoder.buffer.maps.update_captured()
         if (
             self._system_table_rows is not None
             and self._system_table_rows.statement_count < self._structures.statement_count
@@ -332,10 +332,12 @@ class Segmenter:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
         decoded: list[DecodedEvents] = []
-        for name, event_numbers, sub_block in by_table(block, self._decoder.buffer.maps.maps):
+        for name, event_numbers, sub_block in split_by_table(block, self._decoder.buffer.maps.maps):
             taken = self._tables[name].taken_events(group, sub_block.events)
-            event_numbers = event_numbers[taken]
-            sub_block = Block(sub_block.data, sub_block.events[taken])
+            event_numbers, sub_block = (
+                event_numbers[taken],
+                Block(sub_block.data, sub_block.events[taken]),
+            )
             if name in losses:
                 earlier = losses[name].before(sub_block.events)
                 event_numbers = event_numbers[earlier]

@@ -136,7 +136,7 @@ class TableChanges:
     def _update_wanted(self) -> None:
         """Tell the buffer that the set of tables with wanted changes may be a different
         one."""
-        self._table_maps.update_wanted()
+        self._table_maps.update_captured()
 
     def take_mark_sequences(self) -> tuple[int, ...]:
         """Return the sequence numbers of the marks that were added since the last call.

@@ -94,7 +94,7 @@ def compare_row_by_row(
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    source, lake, repeated = _read_wrong_rows(work, cursor, sides, wrong)
+    source, lake, has_repeated_keys = _read_wrong_rows(work, cursor, sides, wrong)
     rows = list(differing_rows(sides, wrong, source, lake, show_values=show_values))
     return replace(
         comparison,
@@ -105,7 +105,7 @@ def compare_row_by_row(
         examples=tuple(map(str, rows[:MOST_EXAMPLES])),
         rows=tuple(rows),
         where=None
-        if repeated or not total.has_all
+        if has_repeated_keys or not total.has_all
         else _where_condition(sides, wrong, source, lake),
     )
 
@@ -144,11 +144,15 @@ def _wrong_rows(
             for keys, rows in hashes.batches:
                 source.put(pair_hashes(keys, rows))
             marks = hashes.marks
-        for hashed in sides.mirror.row_hashes(hasher):
-            lake.put(hashed)
-        for number, share in enumerate(_changes_in_log(work, cursor, sides, marks.low, shares)):
+        for row_hashes in sides.mirror.row_hashes(hasher):
+            lake.put(row_hashes)
+        for share_number, share in enumerate(
+            _changes_in_log(work, cursor, sides, marks.low, shares)
+        ):
             yield share.wrong_rows(
-                source.share(number), lake.share(number), keeps_deleted=sides.keeps_truncated
+                source.share(share_number),
+                lake.share(share_number),
+                keeps_deleted=sides.keeps_truncated,
             )
 
 
@@ -172,14 +176,14 @@ class _Shares:
         self._files = [work.spool.create_scratch_file() for _ in range(shares)]
         self._sizes = [0] * shares
 
-    def put(self, hashed: RowHashes) -> None:
-        numbers = share_indexes(hashed["key"], len(self._files))
-        ordered = hashed[np.argsort(numbers, kind="stable")]
-        ends = np.cumsum(np.bincount(numbers, minlength=len(self._files)))
-        for number, rows in enumerate(np.split(ordered, ends[:-1])):
+    def put(self, row_hashes: RowHashes) -> None:
+        share_numbers = share_indexes(row_hashes["key"], len(self._files))
+        sorted_hashes = row_hashes[np.argsort(share_numbers, kind="stable")]
+        ends = np.cumsum(np.bincount(share_numbers, minlength=len(self._files)))
+        for share_number, rows in enumerate(np.split(sorted_hashes, ends[:-1])):
             if len(rows):
-                self._files[number].write(rows.tobytes())
-                self._sizes[number] += rows.nbytes
+                self._files[share_number].write(rows.tobytes())
+                self._sizes[share_number] += rows.nbytes
 
     def share(self, number: int) -> RowHashes:
         return np.frombuffer(self._files[number].read(0, self._sizes[number]), ROW_HASH_TYPE)
@@ -229,8 +233,8 @@ def _where_condition(
         return None
     [name] = sides.hasher.key_columns
     values = []
-    for number in wrong.all_keys:
-        row = source.get(number, lake.get(number))
+    for key_hash in wrong.all_keys:
+        row = source.get(key_hash, lake.get(key_hash))
         value = None if row is None else row.column(name)[0].as_py()
         if type(value) is not int:
             return None
@@ -265,17 +269,17 @@ def _source_rows(work: Workplace, cursor: Cursor, sides: BothSides, key_hashes: 
     rows = work.server.rows_by_hash(sides.hasher.structure, set(key_hashes.tolist()))
     if not sides.has_key:
         return rows.rows
-    before = BeforeRowReader(sides.hasher, key_hashes)
-    _read_log(work, cursor, sides, before)
-    if not before.rows:
+    reader = BeforeRowReader(sides.hasher, key_hashes)
+    _read_log(work, cursor, sides, reader)
+    if not reader.rows:
         return rows.rows
-    touched = np.array(list(before.rows), np.uint64)
-    untouched = [
-        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), touched)))
+    changed_keys = np.array(list(reader.rows), np.uint64)
+    unchanged_rows = [
+        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), changed_keys)))
         for batch in rows.rows.to_batches()
     ]
-    restored = [row for row in before.rows.values() if row is not None]
-    return pa.Table.from_batches([*untouched, *restored], sides.hasher.schema)
+    restored_rows = [row for row in reader.rows.values() if row is not None]
+    return pa.Table.from_batches([*unchanged_rows, *restored_rows], sides.hasher.schema)
 
 
 def rows_by_key(sides: BothSides, rows: pa.Table) -> RowsByKey:

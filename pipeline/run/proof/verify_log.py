@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.maps import by_table
+from lockstep.pipeline.binlog.rows.maps import split_by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
@@ -114,7 +114,7 @@ class ImageTaker:
                     table, f"it was altered at {logged.begin}: {consequence.reason}"
                 )
         if self._watch.refresh():
-            self._decoding.buffer.maps.update_wanted()
+            self._decoding.buffer.maps.update_captured()
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._stop_comparing(table, f"{error.reason}, at {at}")
@@ -131,7 +131,7 @@ class ImageTaker:
                 if self.is_wanted(table):
                     reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
                     self._stop_comparing(table, reason)
-            for name, _, part in by_table(block, maps):
+            for name, _, part in split_by_table(block, maps):
                 if self.is_wanted(name) and self._take(name, part, group):
                     tables_with_images.add(name)
         transactions = _Transactions(group, lambda: union(self._start, self._gtids.merged_set()))
@@ -166,7 +166,7 @@ class ImageTaker:
         self.uncompared_tables[table] = UncomparedTable(
             table, reason, hint or AGAIN_HINT, is_readable=True
         )
-        self._decoding.buffer.maps.drop(table)
+        self._decoding.buffer.maps.skip_table(table)
 
 
 @dataclass(slots=True)

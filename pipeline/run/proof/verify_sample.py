@@ -235,13 +235,13 @@ def _compare_sample(
     wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_truncated)
     # The values of a row that changed after the cursor are not those that the mirror
     # must have.
-    unchanged = {
+    unchanged_rows = {
         key: row
         for key, row in rows_by_key(sides, sample.source).items()
         if key not in before_log.earlier_rows
     }
     in_lake = rows_by_key(sides, sample.lake)
-    rows = tuple(differing_rows(sides, wrong, unchanged, in_lake, show_values=show_values))
+    rows = tuple(differing_rows(sides, wrong, unchanged_rows, in_lake, show_values=show_values))
     return TableComparison(
         sides.table,
         len(source),

@@ -155,8 +155,10 @@ def recover(
     if outcome.case in (Case.KEEP_LEDGER, Case.START_OVER):
         reread = [str(table) for table, _ in outcome.reloads]
         facts = {"disagreement": outcome.disagreement, "reread": reread}
-        why = reason or outcome.disagreement or "the source starts over"
-        work.ledger.decide(lease, Decision(RECOVERY_KIND, outcome.case, why, facts, author))
+        decision_reason = reason or outcome.disagreement or "the source starts over"
+        work.ledger.decide(
+            lease, Decision(RECOVERY_KIND, outcome.case, decision_reason, facts, author)
+        )
     if outcome.case is Case.KEEP_LEDGER:
         restatements, moved_folders = keep_ledger(work, lease, outcome.reloads)
         return replace(outcome, restatements=restatements, moved_folders=moved_folders)
@@ -279,11 +281,11 @@ def _choose_basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
             f"{work.source.name}`",
         )
     places = RecoveryPlaces(work)
-    named = nameable_batches(lake.facts)
-    if after_batch is not None and named and after_batch not in named:
+    nameable = nameable_batches(lake.facts)
+    if after_batch is not None and nameable and after_batch not in nameable:
         raise VersionSetUnknown(
-            f"the lake does not say where batch {after_batch} ended: it has batches {named[0]} to "
-            f"{named[-1]}",
+            f"the lake does not say where batch {after_batch} ended: it has batches "
+            f"{nameable[0]} to {nameable[-1]}",
             hint="`lockstep versions --list` has the batches, and what each shows",
         )
     plan = decide(lake.facts, places.reaches, after_batch)
@@ -313,20 +315,20 @@ def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> Rec
     adopted = tuple(
         adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted_tables
     )
-    dropped = tuple(
+    dropped_mirrors = tuple(
         adoption.mirror
         for adoption in plan.adopted
         if adoption.mirror.table in structures.dropped_tables
     )
     doubts = (*plan.doubts, *_doubts_of_rewritten(work, basis))
-    plan = replace(plan, adopted=adopted, left=(*plan.left, *dropped), doubts=doubts)
-    shortened = tuple(
+    plan = replace(plan, adopted=adopted, left=(*plan.left, *dropped_mirrors), doubts=doubts)
+    shortened_changelogs = tuple(
         changelog.folder
         for changelog in basis.lake.changelogs
         if changelog.must_change(plan.lake_end.batch)
     )
     return RecoveryOutcome(
-        case, plan=plan, reloads=structures.reloads, shortened_changelogs=shortened
+        case, plan=plan, reloads=structures.reloads, shortened_changelogs=shortened_changelogs
     )
 
 
@@ -334,9 +336,9 @@ def _doubts_of_rewritten(work: Workplace, basis: RecoveryBasis) -> Iterator[str]
     """Yield a doubt for each changelog that another program rewrote."""
     batch = basis.plan.lake_end.batch
     for changelog in basis.lake.changelogs:
-        if lost := damage_sentences(work, changelog, batch):
+        if damages := damage_sentences(work, changelog, batch):
             yield (
-                f"captured changes are no longer in {changelog.folder}: {lost[0]}, and somebody "
+                f"captured changes are no longer in {changelog.folder}: {damages[0]}, and somebody "
                 "else put them into a file with later changes"
             )
         elif any(batch_of(file.path) is None for file in files_up_to(work, changelog, batch)):
@@ -352,7 +354,7 @@ def restore_mirrors(
     """Restore mirrors that show later batches. Return the adopted tables with their
     mirrors' Delta versions, and the tables whose mirrors could not be restored, with
     the reason."""
-    restored, refused = [], []
+    restored_mirrors, refused_tables = [], []
     for adoption in adopted:
         version, folder = adoption.mirror.newest, adoption.mirror.folder
         if adoption.restored:
@@ -363,10 +365,10 @@ def restore_mirrors(
             try:
                 version = work.mirrors.restore(folder, adoption.version, words, require_held)
             except TableError as error:
-                refused.append((adoption.mirror.table, error.reason))
+                refused_tables.append((adoption.mirror.table, error.reason))
                 continue
-        restored.append((adoption, version))
-    return restored, refused
+        restored_mirrors.append((adoption, version))
+    return restored_mirrors, refused_tables
 
 
 def cut_changelogs(
@@ -397,26 +399,26 @@ def files_up_to(work: Workplace, changelog: ChangelogListing, batch: int) -> lis
     """Return the files of batches up to `batch` that a changelog should list. If some
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
-    captured = [
+    captured_files = [
         SegmentFile(path, file.row_count or 0, file.size or 0, "")
         for path, file in changelog.own_files.items()
         if (batch_of(path) or 0) <= batch
     ]
-    unlisted = [file for file in captured if file.path not in changelog.files]
-    if not work.segments.damage_sentences(changelog.folder, unlisted) or _has_later_rows(
+    unlisted_files = [file for file in captured_files if file.path not in changelog.files]
+    if not work.segments.damage_sentences(changelog.folder, unlisted_files) or _has_later_rows(
         work, changelog, batch
     ):
-        return captured
-    listed = [file for file in captured if file.path in changelog.files]
+        return captured_files
+    listed_files = [file for file in captured_files if file.path in changelog.files]
     foreign = (SegmentFile(path, 0, changelog.files[path], "") for path in changelog.foreign)
-    return [*listed, *foreign]
+    return [*listed_files, *foreign]
 
 
 def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -> list[str]:
     """Return a sentence for each file that must be listed but is damaged."""
     files = files_up_to(work, changelog, batch)
-    unlisted = [file for file in files if file.path not in changelog.files]
-    return work.segments.damage_sentences(changelog.folder, unlisted)
+    unlisted_files = [file for file in files if file.path not in changelog.files]
+    return work.segments.damage_sentences(changelog.folder, unlisted_files)
 
 
 def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:
@@ -425,15 +427,15 @@ def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) ->
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
-def _app_id(work: Workplace, lake: LakeContent, listed: ChangelogListing) -> str:
+def _app_id(work: Workplace, lake: LakeContent, changelog: ChangelogListing) -> str:
     source = work.source.name
-    if isinstance(listed.table, SystemTable):
-        return system_table_app_id(source, listed.table)
+    if isinstance(changelog.table, SystemTable):
+        return system_table_app_id(source, changelog.table)
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
-    mirror = mirrors.get(listed.table)
+    mirror = mirrors.get(changelog.table)
     generation = 1 if mirror is None else mirror.generation + 1
-    state = TableState(listed.table, TableCondition.FOLLOWING, generation, "", listed.folder)
-    return application_id(source, state, "changelog", listed.generation)
+    state = TableState(changelog.table, TableCondition.FOLLOWING, generation, "", changelog.folder)
+    return application_id(source, state, "changelog", changelog.generation)
 
 
 RECOVERED_RULE = "recovered"
@@ -449,14 +451,14 @@ def record_basis(
     basis: RecoveryBasis,
     adopted: Iterable[tuple[Adopted, int]],
     author: str,
-    why: str,
+    order_reason: str,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted`: the
-    tables that continue, with their mirrors' Delta versions; `why`: the reason that the
+    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason that the
     author gave."""
     ledger, plan, place = work.ledger, basis.plan, basis.place
-    for unfinished in ledger.unfinished(work.source.name):
-        ledger.abandon(lease, unfinished.id, "its recovery did not finish")
+    for unfinished_batch in ledger.unfinished(work.source.name):
+        ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
     ledger.number_above(
         lease,
         batch=plan.batch,
@@ -472,7 +474,7 @@ def record_basis(
         "doubts": list(plan.doubts),
     }
     origin = f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.at}"
-    reason = f"{origin}: {why}" if why else origin
+    reason = f"{origin}: {order_reason}" if order_reason else origin
     decision = ledger.decide(lease, Decision("start", RECOVERED_RULE, reason, facts, author))
     start: Position = place.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
@@ -542,24 +544,24 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"
-    pruned = ledger.pruned_through(source)
-    chain = ledger.live_batches(source, pruned, newest.batch)
+    pruned_through = ledger.pruned_through(source)
+    batches = ledger.live_batches(source, pruned_through, newest.batch)
     name = batch.dagster_run or run
-    own = [other.id for other in chain if other.dagster_run == batch.dagster_run]
-    before = [other.id for other in chain if other.id < own[0]]
-    if own[0] <= pruned:
+    own_batches = [other.id for other in batches if other.dagster_run == batch.dagster_run]
+    earlier_batches = [other.id for other in batches if other.id < own_batches[0]]
+    if own_batches[0] <= pruned_through:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
-    if not before:
+    if not earlier_batches:
         raise SpanRefused(
             f"run {name} captured the first batch of {source}: there is nothing to go back to",
             hint="to start over, move the ledger away, then `lockstep recover --start-over "
             f"--source {source}`",
         )
     for note in ledger.uncleared_values(source):
-        if note.kept_because is None and before[-1] <= note.tightening.through:
+        if note.kept_because is None and earlier_batches[-1] <= note.tightening.through:
             raise SpanRefused(
                 f"{note.table} would show more than its settings say: {note.sentence}",
                 hint=f"undo the run once these values are cleared: {note.hint}",
             )
-    later = sum(other.id > own[-1] for other in chain)
-    return RunToUndo(name, own[0], before[-1], later)
+    later_count = sum(other.id > own_batches[-1] for other in batches)
+    return RunToUndo(name, own_batches[0], earlier_batches[-1], later_count)
