@@ -334,8 +334,8 @@ class _Merger:
             task.state,
             self.examined_versions.get(task.state.mirror),
             intent,
-            replaced=task.plan.replaces,
-            newest=newest,
+            will_be_replaced=task.plan.replaces,
+            newest_writes=newest,
         )
 
     def _settle(
