@@ -30,15 +30,15 @@ from lockstep.pipeline.model.foreign_commits import own_files
 from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.recovery import (
-    Adopted,
+    Adoption,
     BatchRecord,
     LakeFacts,
     MirrorFacts,
     RecoveryPlan,
-    forgotten_of,
+    last_deleted_batch,
     mirror_facts,
     record_of,
-    table_named,
+    table_of_metadata,
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
@@ -151,13 +151,13 @@ def read_lake(work: Workplace) -> LakeContent:
             changelogs.append(ChangelogListing(folder, table, commits[0].delta_version, files, own))
             numbers += [*changelogs[-1].batches, *_transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
-                records = (record_of(commit, whole=True) for commit in commits)
-                whole = [record for record in records if record is not None and record.whole]
+                records = (record_of(commit, in_transactions=True) for commit in commits)
+                whole = [record for record in records if record is not None and record.is_whole]
                 listed_batches = changelogs[-1].batches
                 transactions = [record for record in whole if record.batch in listed_batches]
                 # A batch that was committed, is not forgotten and is no longer listed
                 # is void.
-                forgotten = forgotten_of(commits)
+                forgotten = last_deleted_batch(commits)
                 committed = {record.batch for record in whole if record.batch > forgotten}
                 void_spans += [BatchSpan(b - 1, b) for b in sorted(committed - listed_batches)]
         elif not changelog and (mirror := mirror_facts(folder, commits)) is not None:
@@ -168,10 +168,12 @@ def read_lake(work: Workplace) -> LakeContent:
         claim.ledger or None,
         tuple(transactions),
         completed,
-        void=tuple(void_spans),
-        complete=claim.complete,
-        highest=max(numbers),
-        unmirrored=_tables_without_mirror(changelogs, {mirror.table for mirror in completed}),
+        void_spans=tuple(void_spans),
+        is_claim_complete=claim.complete,
+        highest_batch=max(numbers),
+        tables_without_mirror=_tables_without_mirror(
+            changelogs, {mirror.table for mirror in completed}
+        ),
     )
     return LakeContent(facts, tuple(changelogs), newest_versions, highest)
 
@@ -180,7 +182,7 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
     """Return the table of a changelog, from the newest commit that names it."""
     for commit in commits:
         with suppress(KeyError, TypeError, ValueError):
-            return table_named(commit.metadata or {})
+            return table_of_metadata(commit.metadata or {})
     return None
 
 
@@ -224,14 +226,16 @@ def _completed_mirrors(
         if isinstance(changelog.table, TableName):
             published.setdefault(changelog.table, set()).update(changelog.batches)
     for mirror in mirrors:
-        begins.setdefault(mirror.table, set()).update(mirror.begins)
-    ordered = sorted(mirrors, key=lambda facts: (facts.table, -facts.generation, facts.folder))
+        begins.setdefault(mirror.table, set()).update(mirror.first_batches)
+    ordered = sorted(
+        mirrors, key=lambda facts: (facts.table, -facts.mirror_generation, facts.folder)
+    )
     for mirror in ordered:
         yield replace(
             mirror,
-            published=frozenset(published.get(mirror.table, ())),
-            begins=frozenset(begins[mirror.table]),
-            generation=generations.setdefault(mirror.table, mirror.generation),
+            published_batches=frozenset(published.get(mirror.table, ())),
+            first_batches=frozenset(begins[mirror.table]),
+            mirror_generation=generations.setdefault(mirror.table, mirror.mirror_generation),
         )
 
 
@@ -267,7 +271,7 @@ class RecoveryPlaces:
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
-            self.reasons.append(f"{lake_end.at}: {error.message}")
+            self.reasons.append(f"{lake_end.end}: {error.message}")
         return lake_end.batch in self.places
 
 
@@ -275,7 +279,7 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
     """Return the end of a batch as a place in this server's log, by file and offset or
     by GTIDs. Raise an error if neither proves it."""
     cursor = lake_end.cursor
-    if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
+    if cursor.server == facts.server_uuid and facts.lists(lake_end.end.file):
         return _place_by_coordinates(work, lake_end, facts)
     if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
@@ -287,7 +291,7 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
             "the server lacks transactions that were captured", hint="`lockstep check`"
         )
     proven = find_place(work, cursor.gtids, facts)
-    position = Position(lake_end.at, cursor.gtids, cursor.server)
+    position = Position(lake_end.end, cursor.gtids, cursor.server)
     return RecoveryPlace(
         lake_end, position, cursor.anchor, True, _run_start(lake_end, proven, facts)
     )
@@ -297,9 +301,9 @@ def _place_by_coordinates(
     work: Workplace, lake_end: BatchRecord, facts: ServerFacts
 ) -> RecoveryPlace:
     """Return the place by file and offset, which the anchor proves."""
-    proven = find_place(work, lake_end.at, facts)
+    proven = find_place(work, lake_end.end, facts)
     cursor, anchor = lake_end.cursor, proven.anchor
-    if proven.at != lake_end.at or anchor is None:
+    if proven.at != lake_end.end or anchor is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
     if compare_anchor(cursor.anchor, anchor) is AnchorReading.DIFFERENT:
         raise HistoryRewritten(
@@ -307,7 +311,7 @@ def _place_by_coordinates(
             hint="`lockstep check`",
         )
     gtids = proven.gtid_set if cursor.gtids is None else cursor.gtids
-    position = Position(lake_end.at, gtids, facts.server_uuid)
+    position = Position(lake_end.end, gtids, facts.server_uuid)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
     return RecoveryPlace(
         lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, proven, facts)
@@ -316,7 +320,7 @@ def _place_by_coordinates(
 
 def _run_start(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
-    reason = f"the lake shows {lake_end.at}"
+    reason = f"the lake shows {lake_end.end}"
     return start_at_known_place(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
 
 
@@ -360,7 +364,7 @@ def find_structures(
     }
     adoptions = {
         adoption.mirror.table: adoption
-        for adoption in plan.adopted
+        for adoption in plan.adoptions
         if adoption.mirror.table in existing
     }
     versions, unknown = [], set[TableName]()
@@ -369,7 +373,7 @@ def find_structures(
         if schema is None and name in adoptions:
             schema = _structure_in_lake(work, lake, plan, adoptions[name])
         unknown |= {name} if schema is None else set()
-        version = _version(work, name, schema, place.lake_end.at)
+        version = _version(work, name, schema, place.lake_end.end)
         changelogs = [changelog for changelog in lake.changelogs if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
@@ -378,7 +382,7 @@ def find_structures(
     reasons = dict(plan.reloads)
     shapes = {version.table: version.shape_fingerprint for version in versions}
     for name in sorted(adopted):
-        if adoptions[name].shown.shape != shapes[name]:
+        if adoptions[name].shown_batch.shape != shapes[name]:
             adopted.remove(name)
             reasons[name] = "its mirror shows other columns or rows of it than its settings"
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
@@ -402,11 +406,11 @@ def find_structures(
         for name in sorted(existing & server_tables.keys())
         if work.source.patterns.matches(name) and name not in adopted
     )
-    at = place.lake_end.at
+    at = place.lake_end.end
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
-    dropped = frozenset(adoption.mirror.table for adoption in plan.adopted) - existing
+    dropped = frozenset(adoption.mirror.table for adoption in plan.adoptions) - existing
     return RecoveredStructures(
         tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(tightenings)
     )
@@ -418,8 +422,8 @@ def _shows_other_shape(
     """Return whether any version of a mirror shows more, or other, columns and rows
     than the settings allow now. The lost ledger may have recorded that hidden values
     must still be cleared from it."""
-    for mirror_version in mirrors[version.table].shown:
-        schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
+    for mirror_version in mirrors[version.table].shown_batches:
+        schemas = work.claims.structures(work.source.name, mirror_version.structure_key or "") or ()
         schema = next(
             (schema for schema in schemas if schema.name == version.table), version.schema
         )
@@ -485,16 +489,20 @@ def _generation(
 
 
 def _structure_in_lake(
-    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adopted
+    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adoption
 ) -> TableSchema | None:
     """Return the newest structure of a table that the lake keeps, up to the plan's
     batch; None without one."""
     keys = [
-        (lake_end.batch, lake_end.structures)
+        (lake_end.batch, lake_end.structures_key)
         for lake_end in lake.facts.records
-        if lake_end.structures
+        if lake_end.structures_key
     ]
-    keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
+    keys += [
+        (shown.batch, shown.structure_key)
+        for shown in adoption.mirror.shown_batches
+        if shown.structure_key
+    ]
     for batch, key in sorted(keys, reverse=True):
         if batch > plan.lake_end.batch or key is None:
             continue
@@ -506,7 +514,7 @@ def _structure_in_lake(
 
 def _unfit_tables(
     work: Workplace,
-    adopted: Mapping[TableName, Adopted],
+    adopted: Mapping[TableName, Adoption],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
     """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
@@ -529,7 +537,7 @@ def _reload_reason(
     name: TableName,
     reasons: Mapping[TableName, str],
     unknown: set[TableName],
-    adoptions: Mapping[TableName, Adopted],
+    adoptions: Mapping[TableName, Adoption],
 ) -> str:
     if name in reasons:
         return reasons[name]
