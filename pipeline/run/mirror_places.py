@@ -78,9 +78,9 @@ def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None
         and work.source.patterns.matches(table)
         and (name := work.source.misplaced_mirror(state)) is not None
     }
-    colliding = collisions(work, states) if misplaced else {}
+    colliding_tables = collisions(work, states) if misplaced else {}
     unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
-    for table in misplaced.keys() - colliding.keys():
+    for table in misplaced.keys() - colliding_tables.keys():
         state = states[table]
         if state.mirror_version is None:
             unwritten[table] = misplaced[table]

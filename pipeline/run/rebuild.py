@@ -655,7 +655,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         last_written_version=0 if has_base else -1,
         emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
         read_stamp=find_read_stamp(
-            aside, origin.table, origin.plan, batches, stamped=bool(lineage.stamps)
+            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.stamps)
         ),
         may_repeat=may_repeat,
         all_new=not may_repeat and not aside.ledger.gaps(source),

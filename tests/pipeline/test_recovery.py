@@ -86,7 +86,9 @@ def lakes(draw: st.DrawFn) -> tuple[LakeFacts, dict[TableName, Mirror]]:
             mirrors[table].pending.append(batch)
             if draw(st.booleans()):
                 mirrors[table].published.add(batch)
-        told.append(told_of(batch, OWN, place(batch), whole=True, touched=frozenset(touched)))
+        told.append(
+            told_of(batch, OWN, place(batch), is_whole=True, touched_tables=frozenset(touched))
+        )
         for table in draw(st.sets(st.sampled_from(TABLES))) if batch > 1 else TABLES:
             mirrors[table].write()
             if draw(st.integers(0, 9)) == 0:
@@ -170,14 +172,14 @@ def test_a_table_that_stood_still_is_read_again() -> None:
     mirror = MirrorFacts(table, "a", 0, (ShownBatch(0, 1, OWN),), frozenset({1}), frozenset({1}))
     still = {table: "quarantined"}
     told = (
-        told_of(1, OWN, place(1), whole=True, touched=frozenset({table})),
-        told_of(2, OWN, place(2), whole=True, still=still),
+        told_of(1, OWN, place(1), is_whole=True, touched_tables=frozenset({table})),
+        told_of(2, OWN, place(2), is_whole=True, stopped_tables=still),
         told_of(3, OWN, place(3)),
     )
     plan = decide(LakeFacts(OWN, told, (mirror,)), lambda one: one.batch > 1)
     assert plan is not None
     assert [read for read, _ in plan.reloads] == [table]
-    dropped = (told[0], told_of(2, OWN, place(2), whole=True, still={table: "dropped"}))
+    dropped = (told[0], told_of(2, OWN, place(2), is_whole=True, stopped_tables={table: "dropped"}))
     plan = decide(LakeFacts(OWN, dropped, (mirror,)), lambda _: True)
     assert plan is not None
     assert [one.table for one in plan.unchanged_mirrors] == [table]
@@ -190,7 +192,7 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     shown = (ShownBatch(2, 3, OTHER), ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
     mirror = MirrorFacts(table, "a", 2, shown, frozenset({1, 2, 3}))
     told = tuple(
-        told_of(number, ledger, place(number), whole=True)
+        told_of(number, ledger, place(number), is_whole=True)
         for number, ledger in ((1, OWN), (2, OWN), (2, OTHER), (3, OTHER))
     )
     plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
@@ -200,7 +202,7 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     assert [OTHER in doubt for doubt in plan.doubts] == [True, False][: len(plan.doubts)]
     earlier = (ShownBatch(1, 5, OWN), ShownBatch(0, 1, OTHER))
     followed = MirrorFacts(table, "a", 1, earlier, frozenset({1, 5}))
-    told = (told_of(1, OTHER, place(1), whole=True), told_of(5, OWN, place(5), whole=True))
+    told = (told_of(1, OTHER, place(1), is_whole=True), told_of(5, OWN, place(5), is_whole=True))
     plan = decide(LakeFacts(OWN, told, (followed,)), lambda one: one.batch == 1)
     assert plan is not None
     assert [one.version for one in plan.adoptions] == [0]
@@ -213,7 +215,7 @@ def test_batches_that_are_void_do_not_count() -> None:
     mirror = MirrorFacts(
         table, "a", 1, shown, frozenset({1, 2}), records=(told_of(2, OWN, place(2)),)
     )
-    told = (told_of(1, OWN, place(1), whole=True),)
+    told = (told_of(1, OWN, place(1), is_whole=True),)
     facts = LakeFacts(OWN, told, (mirror,), void_spans=(BatchSpan(1, 4),))
     plan = decide(facts, lambda _: True)
     assert plan is not None
@@ -228,7 +230,7 @@ def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_descr
     mirror = MirrorFacts(
         table, "a", 1, shown, frozenset({1, 2}), records=(told_of(2, OWN, place(2)),)
     )
-    told = (told_of(1, OWN, place(1), whole=True),)
+    told = (told_of(1, OWN, place(1), is_whole=True),)
     for complete, batch in ((True, 2), (False, 1)):
         plan = decide(LakeFacts(OWN, told, (mirror,), is_claim_complete=complete), lambda _: True)
         assert plan is not None

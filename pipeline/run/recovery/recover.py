@@ -49,7 +49,7 @@ from lockstep.pipeline.recovery import (
     decide,
     nameable_batches,
 )
-from lockstep.pipeline.run.agreement.changelog_files import batches_of
+from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
@@ -432,7 +432,7 @@ def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -
 
 def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
-    contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    contents = (batches_in_file(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 

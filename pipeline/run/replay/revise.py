@@ -16,8 +16,8 @@ from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
+    changelog_columns,
     changelog_table,
-    columns_of,
     listing_difference,
     lost_files,
     reason_not_corrected,
@@ -207,7 +207,7 @@ def _commit_revision(
         folder,
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
-        schema=columns_of(work, changelog, listing.added),
+        schema=changelog_columns(work, changelog, listing.added),
         removed_paths=listing.removed,
         files=listing.added,
         user_metadata=revision_metadata(

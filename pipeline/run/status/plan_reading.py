@@ -450,7 +450,7 @@ class LogTally:
         return tables, rows
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
-        version, decoder = self._decoding.decoder(number, at)
+        version, decoder = self._decoding.decoder_of_map(number, at)
         self._captured_tables.segment(version)
         return decoder
 
