@@ -100,10 +100,11 @@ def definitions_of(
     notify: Notify | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
-    """Return the definitions of one lockstep.toml. They can be merged with others,
-    because they have no executor and only one resource, `lockstep_sessions`. `notify`
-    receives each trouble that needs a person, once. `translator` changes the assets of
-    mirrors (the Delta tables with the current rows of MySQL tables)."""
+    """Return the definitions of one lockstep.toml. They can be merged with other
+    definitions, because they have no executor and only one resource,
+    `lockstep_sessions`. `notify` receives each trouble that needs a person, once.
+    `translator` changes the assets of mirrors (the Delta tables with the current rows
+    of MySQL tables)."""
     try:
         settings = load_settings(config)
     except LockstepError as error:

@@ -322,7 +322,7 @@ class LoggedProgress:
         now = self._monotonic()
         if step.step != "merge" and now - self._last_log_time >= 10:
             self._last_log_time = now
-            self._log.info(f"{step.step}: {step.words}")
+            self._log.info(f"{step.step}: {step.text}")
 
     def note(self, sentence: str) -> None:
         self._log.warning(sentence)

@@ -189,8 +189,8 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
 
 
 def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dict[str, Any]]:
-    """Return each table's comparisons with MySQL; `age_seconds`: since it was last
-    proven equal."""
+    """Return each table's comparisons with MySQL; `age_seconds`: the time since the table
+    was last proven equal."""
     return [
         {
             **attributes(record, _COMPARISON_KEYS),

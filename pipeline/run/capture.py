@@ -93,14 +93,14 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
-    captured, and batches still have to be merged, return an empty report, so that they
-    are. Otherwise raise the error: a run that dies after this capture then needs no
-    record of it."""
-    before = Coordinates.parse(error.transaction_end) if error.transaction_end else None
+    captured, raise the error, unless batches still have to be merged: then return an
+    empty report, so that this run merges them. The stop needs no record, because every
+    later run meets the event again."""
+    stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
-    if before is not None and (at is None or at.file != before.file or at < before):
-        source = replace(work.source, until=AtCoordinates(before))
+    if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
+        source = replace(work.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(work, source=source), lease)
         return replace(report, stop_error=error)
     states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
@@ -347,7 +347,7 @@ def _capture_batch(
         capture.drop()
         return _abandon_misread(work, lease, batch, proof, misread, read)
     note_unproven(work, lease, proof, earlier_unproven)
-    record = capture.record(
+    record = capture.finish(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,

@@ -169,7 +169,7 @@ def _capture_missing_changes(
     read_proven(lease, capture)
     origins = plans.changelog_origins
     capture.rewrite({table: origins[table] for table in origins.keys() & plans.spans.keys()})
-    record = capture.record(
+    record = capture.finish(
         end=cursor.position,
         anchor=cursor.anchor,
         by_gtid=cursor.by_gtid,

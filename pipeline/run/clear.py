@@ -199,7 +199,7 @@ def upkeep_target(
     write = newest.settled_write
     if write is None or write.delta_version < (state.adopted_version or 0):
         return "nothing was written to it since it was adopted"
-    relation = mirror_judgement(work, state, examined_version, newest=newest)
+    relation = mirror_judgement(work, state, examined_version, newest_writes=newest)
     if not isinstance(relation, AllExpected) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
     version, written_version = relation.newest, write.delta_version

@@ -163,12 +163,12 @@ class PastScan:
     def reach(self, at: Coordinates | None) -> None:
         """Do nothing, since no table of a scan waits for a place."""
 
-    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         treatments = self._shaping.treatments_in_words
-        by_table = consequences(followed, self._source.policies_of, logged, treatments)
+        by_table = consequences(followed, self._source.policies_of, statement, treatments)
         for table in self.pasts.keys() & by_table.keys():
             past_before = self.pasts[table]
-            past = after_statement(past_before, by_table[table], logged)
+            past = after_statement(past_before, by_table[table], statement)
             if past != past_before:
                 self._begin_later(table, past)
         if self._watch.refresh():
@@ -234,7 +234,7 @@ class PastScan:
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
     """Return the end of the transaction at this place; if it is None, the end of the
     group's last transaction."""
-    ends = (group.end(number) for number in range(len(group.transactions)))
+    ends = (group.end(transaction) for transaction in range(len(group.transactions)))
     later_ends = (end for end in ends if place is not None and place < end)
     return next(later_ends, group.end(-1))
 
@@ -392,7 +392,7 @@ def _capture_pasts(
     read_proven(lease, capture)
     loads_to_begin = {table: loads[table] for table in tables_to_load}
     quarantined = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))
-    record = capture.record(
+    record = capture.finish(
         end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, carried_out_orders=()
     )
     stopped_tables = {quarantine.table for quarantine in quarantined}

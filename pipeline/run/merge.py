@@ -105,11 +105,11 @@ def merge(
             pass
     unfinished = work.ledger.unfinished(work.source.name)
     batches_merged = work.ledger.mark_merged(lease) if unfinished else []
-    waiting = tuple(sorted(work.ledger.pending(work.source.name)))
+    waiting_tables = tuple(sorted(work.ledger.pending(work.source.name)))
     return MergeReport(
         merges=tuple(sorted(merger.merges, key=lambda report: (report.table, report.first_batch))),
         quarantined=tuple(merger.quarantined),
-        waiting_tables=waiting,
+        waiting_tables=waiting_tables,
         merged_batches=tuple(batches_merged),
         publish_seconds=merge_start - timer_start,
         merge_seconds=perf_counter() - merge_start,
@@ -140,9 +140,11 @@ def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
     source = work.source.name
     pending = work.ledger.pending(source)
     batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
-    older = {batch_id for batch_ids in pending.values() for batch_id in batch_ids} - batches.keys()
-    if older:
-        acknowledged = work.ledger.live_batches(source, min(older), max(older))
+    older_ids = {
+        batch_id for batch_ids in pending.values() for batch_id in batch_ids
+    } - batches.keys()
+    if older_ids:
+        acknowledged = work.ledger.live_batches(source, min(older_ids), max(older_ids))
         batches |= {batch.id: batch for batch in acknowledged}
     return {table: [batches[batch_id] for batch_id in pending[table]] for table in sorted(pending)}
 
@@ -284,12 +286,14 @@ class _Merger:
     def _record_intents(self, jobs: Sequence[Job]) -> list[Job]:
         """Record the intents of the jobs, which are now known to be possible. Return
         the jobs with the recorded intents."""
-        unrecorded = [job.task.intent for job in jobs if not job.task.intent.id]
-        recorded = self.work.ledger.intend(self.lease, unrecorded) if unrecorded else {}
+        new_intents = [job.task.intent for job in jobs if not job.task.intent.id]
+        recorded_intents = self.work.ledger.intend(self.lease, new_intents) if new_intents else {}
         return [
             replace(
                 job,
-                task=replace(job.task, intent=recorded.get(job.task.state.table, job.task.intent)),
+                task=replace(
+                    job.task, intent=recorded_intents.get(job.task.state.table, job.task.intent)
+                ),
             )
             for job in jobs
         ]
@@ -330,8 +334,8 @@ class _Merger:
             task.state,
             self.examined_versions.get(task.state.mirror),
             intent,
-            replaced=task.plan.replaces,
-            newest=newest,
+            will_be_replaced=task.plan.replaces,
+            newest_writes=newest,
         )
 
     def _settle(

@@ -44,13 +44,13 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     """Publish all captured batches, oldest first. Return the tables that were
     quarantined, because another program wrote to their changelogs or files are lost."""
     source = work.source.name
-    unfinished = work.ledger.unfinished(source)
-    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
-    if not captured:
+    unfinished_batches = work.ledger.unfinished(source)
+    captured_batches = [batch for batch in unfinished_batches if batch.state is BatchState.CAPTURED]
+    if not captured_batches:
         return ()
-    claim_up_to(work, captured[-1])
+    claim_up_to(work, captured_batches[-1])
     publisher = _Publisher(work, lease, work.ledger.examined_versions(source))
-    for batch in captured:
+    for batch in captured_batches:
         states = work.ledger.table_states(source)
         content = content_of(work.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(work, content).items():

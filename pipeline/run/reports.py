@@ -309,16 +309,16 @@ class VerifyReport:
         return not self.differs and not self.not_proven
 
 
-def softened_lines(counts: Mapping[str, int], what: str) -> list[str]:
+def softened_lines(counts: Mapping[str, int], phrase: str) -> list[str]:
     """Return a sentence for each table with softened values. `counts`: numbers of
-    these values by "database.table.column". `what`: words for them, such as "zero or
+    these values by "database.table.column". `phrase`: words for them, such as "zero or
     partial dates are NULL"."""
     tables: dict[str, list[tuple[str, int]]] = {}
     for name, count in counts.items():
         table, _, column = name.rpartition(".")
         tables.setdefault(table, []).append((column, count))
     return [
-        f"{table}: {sum(count for _, count in columns)} {what} in the lake "
+        f"{table}: {sum(count for _, count in columns)} {phrase} in the lake "
         f"({', '.join(f'{count} of {column}' for column, count in columns)})"
         for table, columns in tables.items()
     ]

@@ -156,7 +156,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     # After the table was read again, the same settings may be relaxed and tightened
     # once more. So a tightening only counts as recorded until then.
     notes = [note for note in work.ledger.uncleared_values(source) if note.has_stale_mirror]
-    recorded = {(note.table, _comparison_key(note.tightening)) for note in notes}
+    recorded_keys = {(note.table, _comparison_key(note.tightening)) for note in notes}
     states = work.ledger.table_states(source)
     dropped = {
         table for table, state in states.items() if state.condition is TableCondition.DROPPED
@@ -176,7 +176,10 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
             change.has_new_key,
             keep_clear_reason(work, name),
         )
-        if tightening.shows_less and (version.table, _comparison_key(tightening)) not in recorded:
+        if (
+            tightening.shows_less
+            and (version.table, _comparison_key(tightening)) not in recorded_keys
+        ):
             yield tightening
 
 

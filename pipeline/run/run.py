@@ -175,9 +175,9 @@ class RunSession:
 
     def count_new_requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
-        before, now = self.record.request_counts, self.workplace().count_requests()
-        self.record.request_counts = now
-        return now - before if now is not None and before is not None else now
+        previous, current = self.record.request_counts, self.workplace().count_requests()
+        self.record.request_counts = current
+        return current - previous if current is not None and previous is not None else current
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger

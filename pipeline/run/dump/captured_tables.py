@@ -182,11 +182,11 @@ class CapturedTable:
             return slice(None)
         rows = group.transactions[events[:, columns.TRANSACTION]]
         ends = rows[:, columns.END_OFFSET]
-        numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
+        file_numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
         # `begins` is a boundary: a transaction that ends after it begins there or
         # later.
         file, offset = self.begins.file.number, self.begins.offset
-        return np.flatnonzero((numbers > file) | ((numbers == file) & (ends > offset)))
+        return np.flatnonzero((file_numbers > file) | ((file_numbers == file) & (ends > offset)))
 
     @property
     def is_known(self) -> bool:
@@ -369,8 +369,10 @@ class CapturedTables:
         table = version.table
         if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
             self[table].has_determined_rows = True
-        dropped = kind is TableEventKind.DROPPED
-        self._update_state(version, TableCondition.DROPPED if dropped else TableCondition.FOLLOWING)
+        is_dropped = kind is TableEventKind.DROPPED
+        self._update_state(
+            version, TableCondition.DROPPED if is_dropped else TableCondition.FOLLOWING
+        )
         self.events.append(
             TableEvent(
                 table, kind, self.last_sequence, version.version, version.since, reason, origin
@@ -391,12 +393,12 @@ class CapturedTables:
         not read. Return None if there is no such part, or if all of its rows were
         determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
         source."""
-        any_end, captured = hole(table, None, self._past_ranges), self[table]
-        if any_end is None or captured.has_all_rows or captured.has_determined_rows:
+        any_end, captured_table = hole(table, None, self._past_ranges), self[table]
+        if any_end is None or captured_table.has_all_rows or captured_table.has_determined_rows:
             return None
         return (
             hole(table, self._first_batch(table), self._past_ranges)
-            if captured.is_known
+            if captured_table.is_known
             else any_end
         )
 
@@ -415,10 +417,10 @@ class CapturedTables:
         another table's mirror; otherwise None."""
         if self[table].is_known:
             return None
-        other = self._folder_owners.get(self._names.folded(table))
-        if other in (None, table) or not self._names.meet(table, other):
+        folder_owner = self._folder_owners.get(self._names.folded(table))
+        if folder_owner in (None, table) or not self._names.meet(table, folder_owner):
             return None
-        return collision_error(table, other, self._names.of(table), in_lake=False)
+        return collision_error(table, folder_owner, self._names.of(table), in_lake=False)
 
     # -- rows on their way to files ---------------------------------------------------------
 
@@ -577,9 +579,9 @@ class CapturedTables:
             raise conflict
         if (
             version.schema is not None
-            and (refused := unsupported_error(version.schema)) is not None
+            and (unsupported := unsupported_error(version.schema)) is not None
         ):
-            raise refused
+            raise unsupported
         state = self._update_state(version)
         folder = state.changelog
         if self._in_scratch_folder:
@@ -597,17 +599,21 @@ class CapturedTables:
     ) -> TableState:
         """Update the table's state and return it. `need`: what the table lacks from
         here on. A table whose rows are being read keeps the need that it has."""
-        table, before = self[version.table], self[version.table].state
-        if before is not None and before.is_loading and condition is TableCondition.FOLLOWING:
-            need = before.need
+        table, state_before = self[version.table], self[version.table].state
+        if (
+            state_before is not None
+            and state_before.is_loading
+            and condition is TableCondition.FOLLOWING
+        ):
+            need = state_before.need
         state = replace(
-            before or self._new_state(version.table),
+            state_before or self._new_state(version.table),
             condition=condition,
             need=need,
             changelog=changelog_path(self._source, version.table, version.generation),
             changelog_generation=version.generation,
         )
-        if state != before:
+        if state != state_before:
             table.state, table.is_state_changed = state, True
         return state
 
@@ -626,9 +632,9 @@ class CapturedTables:
     def _require_no_hole(self, version: SchemaVersion) -> None:
         """Raise TableError if earlier runs did not read changes of the table."""
         table = version.table
-        if (missed := self.end_of_missed_log(table)) is not None:
+        if (end := self.end_of_missed_log(table)) is not None:
             raise TableError(
-                f"the patterns of earlier runs left it out, so that its changes up to {missed} "
+                f"the patterns of earlier runs left it out, so that its changes up to {end} "
                 "were not read",
                 hint=f"`lockstep resume {table} --reason …` reads it from the source",
                 need=Need.ROWS,

@@ -74,8 +74,10 @@ class TransactionCounts:
     sequence numbers of marks that belong to the group's first transaction (a mark
     stands for all rows of a table, for example at a TRUNCATE)."""
 
-    def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
-        self._last_before, self._marks = before, marks
+    def __init__(
+        self, group: TransactionGroup, last_before: int, marks: tuple[int, ...] = ()
+    ) -> None:
+        self._last_before, self._marks = last_before, marks
         self.row_counts: Integers = np.zeros(len(group.transactions), np.int64)
         self._image_counts: Integers = np.zeros(len(group.transactions), np.int64)
 
@@ -120,14 +122,14 @@ class SystemTableRows:
 
     def add_statement(
         self,
-        logged: LoggedStatement,
+        statement: LoggedStatement,
         followed: FollowedStatement,
         actions: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
         """Add a statement that the history records. `actions`: its consequence for each
         table. `sequence`: the sequence number of the last change before it."""
-        self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
+        self._statements.append(PlacedStatement(statement, followed, dict(actions), sequence))
 
     def add_transactions(
         self, group: TransactionGroup, marks: TransactionMarks, counts: TransactionCounts
@@ -248,12 +250,12 @@ class Segmenter:
                 yield table.name
 
     def parents_with_children(
-        self, others: Iterable[TableName]
+        self, more_tables: Iterable[TableName]
     ) -> dict[TableName, frozenset[TableName]]:
         """Return the parents of foreign keys that have events in this batch, and the
-        tables of `others`. The value is a table's children in the lake whose rows a
-        cascade may have changed."""
-        by_parent = {table: self._watch.children(table) for table in others}
+        tables of `more_tables`. The value is a table's children in the lake whose rows
+        a cascade may have changed."""
+        by_parent = {table: self._watch.children(table) for table in more_tables}
         by_parent |= self._watch.inspected_parents
         return {
             parent: frozenset(
@@ -264,13 +266,13 @@ class Segmenter:
             for parent, children in by_parent.items()
         }
 
-    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply a statement that changed structures to the tables."""
         rename_effects = (effect for effect in followed.effects if isinstance(effect, Renamed))
         renames = {effect.table: effect.to for effect in rename_effects}
         earlier_renames = {table: renames.get(name, name) for table, name in self.new_names.items()}
         self.new_names = earlier_renames | renames
-        actions = self._table_changes.apply_statement(logged, followed)
+        actions = self._table_changes.apply_statement(statement, followed)
         if self._watch.refresh():
             self._decoder.buffer.maps.update_captured()
         if (
@@ -278,7 +280,7 @@ class Segmenter:
             and self._system_table_rows.statement_count < self._structures.statement_count
         ):
             self._system_table_rows.add_statement(
-                logged, followed, actions, self._tables.last_sequence
+                statement, followed, actions, self._tables.last_sequence
             )
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
@@ -330,30 +332,35 @@ class Segmenter:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
         decoded: list[DecodedEvents] = []
-        for name, event_numbers, part in split_by_table(block, self._decoder.buffer.maps.maps):
-            taken = self._tables[name].taken_events(group, part.events)
-            event_numbers, part = event_numbers[taken], Block(part.data, part.events[taken])
-            if name in losses:
-                earlier = losses[name].before(part.events)
-                event_numbers, part = event_numbers[earlier], Block(part.data, part.events[earlier])
-            decoded_table = (
-                self._decode_table(group, name, event_numbers, part) if len(event_numbers) else None
+        for name, event_numbers, sub_block in split_by_table(block, self._decoder.buffer.maps.maps):
+            taken = self._tables[name].taken_events(group, sub_block.events)
+            event_numbers, sub_block = (
+                event_numbers[taken],
+                Block(sub_block.data, sub_block.events[taken]),
             )
+            if name in losses:
+                earlier = losses[name].before(sub_block.events)
+                event_numbers = event_numbers[earlier]
+                sub_block = Block(sub_block.data, sub_block.events[earlier])
+            if not len(event_numbers):
+                continue
+            decoded_table = self._decode_table(group, name, event_numbers, sub_block)
             if decoded_table is not None:
                 decoded.append(decoded_table)
         return decoded
 
     def _decode_table(
-        self, group: TransactionGroup, name: TableName, event_numbers: Integers, part: Block
+        self, group: TransactionGroup, name: TableName, event_numbers: Integers, sub_block: Block
     ) -> DecodedEvents | None:
         """Return a table's decoded events. If an event cannot be decoded, return None
         and stop the table before its first transaction in this block: a transaction is
         captured whole or not at all."""
-        at = group.begin(part.events[0, columns.TRANSACTION])
+        at = group.begin(sub_block.events[0, columns.TRANSACTION])
         try:
             with arrow_errors_as_table_error("decode its rows"):
-                version, _ = self._decoder.decoder(int(part.events[0, columns.MAP]), at)
-                segment, batches = self._tables.segment(version), [*self._decoder.images(part, at)]
+                version, _ = self._decoder.decoder_of_map(int(sub_block.events[0, columns.MAP]), at)
+                segment = self._tables.segment(version)
+                batches = [*self._decoder.images(sub_block, at)]
         except TableError as error:
             self._tables[name].is_undecodable = True
             self.stop(name, at, error)
@@ -364,7 +371,7 @@ class Segmenter:
             self._tables[name].is_undecodable = True
             self.stop(name, at, TableError(error.message, hint=error.hint))
             return None
-        return DecodedEvents.of(segment, event_numbers, part.events, batches)
+        return DecodedEvents.of(segment, event_numbers, sub_block.events, batches)
 
     def _add(
         self,
@@ -435,8 +442,8 @@ class Segmenter:
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
         maps = self._decoder.buffer.maps.maps
-        numbers = set(so_far[:, columns.MAP])
-        return any(maps[int(number)].table == loss.table for number in numbers)
+        map_indexes = set(so_far[:, columns.MAP])
+        return any(maps[int(map_index)].table == loss.table for map_index in map_indexes)
 
 
 @dataclass(frozen=True, slots=True)

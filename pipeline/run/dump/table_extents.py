@@ -27,8 +27,8 @@ class PartialTables:
     """The partial tables of one capture, followed from statement to statement. `known`:
     the partial tables before the capture."""
 
-    def __init__(self, known: Iterable[Extent] = ()) -> None:
-        self._extents_before = {extent.table: extent for extent in known}
+    def __init__(self, extents: Iterable[Extent] = ()) -> None:
+        self._extents_before = {extent.table: extent for extent in extents}
         self._extents = dict(self._extents_before)
 
     def add(

@@ -137,10 +137,12 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
         sorted_versions = sorted(
             versions[batch_id], key=lambda version: (version.since, version.version)
         )
-        yield _recorded(ledger, batch, statements[batch_id], sorted_versions, batches.values())
+        yield _recorded_batch(
+            ledger, batch, statements[batch_id], sorted_versions, batches.values()
+        )
 
 
-def _recorded(
+def _recorded_batch(
     ledger: Structures,
     batch: Batch,
     statements: Iterable[SchemaStatement],

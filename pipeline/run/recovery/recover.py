@@ -49,7 +49,7 @@ from lockstep.pipeline.recovery import (
     decide,
     nameable_batches,
 )
-from lockstep.pipeline.run.agreement.changelog_files import batches_of
+from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
@@ -423,7 +423,7 @@ def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -
 
 def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
-    contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    contents = (batches_in_file(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
@@ -439,10 +439,12 @@ def _app_id(work: Workplace, lake: LakeContent, changelog: ChangelogListing) -> 
 
 
 RECOVERED_RULE = "recovered"
-"""The start rule of the batch that is recorded in place of everything captured before."""
+"""The start rule of the batch that is recorded in place of everything captured
+before."""
 
 RECOVERY_KIND = "recovery"
-"""The kind of the decision that keeps the ledger as it is, or starts the source over."""
+"""The kind of the decision that keeps the ledger as it is, or starts the source
+over."""
 
 
 def record_basis(
@@ -454,8 +456,8 @@ def record_basis(
     order_reason: str,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted`: the
-    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason that the
-    author gave."""
+    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason
+    that the author gave."""
     ledger, plan, place = work.ledger, basis.plan, basis.place
     for unfinished_batch in ledger.unfinished(work.source.name):
         ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
@@ -538,9 +540,9 @@ class RunToUndo:
 
 
 def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
-    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused` if
-    the run is unknown, or if nothing was captured before it. Raise it also if mirrors
-    would again show values that must still be cleared."""
+    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused`
+    if the run is unknown, or if nothing was captured before it. Raise it also if
+    mirrors would again show values that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"

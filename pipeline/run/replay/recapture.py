@@ -89,13 +89,13 @@ class Selection:
 
 
 def select_batches(
-    work: Workplace, span: Span, only: frozenset[TableName] | None = None
+    work: Workplace, span: Span, requested: frozenset[TableName] | None = None
 ) -> Selection:
-    """Choose the batches and tables; only the ledger is read. `only`: the requested
-    tables; None for all. Raise `SpanRefused` for a span outside of what was captured,
-    `NothingMatches` for an unknown table."""
-    states = work.ledger.table_states(work.source.name) if only else {}
-    for table in sorted(only or ()):
+    """Choose the batches and tables; only the ledger is read. `requested`: the
+    requested tables; None for all. Raise `SpanRefused` for a span outside of what was
+    captured, `NothingMatches` for an unknown table."""
+    states = work.ledger.table_states(work.source.name) if requested else {}
+    for table in sorted(requested or ()):
         if table not in states:
             raise NothingMatches(
                 f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
@@ -109,20 +109,20 @@ def select_batches(
     if not batches:
         return Selection((), lake_end, ())
     tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
-    shown = [
+    tables_to_read = [
         table
-        for table in sorted(tables if only is None else tables & only)
-        if _may_be_read(work, table, batches[0], named=only is not None)
+        for table in sorted(tables if requested is None else tables & requested)
+        if _may_be_read(work, table, batches[0], is_requested=requested is not None)
     ]
-    return Selection(batches, lake_end, tuple(shown))
+    return Selection(batches, lake_end, tuple(tables_to_read))
 
 
-def _may_be_read(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
+def _may_be_read(work: Workplace, table: TableName, first: Batch, *, is_requested: bool) -> bool:
     """Return whether a table's changes may be read again. If the settings hide more of
     it now, hidden values would come back: raise `SpanRefused` if the table was
     requested by name, else leave it out."""
     reason = reason_no_longer_shown(work.ledger, work.source.name, table, first.id, from_log=True)
-    if reason is not None and named:
+    if reason is not None and is_requested:
         raise SpanRefused(
             f"{table} cannot be read again from {first.start.at} on: {reason}",
             hint="begin after the run that re-read it, or name other tables",
@@ -176,7 +176,7 @@ def _batches_and_times(
             for first_id, last_id in ranges
             for batch in ledger.live_batches(source, first_id, last_id)
         }
-        return [batches[number] for number in sorted(batches)], times
+        return [batches[batch_id] for batch_id in sorted(batches)], times
     first = runs[since.run] if isinstance(since, OfRun) else 0
     last = runs[until.run] if isinstance(until, OfRun) else None
     return unpruned_batches(ledger, source, first, last), None
@@ -197,9 +197,9 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all
-    its batches. `server`: the server's state when the replay began. `first_batches`: each
-    table's first batch with changes or events. `marks`: batches whose rows are not all
-    in their range of the log, batches whose files were replaced, and batches that
+    its batches. `server`: the server's state when the replay began. `first_batches`:
+    each table's first batch with changes or events. `marks`: batches whose rows are not
+    all in their range of the log, batches whose files were replaced, and batches that
     recorded structures. `later_anchors`: by batch, a later batch whose anchor proves
     the same log file."""
 
@@ -294,15 +294,21 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     ledger, source = work.ledger, work.source.name
     original = _original_workplace(work, batch)
     content = content_of(ledger, source, batch.id)
-    recorded, events, captured = content.segments, content.events, content.changed_tables
+    recorded_segments, events, changed_tables = (
+        content.segments,
+        content.events,
+        content.changed_tables,
+    )
     tables = CapturedTables(
         work.segments,
         source=source,
         batch=batch.id,
         last_sequence_before=batch.base,
-        is_captured=lambda table: original.source.patterns.matches(table) and table in captured,
-        states=_original_states(work, captured, facts.first_batches, batch.id),
-        policies_of=partial(_original_policies, work, events, recorded),
+        is_captured=lambda table: (
+            original.source.patterns.matches(table) and table in changed_tables
+        ),
+        states=_original_states(work, changed_tables, facts.first_batches, batch.id),
+        policies_of=partial(_original_policies, work, events, recorded_segments),
         in_scratch_folder=True,
     )
     basis = Basis(
@@ -324,12 +330,12 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
     mismatch = _reason_changes_differ(
-        batch, tables.change_count, recorded, segments
+        batch, tables.change_count, recorded_segments, segments
     ) or _reason_events_differ(
         events,
         tables.events,
         has_new_structures=any(
-            version.table in captured for version in basis.structures.history.versions
+            version.table in changed_tables for version in basis.structures.history.versions
         ),
     )
     return segments if mismatch is None else mismatch
@@ -347,14 +353,16 @@ def _original_start(work: Workplace, batch: Batch, facts: ServerFacts) -> RunSta
     anchor."""
     anchor = None
     if batch.follows is not None:
-        before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
-        anchor = before[0].anchor if before and before[0].end == batch.start else None
+        predecessors = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+        anchor = (
+            predecessors[0].anchor if predecessors and predecessors[0].end == batch.start else None
+        )
     # A batch that started by its GTID set began at the start of a log file.
     # Transactions of the set that are in that file precede the batch.
-    captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
+    gtids_read = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     reason = f"batch {batch.id} is read again"
     return start_at_known_place(
-        batch.start, anchor, facts, reason, leave_out=captured, by_gtid=batch.by_gtid
+        batch.start, anchor, facts, reason, leave_out=gtids_read, by_gtid=batch.by_gtid
     )
 
 
@@ -382,8 +390,10 @@ def _original_policies(
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
         policies = replace(policies, updated_columns=any(file.updated for file in files))
-    taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
-    truncates = Truncates.DELETE if taken else Truncates.IGNORE
+    followed_truncate = any(
+        event.table == table and event.kind is TableEventKind.TRUNCATED for event in events
+    )
+    truncates = Truncates.DELETE if followed_truncate else Truncates.IGNORE
     return replace(policies, truncates=truncates)
 
 
@@ -392,11 +402,11 @@ def _original_copies(
 ) -> Mapping[TableName, FromMirror]:
     """Return the tables whose rows were copied from another mirror in the first
     capture, as the recorded events show."""
-    copied = {(event.table, event.origin) for event in events}
+    copies = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)
         for table, origin in origins_by_table(effects).items()
-        if (table, origin) in copied
+        if (table, origin) in copies
     }
 
 
@@ -404,7 +414,7 @@ def _original_copies(
 
 
 def _reason_changes_differ(
-    batch: Batch, changes: int, recorded: Sequence[Segment], segments: Sequence[Segment]
+    batch: Batch, changes: int, recorded_segments: Sequence[Segment], segments: Sequence[Segment]
 ) -> str | None:
     if changes != batch.changes:
         return f"the log has {changes} changes now where {batch.changes} were captured"
@@ -413,7 +423,7 @@ def _reason_changes_differ(
             (segment.table, segment.schema_version): _sequence_numbers(segment)
             for segment in captured
         }
-        for captured in (recorded, segments)
+        for captured in (recorded_segments, segments)
     )
     for table, version in sorted(before.keys() | after.keys()):
         if before.get((table, version)) != after.get((table, version)):
@@ -427,7 +437,7 @@ def _sequence_numbers(segment: Segment) -> tuple[object, ...]:
 
 
 def _reason_events_differ(
-    recorded: Sequence[TableEvent], events: Sequence[TableEvent], *, has_new_structures: bool
+    recorded_events: Sequence[TableEvent], events: Sequence[TableEvent], *, has_new_structures: bool
 ) -> str | None:
     if has_new_structures:
         return "its statements would yield structures that are not in the recorded history"
@@ -437,6 +447,6 @@ def _reason_events_differ(
             for event in sorted(captured, key=lambda event: event.table)
             if event.kind is not TableEventKind.REBUILT
         ]
-        for captured in (recorded, events)
+        for captured in (recorded_events, events)
     )
     return None if before == after else "its statements would affect the tables differently"

@@ -52,10 +52,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBatch:
-    """One batch of the span. `reason_not_recaptured`: why it cannot be read from the log
-    again; None if it was read again or, in a plan, would be. `segments`: the results of
-    comparing its files; empty in a plan. `revision`: number of times that its files
-    were replaced so far."""
+    """One batch of the span. `reason_not_recaptured`: why it cannot be read from the
+    log again; None if it was read again or, in a plan, would be. `segments`: the
+    results of comparing its files; empty in a plan. `revision`: number of times that
+    its files were replaced so far."""
 
     batch: Batch
     reason_not_recaptured: str | None
@@ -103,10 +103,10 @@ class ReplayReport:
     @property
     def unreplaced_segments(self) -> tuple[SegmentResult, ...]:
         """The segments whose files are damaged and could not be replaced."""
-        damaged = (
+        damaged_segments = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
         )
-        return tuple(segment for segment in damaged if not segment.is_replaced)
+        return tuple(segment for segment in damaged_segments if not segment.is_replaced)
 
 
 def plan_replay(
@@ -169,15 +169,17 @@ def replay(
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(work, only, details)
         facts = SpanFacts.of(work, selection.batches)
-        read = [_compare_batch(work, batch, only, facts, comparison) for batch in selection.batches]
-        compared = [segment for _, _, segments in read for segment in segments]
-        if commit and (reasons := revise.reasons_to_wait(work, compared)):
-            read = [
+        replayed = [
+            _compare_batch(work, batch, only, facts, comparison) for batch in selection.batches
+        ]
+        results = [segment for _, _, segments in replayed for segment in segments]
+        if commit and (reasons := revise.reasons_to_wait(work, results)):
+            replayed = [
                 (batch, reason, _with_waiting_reasons(segments, reasons))
-                for batch, reason, segments in read
+                for batch, reason, segments in replayed
             ]
-            compared = [segment for _, _, segments in read for segment in segments]
-        revision = revise.begin_revision(work, lease, compared) if commit else None
+            results = [segment for _, _, segments in replayed for segment in segments]
+        revision = revise.begin_revision(work, lease, results) if commit else None
         if revision is not None:
             revise.carry_out_revision(work, lease, revision)
             # The revision may have listed the last files that a changelog lacked.
@@ -185,9 +187,9 @@ def replay(
                 changelogs, _correct_changelogs(work, lease, selection, commit=True)
             )
         mirrors = []
-        for done, table in enumerate(selection.tables, start=1):
+        for done_count, table in enumerate(selection.tables, start=1):
             new_segments = (
-                () if commit else [segment for segment in compared if segment.table == table]
+                () if commit else [segment for segment in results if segment.table == table]
             )
             mirrors.append(
                 heal(
@@ -199,7 +201,7 @@ def replay(
                     details=details,
                 )
             )
-            work.progress.tell(table_progress("merge", done, len(selection.tables), table))
+            work.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
     finally:
         if work.ledger.revisions(work.source.name).open is None:
             work.segments.remove_folder(scratch_path(work.source.name))
@@ -208,7 +210,7 @@ def replay(
         span,
         tuple(
             ReplayedBatch(batch, reason, segments, counts.get(batch.id, 0))
-            for batch, reason, segments in read
+            for batch, reason, segments in replayed
         ),
         selection.tables,
         tuple(mirrors),
@@ -310,34 +312,35 @@ def _compare_batch(
     comparison."""
     if not _has_changes_of(work, batch, only):
         return batch, None, ()
-    read = recapture(work, batch, facts)
-    reason = read if isinstance(read, str) else None
+    recaptured = recapture(work, batch, facts)
+    reason = recaptured if isinstance(recaptured, str) else None
     if reason is not None:
         work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
-    compared = comparison.compare(batch, () if isinstance(read, str) else read)
-    for segment in compared:
+    results = comparison.compare(batch, () if isinstance(recaptured, str) else recaptured)
+    for segment in results:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             problem = segment.why or segment.standing.value
             work.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
-    return batch, reason, tuple(compared)
+    return batch, reason, tuple(results)
 
 
 def _decision(report: ReplayReport) -> Decision:
     first, last = report.batches[0].batch, report.batches[-1].batch
-    replaced = [segment for segment in report.segments if segment.is_replaced]
+    replaced_segments = [segment for segment in report.segments if segment.is_replaced]
     wrong = sum(mirror.wrong for mirror in report.mirrors)
     return Decision(
         "replay",
         "span-replayed",
-        f"batches {first.id} to {last.id} were replayed ({report.span}): {len(replaced)} segments "
-        f"replaced, {wrong} rows of mirrors put right",
+        f"batches {first.id} to {last.id} were replayed ({report.span}): "
+        f"{len(replaced_segments)} segments replaced, {wrong} rows of mirrors put right",
         {
             "batches": [first.id, last.id],
             "as_recorded": [
                 batch.batch.id for batch in report.batches if batch.reason_not_recaptured
             ],
             "replaced": [
-                f"{segment.batch} {segment.table} v{segment.schema_version}" for segment in replaced
+                f"{segment.batch} {segment.table} v{segment.schema_version}"
+                for segment in replaced_segments
             ],
             "mirrors": {
                 str(mirror.table): mirror.wrong for mirror in report.mirrors if mirror.wrong

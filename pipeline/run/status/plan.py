@@ -224,14 +224,14 @@ def next_start(work: Workplace) -> PlannedStart:
 
 def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
     """Return the captured cursor as it will be once these batches are abandoned."""
-    newest = work.ledger.cursors(work.source.name).captured
-    numbers = {abandonment.batch.id for abandonment in abandoned}
-    if newest is None or newest.batch not in numbers:
-        return newest
+    captured = work.ledger.cursors(work.source.name).captured
+    batch_ids = {abandonment.batch.id for abandonment in abandoned}
+    if captured is None or captured.batch not in batch_ids:
+        return captured
     batches = [
         batch
         for batch in work.ledger.batches(work.source.name, limit=NEWEST_BATCHES)
-        if batch.id not in numbers and batch.state is not BatchState.ABANDONED
+        if batch.id not in batch_ids and batch.state is not BatchState.ABANDONED
     ]
     acknowledged = work.ledger.cursors(work.source.name).acknowledged
     if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
@@ -239,8 +239,8 @@ def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor |
     batch = batches[0]
     if batch.end is None or batch.anchor is None:
         return None
-    resumable = batch.by_gtid and newest.by_gtid
-    return Cursor(batch.id, batch.end, batch.anchor, resumable, newest.lapsed)
+    resumable = batch.by_gtid and captured.by_gtid
+    return Cursor(batch.id, batch.end, batch.anchor, resumable, captured.lapsed)
 
 
 def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:
@@ -255,12 +255,12 @@ def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:
 def _waiting_tables(
     work: Workplace, abandoned: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
-    numbers = {abandonment.batch.id for abandonment in abandoned}
+    batch_ids = {abandonment.batch.id for abandonment in abandoned}
     pending = work.ledger.pending(work.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
         for batch in work.ledger.unfinished(work.source.name)
-        if batch.id not in numbers
+        if batch.id not in batch_ids
     }
 
 
@@ -274,10 +274,10 @@ _PROPOSED = 0
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A chosen start, and what the next run makes of it. `abandoned_batches`: those
-    that it abandons; `position`: where it starts; `follows`: the end of what was captured;
-    `continuity`, `gap_tables`: whether a gap or an overlap lies between these two, and
-    the tables that it concerns. `server_error`: why the server could not be asked; then the
-    rest is unknown."""
+    that it abandons; `position`: where it starts; `follows`: the end of what was
+    captured; `continuity`, `gap_tables`: whether a gap or an overlap lies between these
+    two, and the tables that it concerns. `server_error`: why the server could not be
+    asked; then the rest is unknown."""
 
     override: Override
     abandoned_batches: tuple[int, ...] = ()

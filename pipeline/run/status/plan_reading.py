@@ -103,8 +103,8 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     are the `refusal` of the result."""
     bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
-    newest = work.ledger.batches(work.source.name, limit=1)
-    batch = newest[0].id + 1 if newest else 1
+    newest_batches = work.ledger.batches(work.source.name, limit=1)
+    batch = newest_batches[0].id + 1 if newest_batches else 1
     resumed_tables = [order.table for order in plans.resumed_orders]
     basis = basis_of(work, run_start, bounds, batch, resumed_tables)
     tally = LogTally(basis, plans)
@@ -112,8 +112,8 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     # A transaction that does not fit in memory is counted here, instead of being
     # spilled.
     spool = SummarisingSpool(work.spool, tally.count_spilled, tally.tallies_read_back.append)
-    counted = replace(basis, work=replace(basis.work, spool=spool))
-    reading = LogReading(counted, tally, on_unfollowed=errors.append)
+    counting_basis = replace(basis, work=replace(basis.work, spool=spool))
+    reading = LogReading(counting_basis, tally, on_unfollowed=errors.append)
     try:
         reading.run()
         if reading.reached_limit is None:
@@ -166,13 +166,13 @@ def estimate_seconds(work: Workplace, reading: PlannedReading | None) -> float |
 def bytes_per_second(batches: Sequence[Batch]) -> float | None:
     """Return the speed at which the newest large batches were captured; None if there
     are none."""
-    timed = [
+    sizes_and_durations = [
         (batch.log_bytes, batch.captured_at - batch.created_at)
         for batch in batches
         if batch.captured_at is not None and batch.log_bytes >= _LEAST_BYTES
     ][:_BATCHES_FOR_SPEED]
-    duration = sum((seconds for _, seconds in timed), timedelta()).total_seconds()
-    return sum(size for size, _ in timed) / duration if duration > 0 else None
+    duration = sum((seconds for _, seconds in sizes_and_durations), timedelta()).total_seconds()
+    return sum(size for size, _ in sizes_and_durations) / duration if duration > 0 else None
 
 
 def _merge_sentences(
@@ -180,10 +180,11 @@ def _merge_sentences(
     run_start: RunStart,
     structures: SchemaTracker,
     tables: Mapping[TableName, TableTally],
-    replaced: Collection[TableName],
+    replaced_tables: Collection[TableName],
 ) -> dict[TableName, str]:
-    """Return, for each table with changes, how they would be merged. `replaced`: tables
-    whose earlier rows are void, because they are truncated, created or re-read."""
+    """Return, for each table with changes, how they would be merged. `replaced_tables`:
+    tables whose earlier rows are void, because they are truncated, created or
+    re-read."""
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
@@ -197,7 +198,7 @@ def _merge_sentences(
         facts = Facts(
             keyed=schema is not None and bool(merge_key(schema)),
             keeps=policies.keeps_rows,
-            replaces=table in replaced,
+            replaces=table in replaced_tables,
             images=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             all_new=all_new,
@@ -229,20 +230,23 @@ def _column_sentences(
     version = None if state is None else work.mirrors.version(state.mirror)
     if state is None or version is None:
         return
-    shown = work.mirrors.schema(state.mirror, version)
-    have = [
-        field.name for field in shown if is_stamp(field) and field.name not in table_columns.names
+    mirror_schema = work.mirrors.schema(state.mirror, version)
+    present_stamps = [
+        field.name
+        for field in mirror_schema
+        if is_stamp(field) and field.name not in table_columns.names
     ]
-    added = [name for name in policies.stamps if name not in have]
-    if added:
+    added_stamps = [name for name in policies.stamps if name not in present_stamps]
+    if added_stamps:
         yield (
-            f"{', '.join(added)} are added, NULL in each row until it changes: `lockstep reload "
-            f"{state.table} --reason …` fills them in all rows"
+            f"{', '.join(added_stamps)} are added, NULL in each row until it changes: "
+            f"`lockstep reload {state.table} --reason …` fills them in all rows"
         )
-    unwanted = [name for name in have if name not in policies.stamps]
-    if unwanted:
+    unwanted_stamps = [name for name in present_stamps if name not in policies.stamps]
+    if unwanted_stamps:
         drops = policies.dropped_columns is DroppedColumns.DROP
-        yield f"{', '.join(unwanted)} {'are dropped' if drops else 'are NULL in rows that change'}"
+        effect = "are dropped" if drops else "are NULL in rows that change"
+        yield f"{', '.join(unwanted_stamps)} {effect}"
 
 
 STATEMENTS: Final = 200
@@ -342,7 +346,8 @@ class LogTally:
         return table not in self._tables_read_later and self._captured_tables.is_wanted(table)
 
     def watches(self, table: TableName) -> bool:
-        """Return False: a plan does not count what cascades may change in child tables."""
+        """Return False: a plan does not count what cascades may change in child
+        tables."""
         return False
 
     def reach(self, at: Coordinates | None) -> None:
@@ -447,7 +452,7 @@ class LogTally:
         return tables, rows
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
-        version, decoder = self._decoding.decoder(number, at)
+        version, decoder = self._decoding.decoder_of_map(number, at)
         self._captured_tables.segment(version)
         return decoder
 

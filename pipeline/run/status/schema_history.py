@@ -86,7 +86,8 @@ def show_schema(
 
 
 def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
-    """Return the error for an unknown table, with the most similar names as its hint."""
+    """Return the error for an unknown table, with the most similar names as its
+    hint."""
     names = sorted(map(str, tables))
     names_in_lower_case = {name.lower(): name for name in names}
     similar_names = [
@@ -175,15 +176,15 @@ def _version_at_moment(
         )
     times = ledger.batch_times(source)
     reaching = [_first_batch_reaching(times, server, moment) for server in _servers(ledger, source)]
-    numbers = [number for number in reaching if number is not None]
-    if not numbers:
+    batch_ids = [batch_id for batch_id in reaching if batch_id is not None]
+    if not batch_ids:
         if _is_captured_until(ledger, source, moment, work()):
             return versions[-1].version
         raise _not_captured_error(
             source, f"nothing committed at or after {moment.isoformat()} was captured"
         )
 
-    first = last = min(numbers)
+    first = last = min(batch_ids)
     begin = times[0].begin
     if (
         ledger.pruned_through(source)
@@ -257,7 +258,7 @@ def _version_after_gtids(
 
     batches = {batch.id: batch for batch in ledger.batches(source, limit=_NO_LIMIT)}
 
-    def before(version: ShownVersion) -> bool:
+    def is_included(version: ShownVersion) -> bool:
         if version.statement is not None:
             return bool(version.statement.gtid) and gtids.contains(
                 GtidSet.parse(version.statement.gtid)
@@ -265,12 +266,12 @@ def _version_after_gtids(
         batch = batches.get(version.version.batch)
         return batch is None or gtids.contains(batch.start.gtid_set)
 
-    return _last_version(takewhile(before, versions))
+    return _last_version(takewhile(is_included, versions))
 
 
 def _last_version(versions: Iterable[ShownVersion]) -> SchemaVersion | None:
-    ordered = list(versions)
-    return ordered[-1].version if ordered else None
+    version_list = list(versions)
+    return version_list[-1].version if version_list else None
 
 
 def _not_captured_error(source: str, reason: str) -> LockstepError:
@@ -298,8 +299,8 @@ class ShownVersion:
 def _statement_of(
     ledger: Structures, source: str, version: SchemaVersion
 ) -> SchemaStatement | None:
-    number = version.statement_number
-    return None if number is None else ledger.statements(source, [number])[number]
+    statement_id = version.statement_number
+    return None if statement_id is None else ledger.statements(source, [statement_id])[statement_id]
 
 
 def _with_changes(

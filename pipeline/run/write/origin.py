@@ -129,7 +129,7 @@ def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableCont
     """Return the schema version that a version of a mirror shows: the last one under
     which batches up to there recorded anything. Raise `TableError` if it is unknown."""
     earlier = [content for content in contents if content.batch <= version.last_batch]
-    shown = plan_merge(earlier).final if earlier else 0
-    if not shown:
+    schema_version = plan_merge(earlier).final if earlier else 0
+    if not schema_version:
         raise reread_error(f"it is not known which structure {version} has")
-    return shown
+    return schema_version
