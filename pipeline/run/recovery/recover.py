@@ -448,10 +448,12 @@ def _app_id(work: Workplace, lake: LakeContent, changelog: ChangelogListing) -> 
 
 
 RECOVERED_RULE = "recovered"
-"""The start rule of the batch that is recorded in place of everything captured before."""
+"""The start rule of the batch that is recorded in place of everything captured
+before."""
 
 RECOVERY_KIND = "recovery"
-"""The kind of the decision that keeps the ledger as it is, or starts the source over."""
+"""The kind of the decision that keeps the ledger as it is, or starts the source
+over."""
 
 
 def record_basis(
@@ -463,8 +465,8 @@ def record_basis(
     order_reason: str,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted`: the
-    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason that the
-    author gave."""
+    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason
+    that the author gave."""
     ledger, plan, place = work.ledger, basis.plan, basis.place
     for unfinished_batch in ledger.unfinished(work.source.name):
         ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
@@ -549,9 +551,9 @@ class RunToUndo:
 
 
 def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
-    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused` if
-    the run is unknown, or if nothing was captured before it. Raise it also if mirrors
-    would again show values that must still be cleared."""
+    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused`
+    if the run is unknown, or if nothing was captured before it. Raise it also if
+    mirrors would again show values that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"

@@ -1,5 +1,5 @@
 """Gathers the facts from which a lost ledger is made again: what the lake shows of a
-source, where in the server's log the ledger continues, and which structures tables mirror_columns
+source, where in the server's log the ledger continues, and which structures tables have
 at that place.
 
 | the server | the place is proven by |
@@ -110,9 +110,9 @@ class ChangelogListing:
 @dataclass(frozen=True, slots=True)
 class LakeContent:
     """What the lake shows of a source. `changelogs`: its changelogs and system tables.
-    `newest_versions`: its Delta tables, with their newest versions. `txn_version`: the highest
-    Delta transaction number of any write to a mirror (the table with the current
-    rows)."""
+    `newest_versions`: its Delta tables, with their newest versions. `txn_version`: the
+    highest Delta transaction number of any write to a mirror (the table with the
+    current rows)."""
 
     facts: LakeFacts
     changelogs: tuple[ChangelogListing, ...]
@@ -209,7 +209,8 @@ def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
 def _tables_without_mirror(
     changelogs: Iterable[ChangelogListing], tables_with_mirror: Collection[TableName]
 ) -> tuple[tuple[TableName, int], ...]:
-    """Return the tables that have a changelog but no mirror, with their first batches."""
+    """Return the tables that have a changelog but no mirror, with their first
+    batches."""
     first_batches: dict[TableName, int] = {}
     for changelog in changelogs:
         if (
@@ -343,11 +344,10 @@ def _run_start(
 @dataclass(frozen=True, slots=True)
 class RecoveredStructures:
     """The structures that the ledger records. `adopted_tables`: tables that continue
-    with their mirrors. `dropped_tables`: those that were dropped at the source before the
-    place.
-    `reloads`: tables that are re-read from MySQL, and why. `tightenings`: values that
-    old versions of mirrors may show although the settings hide them; the batch of each
-    is 0 until it is recorded."""
+    with their mirrors. `dropped_tables`: those that were dropped at the source before
+    the place. `reloads`: tables that are re-read from MySQL, and why. `tightenings`:
+    values that old versions of mirrors may show although the settings hide them; the
+    batch of each is 0 until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]

@@ -84,8 +84,8 @@ def heal(
     details: Details | None = None,
 ) -> MirrorCorrection:
     """Compare the keys that the batches of `span` touched with the mirror, and write
-    those that differ. With `details`, only report them. `new_segments`: segments whose new
-    files are still in the scratch folder. An error that concerns only this table is
+    those that differ. With `details`, only report them. `new_segments`: segments whose
+    new files are still in the scratch folder. An error that concerns only this table is
     reported, not raised."""
     try:
         with arrow_errors_as_table_error("compare its rows"):
@@ -423,8 +423,8 @@ def _parts_of(
     table: TableName,
     scratch_files: frozenset[SegmentFile],
 ) -> Iterator[SegmentPart]:
-    """Yield the changes of each structure version, by folder. `scratch_files`: the files
-    that lie in the scratch folder."""
+    """Yield the changes of each structure version, by folder. `scratch_files`: the
+    files that lie in the scratch folder."""
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)

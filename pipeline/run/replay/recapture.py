@@ -92,8 +92,8 @@ def select_batches(
     work: Workplace, span: Span, requested: frozenset[TableName] | None = None
 ) -> Selection:
     """Choose the batches and tables; only the ledger is read. `requested`: the
-    requested tables; None for all. Raise `SpanRefused` for a span outside of what was captured,
-    `NothingMatches` for an unknown table."""
+    requested tables; None for all. Raise `SpanRefused` for a span outside of what was
+    captured, `NothingMatches` for an unknown table."""
     states = work.ledger.table_states(work.source.name) if requested else {}
     for table in sorted(requested or ()):
         if table not in states:
@@ -197,9 +197,9 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all
-    its batches. `server`: the server's state when the replay began. `first_batches`: each
-    table's first batch with changes or events. `marks`: batches whose rows are not all
-    in their range of the log, batches whose files were replaced, and batches that
+    its batches. `server`: the server's state when the replay began. `first_batches`:
+    each table's first batch with changes or events. `marks`: batches whose rows are not
+    all in their range of the log, batches whose files were replaced, and batches that
     recorded structures. `later_anchors`: by batch, a later batch whose anchor proves
     the same log file."""
 

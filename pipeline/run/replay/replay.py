@@ -52,10 +52,10 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBatch:
-    """One batch of the span. `reason_not_recaptured`: why it cannot be read from the log
-    again; None if it was read again or, in a plan, would be. `segments`: the results of
-    comparing its files; empty in a plan. `revision`: number of times that its files
-    were replaced so far."""
+    """One batch of the span. `reason_not_recaptured`: why it cannot be read from the
+    log again; None if it was read again or, in a plan, would be. `segments`: the
+    results of comparing its files; empty in a plan. `revision`: number of times that
+    its files were replaced so far."""
 
     batch: Batch
     reason_not_recaptured: str | None
