@@ -257,7 +257,8 @@ _REPORT_SECONDS = 10.0
 """Shortest time between two progress messages, in seconds."""
 
 _RUN_SECONDS = 60.0
-"""Longest time that a run spends on registrations, in seconds. The next run continues."""
+"""Longest time that a run spends on registrations, in seconds. The next run
+continues."""
 
 
 class EntryChangeKind(StrEnum):
@@ -315,8 +316,8 @@ def register(
     work: Workplace, lease: Lease, registry: Registry, *, examine_all: bool = False
 ) -> CatalogReport:
     """Bring the catalog up to date. Errors are reported and not raised. `examine_all`:
-    a person ordered to examine all entries, and to take over entries of others that point
-    at Lockstep's mirrors."""
+    a person ordered to examine all entries, and to take over entries of others that
+    point at Lockstep's mirrors."""
     return _Registration(work, registry, lease, examine_all).carry_out()
 
 
@@ -345,9 +346,9 @@ def differences(work: Workplace, registry: Registry) -> CatalogReport:
 @dataclass(slots=True)
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
-    changed. `examine_all`: as in `register`. `freed_names`: names of entries that were dropped, or
-    would be. `refused`: the catalog refused an entry, which the next run tries
-    again."""
+    changed. `examine_all`: as in `register`. `freed_names`: names of entries that were
+    dropped, or would be. `refused`: the catalog refused an entry, which the next run
+    tries again."""
 
     work: Workplace
     registry: Registry
@@ -454,7 +455,8 @@ class _Registration:
         self._record(entry)
 
     def _put(self, entry: WantedEntry, registered: RecordedEntry | None) -> None:
-        """Make or change an entry, unless it is as it should be or its name is taken."""
+        """Make or change an entry, unless it is as it should be or its name is
+        taken."""
         existing = self._find(entry.name)
         is_in_place = existing is not None and is_at_one_of(existing, (entry.location,))
         may_take_over = is_in_place and self.examine_all

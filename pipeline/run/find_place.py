@@ -218,7 +218,8 @@ def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> LogPlace:
 
 
 def require_listed(at: Coordinates, facts: ServerFacts) -> None:
-    """Raise `StartUnreachable` unless the place is in a log file that the server lists."""
+    """Raise `StartUnreachable` unless the place is in a log file that the server
+    lists."""
     size = facts.size_of(at.file)
     if size is not None and FIRST_OFFSET <= at.offset <= size:
         return

@@ -155,7 +155,8 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
 
 
 def _executable_orders(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
-    """Return the orders that a run can carry out. The others wait for other settings."""
+    """Return the orders that a run can carry out. The others wait for other
+    settings."""
     colliding = collisions(work, work.ledger.table_states(work.source.name)) if orders else {}
     matches = work.source.patterns.matches
     return [order for order in orders if matches(order.table) and order.table not in colliding]
@@ -186,8 +187,8 @@ def only_server_supplies(state: TableState) -> bool:
 
 
 def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) -> Have:
-    """Return what the lake has and lacks of a stopped table. `stale_mirrors`: tables whose
-    mirrors still show values that the settings hide."""
+    """Return what the lake has and lacks of a stopped table. `stale_mirrors`: tables
+    whose mirrors still show values that the settings hide."""
     needs = needs_of(state)
     if state.table in stale_mirrors:
         needs |= {Need.SHAPE}
@@ -209,8 +210,8 @@ class StoppedReach:
     instead of a value says why a supply cannot be used. `cursor`: the end of the newest
     batch.
 
-    `reason_without_log`: why the log after the place where the table stopped is not read. None
-    if it may be read; empty if it was read, and the table stopped again."""
+    `reason_without_log`: why the log after the place where the table stopped is not
+    read. None if it may be read; empty if it was read, and the table stopped again."""
 
     work: Workplace
     state: TableState
@@ -350,8 +351,8 @@ def origin_of(
 ) -> ReloadOrigin:
     """Return the part of the changelog from which a mirror can be rewritten, or a
     sentence that says why there is none. The part begins where the table was empty.
-    `check_files`: also read the files, to find damage. `contents`: the table's content in all
-    batches, if it was read already."""
+    `check_files`: also read the files, to find damage. `contents`: the table's content
+    in all batches, if it was read already."""
     source, table = work.source.name, state.table
     deletion_notes = work.ledger.deletion_notes(source, table)
     origin = reload_origin(
@@ -376,8 +377,8 @@ def earlier_version_of(
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
     """Return an earlier version of the mirror and the changelog after it, from which
-    the mirror can be rewritten, or a sentence that says why there is none. `check_files` and
-    `contents`: as in `origin_of`."""
+    the mirror can be rewritten, or a sentence that says why there is none.
+    `check_files` and `contents`: as in `origin_of`."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
     return _usable_origin(
@@ -496,7 +497,8 @@ class TablePlans:
         return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
 
     def wait_sentence(self, table: TableName) -> str:
-        """Return a sentence for people that says what a table of `wait_reasons` waits for."""
+        """Return a sentence for people that says what a table of `wait_reasons` waits
+        for."""
         if self.wants[table].supplier is not Supplier.CHANGELOG:
             return f"a run without --until reads it from the source: {self.wait_reasons[table]}"
         return (
@@ -765,7 +767,8 @@ def _has_gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
 
 
 def _is_interrupted(batches: Iterable[Batch]) -> bool:
-    """Return whether one of the batches does not begin where the one before it ended."""
+    """Return whether one of the batches does not begin where the one before it
+    ended."""
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 

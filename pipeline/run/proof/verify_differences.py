@@ -52,15 +52,16 @@ SHARE_ROWS: Final = 250_000
 and ten times that if it differs."""
 
 MOST_SHARES: Final = 64
-"""Largest number of files that are open at once on each side, each with its own buffer."""
+"""Largest number of files that are open at once on each side, each with its own
+buffer."""
 
 _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
 
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror keeps
-    rows that a TRUNCATE removed at the source, without a mark."""
+    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror
+    keeps rows that a TRUNCATE removed at the source, without a mark."""
 
     table: TableName
     hasher: RowHasher
@@ -80,8 +81,8 @@ def compare_row_by_row(
     *,
     show_values: bool,
 ) -> TableComparison:
-    """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving` if
-    rows changed after it and the log lacks columns of them."""
+    """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving`
+    if rows changed after it and the log lacks columns of them."""
     total = _Total()
     shares = -(-max(comparison.source_rows, comparison.lake_rows, 1) // SHARE_ROWS)
     for share in _wrong_rows(work, cursor, sides, min(shares, MOST_SHARES)):

@@ -171,8 +171,8 @@ class ImageTaker:
 
 @dataclass(slots=True)
 class _Transactions:
-    """The transactions of a group, in the form that `pipeline.proof` needs. `gtids_before`:
-    returns the GTIDs that were read before the group."""
+    """The transactions of a group, in the form that `pipeline.proof` needs.
+    `gtids_before`: returns the GTIDs that were read before the group."""
 
     group: TransactionGroup
     gtids_before: Callable[[], GtidSet]

@@ -158,8 +158,8 @@ class TableSums:
     mirror: RowSum
 
     def equal_comparison(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
-        """Return the comparison of equal sides. The caller has found that they are equal
-        at the place `at`."""
+        """Return the comparison of equal sides. The caller has found that they are
+        equal at the place `at`."""
         rows = self.source.sum.row_count
         return TableComparison(self.sides.table, rows, rows, proof=proof, place=at)
 

@@ -38,8 +38,8 @@ MissingRows = Iterable[tuple[TableName, str]]
 def after_new_ledger(
     work: Workplace, adopted_states: Iterable[TableState], missing_rows: MissingRows
 ) -> TablePlans:
-    """Return the plans of tables after a ledger is made from the lake. `adopted_states`: the
-    states of the tables that continue with their mirrors."""
+    """Return the plans of tables after a ledger is made from the lake.
+    `adopted_states`: the states of the tables that continue with their mirrors."""
     haves = [(Have(table, Standing.NEW, reason=reason), Want()) for table, reason in missing_rows]
     states = {state.table: state for state in adopted_states}
     for table, name in pending_moves(work, states).to_reload.items():

@@ -274,10 +274,10 @@ _PROPOSED = 0
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A chosen start, and what the next run makes of it. `abandoned_batches`: those
-    that it abandons; `position`: where it starts; `follows`: the end of what was captured;
-    `continuity`, `gap_tables`: whether a gap or an overlap lies between these two, and
-    the tables that it concerns. `server_error`: why the server could not be asked; then the
-    rest is unknown."""
+    that it abandons; `position`: where it starts; `follows`: the end of what was
+    captured; `continuity`, `gap_tables`: whether a gap or an overlap lies between these
+    two, and the tables that it concerns. `server_error`: why the server could not be
+    asked; then the rest is unknown."""
 
     override: Override
     abandoned_batches: tuple[int, ...] = ()

@@ -182,8 +182,9 @@ def _merge_sentences(
     tables: Mapping[TableName, TableTally],
     replaced_tables: Collection[TableName],
 ) -> dict[TableName, str]:
-    """Return, for each table with changes, how they would be merged. `replaced_tables`: tables
-    whose earlier rows are void, because they are truncated, created or re-read."""
+    """Return, for each table with changes, how they would be merged. `replaced_tables`:
+    tables whose earlier rows are void, because they are truncated, created or
+    re-read."""
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
@@ -345,7 +346,8 @@ class LogTally:
         return table not in self._tables_read_later and self._captured_tables.is_wanted(table)
 
     def watches(self, table: TableName) -> bool:
-        """Return False: a plan does not count what cascades may change in child tables."""
+        """Return False: a plan does not count what cascades may change in child
+        tables."""
         return False
 
     def reach(self, at: Coordinates | None) -> None:

@@ -86,7 +86,8 @@ def show_schema(
 
 
 def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
-    """Return the error for an unknown table, with the most similar names as its hint."""
+    """Return the error for an unknown table, with the most similar names as its
+    hint."""
     names = sorted(map(str, tables))
     names_in_lower_case = {name.lower(): name for name in names}
     similar_names = [

@@ -60,9 +60,9 @@ class StructureChange:
 @dataclass(frozen=True, slots=True)
 class TableTotal:
     """The totals of one table over all batches of the report. `counts`: captured rows
-    by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`: of its
-    files; `last_write`: the last write of its mirror; `proof`: its newest comparison with
-    MySQL."""
+    by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`:
+    of its files; `last_write`: the last write of its mirror; `proof`: its newest
+    comparison with MySQL."""
 
     table: TableName
     counts: RowCounts

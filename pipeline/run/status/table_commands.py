@@ -393,7 +393,8 @@ def _structure_clause(order: TableOrder, reason: str | None) -> str:
 
 
 def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchema:
-    """Return the newest structures in the history, to which a CREATE TABLE may refer."""
+    """Return the newest structures in the history, to which a CREATE TABLE may
+    refer."""
     schema = ServerSchema(lower_case_table_names=folding)
     for database in ledger.databases_at(source):
         if database.schema is not None:

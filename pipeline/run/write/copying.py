@@ -49,10 +49,11 @@ may span years."""
 class CopiedRows:
     """What a write begins with: rows that the table had under former names, or in an
     earlier version of its own mirror. `origin`: the last former name, or the table
-    itself. `copied_version`: the mirror version to copy; None if the table was empty there.
-    `segments`: the changes under former names after that version, with sequences above
-    `above` and up to `through`. `former_names`: for each former name, oldest first, its first
-    and last schema version. `batches`: the batches of these changes, ascending."""
+    itself. `copied_version`: the mirror version to copy; None if the table was empty
+    there. `segments`: the changes under former names after that version, with sequences
+    above `above` and up to `through`. `former_names`: for each former name, oldest
+    first, its first and last schema version. `batches`: the batches of these changes,
+    ascending."""
 
     origin: TableName
     copied_version: MirrorVersion | None

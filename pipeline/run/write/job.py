@@ -167,8 +167,8 @@ class TableRecords:
     structure. `newest_writes`: those to the mirror. `statements`: by number, the
     statements that made the versions after the one that the mirror shows.
     `clear_through`: the batch up to which the lake must be cleared of what the settings
-    no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep, or a cut
-    of the mirror's log, made; -1 for none."""
+    no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep,
+    or a cut of the mirror's log, made; -1 for none."""
 
     contents: Sequence[TableContent]
     history: Sequence[SchemaVersion]
@@ -665,7 +665,8 @@ def _moments_of(
 
 
 def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
-    """Return the absolute paths of the files with rows that were read from the source."""
+    """Return the absolute paths of the files with rows that were read from the
+    source."""
     folder = snapshot_path(work.source.name, part.table)
     return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
 

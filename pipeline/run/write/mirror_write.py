@@ -475,8 +475,8 @@ def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> Ke
 @dataclass(slots=True)
 class _Buckets:
     """Row images of several parts in a scratch file, sorted into buckets. `size`: bytes
-    in the file. `places`: by bucket, part, offset and length of each piece. `image_counts`:
-    number of images in each bucket."""
+    in the file. `places`: by bucket, part, offset and length of each piece.
+    `image_counts`: number of images in each bucket."""
 
     file: EventFile
     bucket_count: int
