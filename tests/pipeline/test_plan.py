@@ -179,13 +179,13 @@ def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop:
     """A capture that did not finish would go; one that is captured waits for its merge."""
     mysql.execute(f"insert into {database}.users values (1)")
     captured = shop.capture()
-    assert captured.batch is not None
+    assert captured.batch_id is not None
     with shop.ledger.lock(SOURCE, "dead", None) as lease:
         shop.ledger.begin_batch(
-            lease, captured.end, predecessor=captured.batch, start_decision=None
+            lease, captured.end, predecessor=captured.batch_id, start_decision=None
         )
     plan = planned(shop)
-    assert plan.waiting_tables == {captured.batch: (TableName(database, "users"),)}
+    assert plan.waiting_tables == {captured.batch_id: (TableName(database, "users"),)}
     assert len(plan.abandoned_sentences) == 1
     assert "its capture did not finish" in plan.abandoned_sentences[0]
     assert plan.start is not None

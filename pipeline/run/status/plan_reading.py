@@ -37,7 +37,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import Renames, with_copy_decisions
+from lockstep.pipeline.run.dump.renames import CopyDecider, with_copy_decisions
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
@@ -316,7 +316,7 @@ class LogTally:
         self._captured_tables = basis.tables
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treatments_in_words
-        self._renames = Renames(basis)
+        self._renames = CopyDecider(basis)
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be re-read from MySQL, and why."""
@@ -341,8 +341,8 @@ class LogTally:
     def row_count(self) -> int:
         return sum(table.counts.total for table in self.tables.values())
 
-    def follow(self, buffer: TransactionBuffer) -> None:
-        self._decoding.follow(buffer)
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
+        self._decoding.use_buffer(buffer)
 
     def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of a table count. If all its rows will be read later,
