@@ -304,7 +304,7 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     tables = CapturedTables(
         work.segments,
         source=source,
-        batch=batch.id,
+        batch_id=batch.id,
         last_sequence_before=batch.base,
         is_captured=lambda table: (
             original.source.patterns.matches(table) and table in changed_tables
