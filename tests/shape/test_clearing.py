@@ -226,7 +226,7 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     cleared.clear()
     span, work = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.work()
     with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
-        replay(work, lease, span, only=frozenset({cleared.table}))
+        replay(work, lease, span, only_tables=frozenset({cleared.table}))
     with pytest.raises(PastRefused):
         origin_at(work, cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.order(OrderKind.RELOAD, cleared.table)
