@@ -107,7 +107,7 @@ def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> Captu
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
     return CaptureReport(
-        batch=None,
+        batch_id=None,
         rule="nothing-to-do",
         reason="what was captured before is merged first",
         start=cursor.position,
@@ -272,7 +272,7 @@ def _record_idle(
     decision = Decision(kind, "nothing-to-do", reason, to_json(facts), head=facts.head)
     work.ledger.decide(lease, decision)
     return CaptureReport(
-        batch=None,
+        batch_id=None,
         rule=run_start.decision.rule.value,
         reason=reason,
         start=run_start.start,

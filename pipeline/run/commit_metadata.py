@@ -103,7 +103,7 @@ def recovery_metadata(work: Workplace, table: TableName | SystemTable, record: B
     commit says of this batch."""
     fields = _common_fields(work, WriteKind.RESTATE, table, (record.batch, record.batch), None)
     return metadata_text(
-        fields | {"ledger": record.ledger, "position": str(record.at), "restated": True}
+        fields | {"ledger": record.ledger, "position": str(record.end), "restated": True}
     )
 
 

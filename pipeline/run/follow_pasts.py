@@ -150,7 +150,7 @@ class PastScan:
         """Tables with a change in the present group that is not in the log, each with
         the place of the change (None if it is not known) and the reason."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
         buffer.prepared.leaves_out_unread = True
 
@@ -217,8 +217,8 @@ class PastScan:
             if not losses:
                 return
             for table, loss in losses.items():
-                self._begin_later(table, Past.after(group.end(loss.transaction), loss.reason))
-            first_loss = min(loss.transaction for loss in losses.values())
+                self._begin_later(table, Past.after(group.end(loss.transaction_index), loss.reason))
+            first_loss = min(loss.transaction_index for loss in losses.values())
             later = block.events[:, columns.TRANSACTION] > first_loss
             block = Block(block.data, block.events[later])
 

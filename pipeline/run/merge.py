@@ -387,7 +387,7 @@ class _Merger:
         self.merges.append(report)
         self.on_merged(report)
 
-    def _take_refusal(self, table: TableName, batch: int, error: TableError) -> None:
+    def _take_refusal(self, table: TableName, batch_id: int, error: TableError) -> None:
         """Give the table a new mirror if its present one refused a write of all rows;
         otherwise quarantine it. A table that should have begun with a copy of another
         table's rows is then read from the source."""
@@ -402,18 +402,18 @@ class _Merger:
         ):
             self._renew(table, error.reason)
         else:
-            self._quarantine(table, batch, error)
+            self._quarantine(table, batch_id, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
         replace_mirror(self.work, self.lease, table, reason)
         self.tables_with_new_mirror.add(table)
 
-    def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
+    def _quarantine(self, table: TableName, batch_id: int, error: TableError) -> None:
         """Quarantine a table. Its intent was not committed to the lake: otherwise
         `find_commit_of` would have found the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         stopped = replace(
-            StoppedTable.of(table, error, f"batch {batch}"),
+            StoppedTable.of(table, error, f"batch {batch_id}"),
             hint=hint,
             need=error.need or Need.MIRROR,
         )

@@ -43,7 +43,7 @@ class RereadCounts:
 class CaptureReport:
     """Report of a capture.
 
-    - `batch`: None if nothing was captured.
+    - `batch_id`: None if nothing was captured.
     - `rule`, `reason`, `continuity`: of the decision where to start.
     - `log_bytes`: bytes of the log that were read. `largest_transaction`: size of its
       largest transaction, in bytes.
@@ -62,7 +62,7 @@ class CaptureReport:
       captured table.
     """
 
-    batch: int | None
+    batch_id: int | None
     rule: str
     reason: str
     start: Position
@@ -99,7 +99,7 @@ class CaptureReport:
         )
         return replace(
             self,
-            batch=other.batch if other.batch is not None else self.batch,
+            batch_id=other.batch_id if other.batch_id is not None else self.batch_id,
             end=other.end,
             transactions=self.transactions + other.transactions,
             rows=self.rows + other.rows,
@@ -285,12 +285,12 @@ class UncomparedTable:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Report of a comparison of MySQL with the lake. `batch`, `position`: the newest
+    """Report of a comparison of MySQL with the lake. `batch_id`, `position`: the newest
     acknowledged batch, and its end, which the lake shows. `not_compared`: tables with a
     side that could not be read. `not_proven`: tables that could be read, but not as of
     one position."""
 
-    batch: int
+    batch_id: int
     position: Position
     tables: tuple[TableComparison, ...]
     quarantined: tuple[StoppedTable, ...]

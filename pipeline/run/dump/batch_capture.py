@@ -11,7 +11,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.renames import Renames
+from lockstep.pipeline.run.dump.renames import CopyDecider
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SystemTableRows
 from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.reports import CaptureReport
@@ -30,9 +30,9 @@ class BatchCapture:
         self.basis, self._batch, self._extents = basis, batch, extents
         self._system_table_rows, decide_copies, work = None, None, basis.work
         if extents is not None:
-            decide_copies, hides_values = Renames(basis), work.shaping.has_rules
+            decide_copies, hides_values = CopyDecider(basis), work.shaping.has_rules
             self._system_table_rows = SystemTableRows(
-                work.segments, source=work.source.name, batch=batch.id, hides_values=hides_values
+                work.segments, source=work.source.name, batch_id=batch.id, hides_values=hides_values
             )
         self.segmenter = Segmenter(
             basis.tables,
@@ -116,7 +116,7 @@ class BatchCapture:
         loads = self.basis.work.ledger.open_loads(source.name)
         counts = rows_by_table(record.segments)
         return CaptureReport(
-            batch=batch.id,
+            batch_id=batch.id,
             rule=batch.kind.value if batch.catches_up else run_start.decision.rule.value,
             reason=run_start.decision.reason,
             start=run_start.start,

@@ -77,9 +77,9 @@ class TableSegment:
     - `schema`: the schema of the changelog.
     - `first_sequence`, `last_sequence`: sequence numbers of its first and last change; 0 if it has
       none.
-    - `last_place`, `rows_there`: file and offset of its last event, and the number of rows that
-      events at this offset have so far. If the next event has the same offset, its `_row` begins
-      there.
+    - `last_place`, `rows_at_last_place`: file and offset of its last event, and the number of rows
+      that events at this offset have so far. If the next event has the same offset, its `_row`
+      begins there.
     - `extra_columns`: number of columns that the files have after those of the changelog, because
       some row images leave columns out (see `file_schema`).
     - `totals_before`: its totals before the current transaction, if that is captured in parts.
@@ -88,13 +88,13 @@ class TableSegment:
     version: SchemaVersion
     folder: str
     schema: pa.Schema
-    unwritten: RowBuffer = field(default_factory=RowBuffer)
+    unwritten_rows: RowBuffer = field(default_factory=RowBuffer)
     writer: SegmentWriter | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     first_sequence: int = 0
     last_sequence: int = 0
     last_place: tuple[str, int] = ("", 0)
-    rows_there: int = 0
+    rows_at_last_place: int = 0
     totals_before: _Totals | None = None
     extra_columns: int = 0
 
@@ -122,14 +122,14 @@ class CapturedTable:
     - `quarantine`: why and where the table stopped in this capture.
     - `is_unread`: its rows have yet to be read from the source (MySQL); until that reading begins,
       none of its changes are taken.
-    - `begins`: the place in the log from which its changes are taken; None for the batch's start.
+    - `begin`: the place in the log from which its changes are taken; None for the batch's start.
     - `pending_reading`: rows or columns of it that were read from the source. It is None again once
       the log reaches the place where they were read.
     - `open_load`: its rows are being read in chunks while its log is captured.
-    - `resumed_version`: the version of its structure that was recorded at `begins`. It is None
+    - `resumed_version`: the version of its structure that was recorded at `begin`. It is None
       again once the log reaches that place.
-    - `structure_order`: a person's order that gives the table's structure from `begins` on.
-      `stop_consequence`: the consequence for the table of the statement at `begins`.
+    - `structure_order`: a person's order that gives the table's structure from `begin` on.
+      `stop_consequence`: the consequence for the table of the statement at `begin`.
     - `doubt_reason`: why its earlier rows may have changed without being logged, so that they have
       to be read from the source; None if they are certain.
     - `is_completed_later`: values that the log lacks are read from the source after the capture.
@@ -147,7 +147,7 @@ class CapturedTable:
     is_state_changed: bool = False
     quarantine: StoppedTable | None = None
     is_unread: bool = False
-    begins: Coordinates | None = None
+    begin: Coordinates | None = None
     pending_reading: SourceReading | None = None
     open_load: SourceReading | None = None
     resumed_version: SchemaVersion | None = None
@@ -171,21 +171,21 @@ class CapturedTable:
 
     def takes(self, at: Coordinates) -> bool:
         """Return whether a change at this place in the log is taken."""
-        return self.is_wanted and (self.begins is None or self.begins <= at)
+        return self.is_wanted and (self.begin is None or self.begin <= at)
 
     def taken_events(self, group: TransactionGroup, events: Integers) -> Integers | slice:
         """Return an index that selects the events whose changes are taken. `events`:
         the table's events in `group`, one row each."""
         if not self.is_wanted:
             return slice(0)
-        if self.begins is None:
+        if self.begin is None:
             return slice(None)
         rows = group.transactions[events[:, columns.TRANSACTION]]
         ends = rows[:, columns.END_OFFSET]
         file_numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
         # `begins` is a boundary: a transaction that ends after it begins there or
         # later.
-        file, offset = self.begins.file.number, self.begins.offset
+        file, offset = self.begin.file.number, self.begin.offset
         return np.flatnonzero((file_numbers > file) | ((file_numbers == file) & (ends > offset)))
 
     @property
@@ -224,7 +224,7 @@ class CapturedTables:
         store: SegmentStore,
         *,
         source: str,
-        batch: int,
+        batch_id: int,
         last_sequence_before: int = 0,
         is_captured: Callable[[TableName], bool] = lambda table: True,
         states: Mapping[TableName, TableState],
@@ -237,7 +237,7 @@ class CapturedTables:
         folder_precedence: Sequence[TableName] = (),
         used_folders: Collection[str] = (),
     ) -> None:
-        self.batch, self._last_sequence_before = batch, last_sequence_before
+        self.batch_id, self._last_sequence_before = batch_id, last_sequence_before
         self.change_count = 0
         """Number of changes so far: row images, and marks that stand for all rows of a
         table."""
@@ -251,7 +251,7 @@ class CapturedTables:
         self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder
         self._is_captured, self._states, self._open_loads = is_captured, states, open_loads or {}
         self._tables: dict[TableName, CapturedTable] = {}
-        self.waiting: dict[TableName, CapturedTable] = {}
+        self.waiting_tables: dict[TableName, CapturedTable] = {}
         """Tables whose capture, load or read rows begin or end at a place that the log
         has yet to reach."""
         self._segments: list[TableSegment] = []
@@ -295,23 +295,19 @@ class CapturedTables:
           log lacks do not stop them.
         """
         for reading in readings:
-            table = self.waiting[reading.table] = self[reading.table]
+            table = self.waiting_tables[reading.table] = self[reading.table]
             table.is_busy = True
-            table.begins = reading.low if reading.columns is None else None
+            table.begin = reading.low if reading.columns is None else None
             if reading.load is not None and reading.load.followed_from is not None:
                 table.open_load = reading
             else:
                 table.pending_reading = reading
         for returning_table in returning:
-            table = self.waiting[returning_table.table] = self[returning_table.table]
-            table.is_busy, table.begins, table.resumed_version = (
-                True,
-                returning_table.low,
-                returning_table.version,
-            )
-            table.structure_order = (
-                None if returning_table.order.schema is None else returning_table.order
-            )
+            table = self.waiting_tables[returning_table.table] = self[returning_table.table]
+            table.is_busy, table.begin = True, returning_table.low
+            table.resumed_version = returning_table.version
+            if returning_table.order.schema is not None:
+                table.structure_order = returning_table.order
         for name in completed_later:
             self[name].is_completed_later = True
 
@@ -452,7 +448,7 @@ class CapturedTables:
             "_gtid": gtid or None,
             "_committed_at": committed_at,
             "_executed_at": executed_at,
-            "_batch": self.batch,
+            "_batch": self.batch_id,
             "_schema_version": version.version,
             "_derived": False,
         }
@@ -465,14 +461,14 @@ class CapturedTables:
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
         tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`."""
-        segment.unwritten.add(rows)
+        segment.unwritten_rows.add(rows)
         self._unwritten_bytes += rows.nbytes
-        if segment.unwritten.is_full:
+        if segment.unwritten_rows.is_full:
             self._write(segment)
         if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
             # Down to half, so that not every further batch of rows causes a small row
             # group.
-            by_size = sorted(self._segments, key=lambda other: -other.unwritten.bytes)
+            by_size = sorted(self._segments, key=lambda other: -other.unwritten_rows.bytes)
             for largest in by_size:
                 if self._unwritten_bytes < MOST_UNWRITTEN_BYTES // 2:
                     break
@@ -549,12 +545,12 @@ class CapturedTables:
         return tuple(segments)
 
     def _write(self, segment: TableSegment) -> None:
-        if not segment.unwritten.batches:
+        if not segment.unwritten_rows.batches:
             return
         if segment.writer is None:
             segment.writer = self._store.open(
                 segment.folder,
-                batch=self.batch,
+                batch=self.batch_id,
                 schema_version=segment.version.version,
                 schema=segment.schema,
                 has_updated=self.policies_of(segment.version.table).updated_columns,
@@ -563,8 +559,8 @@ class CapturedTables:
         self._clear(segment)
 
     def _clear(self, segment: TableSegment) -> None:
-        self._unwritten_bytes -= segment.unwritten.bytes
-        segment.unwritten.clear()
+        self._unwritten_bytes -= segment.unwritten_rows.bytes
+        segment.unwritten_rows.clear()
 
     # -- tables seen for the first time ---------------------------------------------------
 
@@ -644,7 +640,7 @@ class CapturedTables:
 def _unwritten_rows(segment: TableSegment) -> pa.Table:
     """Return the segment's rows in memory. Once a row image has left out a column, all
     later rows of the segment also record which columns each image has."""
-    count, rows = len(segment.schema), segment.unwritten.batches
+    count, rows = len(segment.schema), segment.unwritten_rows.batches
     segment.extra_columns = max(
         [segment.extra_columns, *(len(batch.schema) - count for batch in rows)]
     )

@@ -43,17 +43,17 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 @dataclass(frozen=True, slots=True)
 class UnloggedCascade:
     """Changes of a captured table by a foreign key that are not in the log.
-    `transaction`: the index of the first such transaction in its group. `at`: the place
-    where it begins. `reason`: a sentence for people."""
+    `transaction_index`: the index of the first such transaction in its group. `at`: the
+    place where it begins. `reason`: a sentence for people."""
 
     table: TableName
-    transaction: int
+    transaction_index: int
     at: Coordinates
     reason: str
 
     def before(self, events: Integers) -> Integers:
         """Return the indexes of events that belong to earlier transactions."""
-        return np.flatnonzero(events[:, columns.TRANSACTION] < self.transaction)
+        return np.flatnonzero(events[:, columns.TRANSACTION] < self.transaction_index)
 
 
 class CascadeWatch:
@@ -121,9 +121,9 @@ class CascadeWatch:
                     changes.setdefault(table, CascadedChange()).widen(change)
         unlogged_changes = {}
         for table, change in changes.items():
-            transaction = int(block.events[change.first_event, columns.TRANSACTION])
+            transaction_index = int(block.events[change.first_event, columns.TRANSACTION])
             unlogged_changes[table] = UnloggedCascade(
-                table, transaction, group.begin(transaction), change.reason
+                table, transaction_index, group.begin(transaction_index), change.reason
             )
         return unlogged_changes
 

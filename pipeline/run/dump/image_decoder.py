@@ -374,7 +374,7 @@ class ImageDecoder:
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
 
     def images(self, block: Block, at: Coordinates) -> Iterator[RowImages]:

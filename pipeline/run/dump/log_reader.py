@@ -99,7 +99,7 @@ class LogTaker(Protocol):
     def row_count(self) -> int:
         """Number of rows taken so far; an update has two images and is one row."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         """Use the buffer from which the groups will come. It is called once, before all
         others."""
 
@@ -182,7 +182,7 @@ class LogReading:
             keeps_all_prepared=keeps_all_prepared,
             may_be_merge_table=self._may_be_merge_table,
         )
-        taker.follow(self.buffer)
+        taker.use_buffer(self.buffer)
         self.row_statements = RowStatements(self._structures, work.source)
         self.transaction_count = 0
         self.log_bytes = 0

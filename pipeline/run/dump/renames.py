@@ -72,7 +72,7 @@ _DETERMINE_ROWS: Final = (
 """Events after which all rows of a table are known without reading it from MySQL."""
 
 
-class Renames:
+class CopyDecider:
     """Decides for one capture whether renamed tables are copied (a `DecideCopies`)."""
 
     def __init__(self, basis: Basis) -> None:

@@ -107,10 +107,10 @@ class SystemTableRows:
     contain such values."""
 
     def __init__(
-        self, store: SegmentStore, *, source: str, batch: int, hides_values: bool = False
+        self, store: SegmentStore, *, source: str, batch_id: int, hides_values: bool = False
     ) -> None:
         self._store = store
-        self._source, self._batch, self._hides_values = source, batch, hides_values
+        self._source, self._batch_id, self._hides_values = source, batch_id, hides_values
         self._writer: SegmentWriter | None = None
         self._unwritten = RowBuffer()
         self._statements: list[PlacedStatement] = []
@@ -145,7 +145,7 @@ class SystemTableRows:
             numbers=counts.sequence_ranges,
             statements=pa.nulls(len(texts), texts.type) if self._hides_values else texts,
             cut=group.transactions[:, columns.TEXT_BYTES] > MOST_TEXT_BYTES,
-            batch=self._batch,
+            batch=self._batch_id,
         )
         self._unwritten.add(rows)
         if self._unwritten.is_full:
@@ -158,7 +158,7 @@ class SystemTableRows:
         segments = []
         if self._statements:
             writer = self._open(SystemTable.DDL)
-            writer.write(statement_rows(history, self._statements, batch=self._batch))
+            writer.write(statement_rows(history, self._statements, batch=self._batch_id))
             segments.append(SystemTableSegment(SystemTable.DDL, writer.close()))
         if self._writer is not None:
             segments.append(SystemTableSegment(SystemTable.TRANSACTIONS, self._writer.close()))
@@ -181,7 +181,7 @@ class SystemTableRows:
     def _open(self, table: SystemTable) -> SegmentWriter:
         return self._store.open(
             system_table_path(self._source, table),
-            batch=self._batch,
+            batch=self._batch_id,
             schema_version=_VERSION,
             schema=SYSTEM_TABLE_SCHEMAS[table],
         )
@@ -236,9 +236,9 @@ class Segmenter:
     def change_count(self) -> int:
         return self._tables.change_count
 
-    def follow(self, buffer: TransactionBuffer) -> None:
-        self._decoder.follow(buffer)
-        self._table_changes.follow(buffer)
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
+        self._decoder.use_buffer(buffer)
+        self._table_changes.use_buffer(buffer)
 
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
@@ -397,7 +397,7 @@ class Segmenter:
                 first_row,
                 marks,
                 segment.schema,
-                batch=self._tables.batch,
+                batch=self._tables.batch_id,
                 schema_version=segment.version.version,
             )
             images_so_far += images_per_event(images, len(images_so_far))
@@ -426,7 +426,7 @@ class Segmenter:
             captured = self._tables[table]
             if not self._has_rows(losses[table], block):
                 del losses[table]
-            elif captured.begins is not None:
+            elif captured.begin is not None:
                 del losses[table]
                 later_block = Block(
                     block.data, block.events[captured.taken_events(group, block.events)]
@@ -440,7 +440,7 @@ class Segmenter:
         the unlogged change."""
         if self._tables[loss.table].is_known:
             return True
-        so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
+        so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction_index]
         maps = self._decoder.buffer.maps.maps
         map_indexes = set(so_far[:, columns.MAP])
         return any(maps[int(map_index)].table == loss.table for map_index in map_indexes)
@@ -502,7 +502,7 @@ def _first_rows(segment: TableSegment, group: TransactionGroup, decoded: Decoded
     same_place = np.zeros(len(offsets), bool)
     same_place[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
     place = (str(group.files[files[0]]), int(offsets[0]))
-    rows_before = segment.rows_there if place == segment.last_place else 0
+    rows_before = segment.rows_at_last_place if place == segment.last_place else 0
     event_ends = np.cumsum(decoded.event_spans)
     event_starts = event_ends - decoded.event_spans
     place_starts = np.flatnonzero(~same_place)
@@ -512,7 +512,7 @@ def _first_rows(segment: TableSegment, group: TransactionGroup, decoded: Decoded
     )
     first_rows[: place_starts[1] if len(place_starts) > 1 else len(first_rows)] += rows_before
     segment.last_place = (str(group.files[files[-1]]), int(offsets[-1]))
-    segment.rows_there = int(first_rows[-1] + decoded.event_spans[-1])
+    segment.rows_at_last_place = int(first_rows[-1] + decoded.event_spans[-1])
     return first_rows
 
 
@@ -558,7 +558,7 @@ def put_condition_rows(
                 "_row": pa.array(numbers + rows_so_far, pa.int32()),
                 "_committed_at": moment,
                 "_executed_at": moment,
-                "_batch": tables.batch,
+                "_batch": tables.batch_id,
                 "_schema_version": version.version,
                 "_derived": True,
             }

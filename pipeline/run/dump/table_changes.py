@@ -130,7 +130,7 @@ class TableChanges:
         self._last_reached: Coordinates | None = None
         """The place of the last call of `reach`: all changes before it have numbers."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         self._table_maps = buffer.maps
 
     def _update_wanted(self) -> None:
@@ -167,7 +167,7 @@ class TableChanges:
                 # The values of the new column are read from the source after the
                 # capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
-            if table.structure_order is not None and statement.begin == table.begins:
+            if table.structure_order is not None and statement.begin == table.begin:
                 # A person gave the table's structure after this statement.
                 table.stop_consequence = consequence
                 continue
@@ -192,8 +192,8 @@ class TableChanges:
         # copy has the state after the whole statement.
         for version in copied_versions:
             self._add_mark(ChangeType.RESNAPSHOT, version, statement)
-        for table in self._tables.waiting.values():
-            if table.structure_order is not None and table.begins == statement.begin:
+        for table in self._tables.waiting_tables.values():
+            if table.structure_order is not None and table.begin == statement.begin:
                 self._take_given_structure(table, statement.end, statement)
         return actions
 
@@ -299,18 +299,18 @@ class TableChanges:
     def reach(self, at: Coordinates | None) -> None:
         """Let the tables that wait for `at`, or for an earlier place, join the capture.
         None is the end of the log."""
-        tables = self._tables.waiting.values()
+        tables = self._tables.waiting_tables.values()
         for table in tables:
-            if table.resumed_version is not None and _is_reached(table.begins, at):
+            if table.resumed_version is not None and _is_reached(table.begin, at):
                 self._structures.continue_with(table.resumed_version)
                 table.resumed_version = None
         for table in tables:
             # At the place itself a statement may begin: `changed` then takes the
             # structure.
-            begins = table.begins
-            if table.structure_order is not None and begins != at and _is_reached(begins, at):
-                assert begins is not None, "it comes back at a place"
-                self._take_given_structure(table, begins)
+            begin = table.begin
+            if table.structure_order is not None and begin != at and _is_reached(begin, at):
+                assert begin is not None, "it comes back at a place"
+                self._take_given_structure(table, begin)
         for table in tables:
             reading = table.pending_reading
             if reading is not None and _is_reached(reading.low, at):
@@ -356,8 +356,8 @@ class TableChanges:
         version = self._structures.record_persons_schema(given_schema, at, origins)
         shape_error = self._structures.shape_error(table.name)
         if shape_error is not None:
-            assert table.begins is not None, "it comes back at a place"
-            self.stop(table.name, table.begins, shape_error)
+            assert table.begin is not None, "it comes back at a place"
+            self.stop(table.name, table.begin, shape_error)
             return
         reason = f"{order.author} gave its structure"
         self._tables.record_event(TableEventKind.CHANGED, version, reason)

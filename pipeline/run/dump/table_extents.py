@@ -130,4 +130,4 @@ def tables_proven_complete(work: Workplace, report: VerifyReport) -> frozenset[T
 
 def record_complete(work: Workplace, lease: Lease, report: VerifyReport) -> None:
     """Record that the tables are whole which a comparison with MySQL found equal."""
-    work.ledger.note_whole(lease, report.batch, tables_proven_complete(work, report))
+    work.ledger.note_whole(lease, report.batch_id, tables_proven_complete(work, report))

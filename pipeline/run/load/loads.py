@@ -535,7 +535,7 @@ class ChunkReader:
 
 
 def read_columns(
-    work: Workplace, plans: TablePlans, batch: int
+    work: Workplace, plans: TablePlans, batch_id: int
 ) -> tuple[list[SourceReading], TablePlans]:
     """Read the new columns that the plans supply from the server, into files of the
     batch. Return them, and the plans of all other tables."""
@@ -543,7 +543,9 @@ def read_columns(
     for table, plan in plans.plans.items():
         if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
             continue
-        reading = _columns_of(work, table, plan.besides.supply.columns, plan.besides.reason, batch)
+        reading = _columns_of(
+            work, table, plan.besides.supply.columns, plan.besides.reason, batch_id
+        )
         if reading is None:
             remaining_plans[table] = plan.with_rows
         else:
@@ -553,7 +555,7 @@ def read_columns(
 
 
 def _columns_of(
-    work: Workplace, table: TableName, columns: NewColumns, reason: str, batch: int
+    work: Workplace, table: TableName, columns: NewColumns, reason: str, batch_id: int
 ) -> SourceReading | None:
     """Read these columns of a table. Return None if all of its rows have to be read
     instead."""
@@ -581,7 +583,7 @@ def _columns_of(
             version=columns.version,
         )
         try:
-            return _read_by_key(work, reading, schema, batch)
+            return _read_by_key(work, reading, schema, batch_id)
         except StructureMoved:
             continue
         except TableError as error:
@@ -590,7 +592,7 @@ def _columns_of(
 
 
 def _read_by_key(
-    work: Workplace, reading: SourceReading, schema: TableSchema, batch: int
+    work: Workplace, reading: SourceReading, schema: TableSchema, batch_id: int
 ) -> SourceReading:
     if (error := unsupported_error(schema)) is not None:
         raise error
@@ -601,7 +603,7 @@ def _read_by_key(
     with work.server.snapshot(schema, reading.columns) as rows:
         writer = work.segments.open(
             snapshot_path(work.source.name, reading.table),
-            batch=batch,
+            batch=batch_id,
             schema_version=0,
             schema=rows.schema,
         )

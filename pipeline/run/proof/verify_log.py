@@ -95,7 +95,7 @@ class ImageTaker:
         self._treated = basis.work.shaping.treatments_in_words
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
-        self.watches, self.follow = self._watch.watches, self._decoding.follow
+        self.watches, self.use_buffer = self._watch.watches, self._decoding.use_buffer
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
         self.uncompared_tables: dict[TableName, UncomparedTable] = {}
         self.row_count = 0

@@ -30,15 +30,15 @@ from lockstep.pipeline.model.foreign_commits import own_files
 from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.recovery import (
-    Adopted,
+    Adoption,
     BatchRecord,
     LakeFacts,
     MirrorFacts,
     RecoveryPlan,
-    forgotten_of,
+    last_deleted_batch,
     mirror_facts,
     record_of,
-    table_named,
+    table_of_metadata,
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
@@ -153,9 +153,9 @@ def read_lake(work: Workplace) -> LakeContent:
             )
             batch_ids += [*changelogs[-1].batches, *_transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
-                records = (record_of(commit, whole=True) for commit in commits)
+                records = (record_of(commit, in_transactions=True) for commit in commits)
                 complete_records = [
-                    record for record in records if record is not None and record.whole
+                    record for record in records if record is not None and record.is_whole
                 ]
                 listed_batches = changelogs[-1].batches
                 transactions = [
@@ -163,7 +163,7 @@ def read_lake(work: Workplace) -> LakeContent:
                 ]
                 # A batch that was committed, is not forgotten and is no longer listed
                 # is void.
-                deleted_through = forgotten_of(commits)
+                deleted_through = last_deleted_batch(commits)
                 committed_batches = {
                     record.batch for record in complete_records if record.batch > deleted_through
                 }
@@ -178,10 +178,10 @@ def read_lake(work: Workplace) -> LakeContent:
         claim.ledger or None,
         tuple(transactions),
         completed_mirrors,
-        void=tuple(void_spans),
-        complete=claim.complete,
-        highest=max(batch_ids),
-        unmirrored=_tables_without_mirror(
+        void_spans=tuple(void_spans),
+        is_claim_complete=claim.complete,
+        highest_batch=max(batch_ids),
+        tables_without_mirror=_tables_without_mirror(
             changelogs, {mirror.table for mirror in completed_mirrors}
         ),
     )
@@ -192,7 +192,7 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
     """Return the table of a changelog, from the newest commit that names it."""
     for commit in commits:
         with suppress(KeyError, TypeError, ValueError):
-            return table_named(commit.metadata or {})
+            return table_of_metadata(commit.metadata or {})
     return None
 
 
@@ -239,16 +239,16 @@ def _completed_mirrors(
         if isinstance(changelog.table, TableName):
             published_batches.setdefault(changelog.table, set()).update(changelog.batches)
     for mirror in mirrors:
-        first_batches.setdefault(mirror.table, set()).update(mirror.begins)
+        first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
     sorted_mirrors = sorted(
-        mirrors, key=lambda facts: (facts.table, -facts.generation, facts.folder)
+        mirrors, key=lambda facts: (facts.table, -facts.mirror_generation, facts.folder)
     )
     for mirror in sorted_mirrors:
         yield replace(
             mirror,
-            published=frozenset(published_batches.get(mirror.table, ())),
-            begins=frozenset(first_batches[mirror.table]),
-            generation=generations.setdefault(mirror.table, mirror.generation),
+            published_batches=frozenset(published_batches.get(mirror.table, ())),
+            first_batches=frozenset(first_batches[mirror.table]),
+            mirror_generation=generations.setdefault(mirror.table, mirror.mirror_generation),
         )
 
 
@@ -284,7 +284,7 @@ class RecoveryPlaces:
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
-            self.reasons.append(f"{lake_end.at}: {error.message}")
+            self.reasons.append(f"{lake_end.end}: {error.message}")
         return lake_end.batch in self.places
 
 
@@ -292,7 +292,7 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
     """Return the end of a batch as a place in this server's log, by file and offset or
     by GTIDs. Raise an error if neither proves it."""
     cursor = lake_end.cursor
-    if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
+    if cursor.server == facts.server_uuid and facts.lists(lake_end.end.file):
         return _place_by_coordinates(work, lake_end, facts)
     if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
@@ -304,7 +304,7 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
             "the server lacks transactions that were captured", hint="`lockstep check`"
         )
     proven_position = find_place(work, cursor.gtids, facts)
-    position = Position(lake_end.at, cursor.gtids, cursor.server)
+    position = Position(lake_end.end, cursor.gtids, cursor.server)
     return RecoveryPlace(
         lake_end, position, cursor.anchor, True, _run_start(lake_end, proven_position, facts)
     )
@@ -314,9 +314,9 @@ def _place_by_coordinates(
     work: Workplace, lake_end: BatchRecord, facts: ServerFacts
 ) -> RecoveryPlace:
     """Return the place by file and offset, which the anchor proves."""
-    proven_position = find_place(work, lake_end.at, facts)
+    proven_position = find_place(work, lake_end.end, facts)
     cursor, anchor = lake_end.cursor, proven_position.anchor
-    if proven_position.at != lake_end.at or anchor is None:
+    if proven_position.at != lake_end.end or anchor is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
     if compare_anchor(cursor.anchor, anchor) is AnchorReading.DIFFERENT:
         raise HistoryRewritten(
@@ -324,7 +324,7 @@ def _place_by_coordinates(
             hint="`lockstep check`",
         )
     gtids = proven_position.gtid_set if cursor.gtids is None else cursor.gtids
-    position = Position(lake_end.at, gtids, facts.server_uuid)
+    position = Position(lake_end.end, gtids, facts.server_uuid)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
     return RecoveryPlace(
         lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, proven_position, facts)
@@ -335,7 +335,7 @@ def _run_start(
     lake_end: BatchRecord, proven_position: ProvenPosition, facts: ServerFacts
 ) -> RunStart:
     start = Position(proven_position.at, proven_position.gtid_set, facts.server_uuid)
-    reason = f"the lake shows {lake_end.at}"
+    reason = f"the lake shows {lake_end.end}"
     return start_at_known_place(
         start, proven_position.anchor, facts, reason, leave_out=proven_position.leave_out
     )
@@ -380,7 +380,7 @@ def find_structures(
     }
     adoptions = {
         adoption.mirror.table: adoption
-        for adoption in plan.adopted
+        for adoption in plan.adoptions
         if adoption.mirror.table in existing
     }
     versions, unknown_tables = [], set[TableName]()
@@ -389,7 +389,7 @@ def find_structures(
         if schema is None and name in adoptions:
             schema = _structure_in_lake(work, lake, plan, adoptions[name])
         unknown_tables |= {name} if schema is None else set()
-        version = _version(work, name, schema, place.lake_end.at)
+        version = _version(work, name, schema, place.lake_end.end)
         changelogs = [changelog for changelog in lake.changelogs if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
@@ -400,7 +400,7 @@ def find_structures(
     reasons = dict(plan.reloads)
     shapes = {version.table: version.shape_fingerprint for version in versions}
     for name in sorted(adopted_tables):
-        if adoptions[name].shown.shape != shapes[name]:
+        if adoptions[name].shown_batch.shape != shapes[name]:
             adopted_tables.remove(name)
             reasons[name] = "its mirror shows other columns or rows of it than its settings"
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
@@ -424,11 +424,11 @@ def find_structures(
         for name in sorted(existing & server_tables.keys())
         if work.source.patterns.matches(name) and name not in adopted_tables
     )
-    at = place.lake_end.at
+    at = place.lake_end.end
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
-    dropped_tables = frozenset(adoption.mirror.table for adoption in plan.adopted) - existing
+    dropped_tables = frozenset(adoption.mirror.table for adoption in plan.adoptions) - existing
     return RecoveredStructures(
         tuple(versions),
         databases,
@@ -445,8 +445,8 @@ def _shows_other_shape(
     """Return whether any version of a mirror shows more, or other, columns and rows
     than the settings allow now. The lost ledger may have recorded that hidden values
     must still be cleared from it."""
-    for mirror_version in mirrors[version.table].shown:
-        schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
+    for mirror_version in mirrors[version.table].shown_batches:
+        schemas = work.claims.structures(work.source.name, mirror_version.structure_key or "") or ()
         schema = next(
             (schema for schema in schemas if schema.name == version.table), version.schema
         )
@@ -514,16 +514,20 @@ def _generation(
 
 
 def _structure_in_lake(
-    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adopted
+    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adoption
 ) -> TableSchema | None:
     """Return the newest structure of a table that the lake keeps, up to the plan's
     batch; None without one."""
     keys = [
-        (lake_end.batch, lake_end.structures)
+        (lake_end.batch, lake_end.structures_key)
         for lake_end in lake.facts.records
-        if lake_end.structures
+        if lake_end.structures_key
     ]
-    keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
+    keys += [
+        (shown.batch, shown.structure_key)
+        for shown in adoption.mirror.shown_batches
+        if shown.structure_key
+    ]
     for batch, key in sorted(keys, reverse=True):
         if batch > plan.lake_end.batch or key is None:
             continue
@@ -535,7 +539,7 @@ def _structure_in_lake(
 
 def _unfit_tables(
     work: Workplace,
-    adoptions: Mapping[TableName, Adopted],
+    adoptions: Mapping[TableName, Adoption],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
     """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
@@ -558,7 +562,7 @@ def _reload_reason(
     name: TableName,
     reasons: Mapping[TableName, str],
     unknown: set[TableName],
-    adoptions: Mapping[TableName, Adopted],
+    adoptions: Mapping[TableName, Adoption],
 ) -> str:
     if name in reasons:
         return reasons[name]

@@ -126,7 +126,7 @@ def _versions_to_record(
 
 @dataclass(frozen=True, slots=True)
 class _ListChange:
-    """The change to a changelog's list of files: `removed_paths` and `added` files.
+    """The change to a changelog's list of files: `removed` paths and `added` files.
     `refusal`: why the new files cannot be listed, or None. A foreign file may hold
     their rows together with rows of other batches; rows would then appear twice or be
     lost."""

@@ -118,8 +118,8 @@ def _last_events(
 ) -> dict[TableName, TableEvent]:
     """Return the last event of each table in the batches of the run."""
     batches = set(merge_report.merged_batches) if merge_report is not None else set()
-    if capture_report is not None and capture_report.batch is not None:
-        batches.add(capture_report.batch)
+    if capture_report is not None and capture_report.batch_id is not None:
+        batches.add(capture_report.batch_id)
     if not batches:
         return {}
     contents = ledger.contents(source, min(batches), max(batches))
