@@ -161,7 +161,7 @@ class PastScan:
         return self._watch.watches(table)
 
     def reach(self, at: Coordinates | None) -> None:
-        """Do nothing, since no table of a scan waits for a place."""
+        """Do nothing: no table of a scan waits for a place."""
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         treatments = self._shaping.treatments_in_words

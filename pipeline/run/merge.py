@@ -284,8 +284,8 @@ class _Merger:
             return None
 
     def _record_intents(self, jobs: Sequence[Job]) -> list[Job]:
-        """Record the intents of the jobs, which are now known to be possible. Return
-        the jobs with the recorded intents."""
+        """Record the intents of the jobs: by now the jobs are known to be possible.
+        Return the jobs with the recorded intents."""
         new_intents = [job.task.intent for job in jobs if not job.task.intent.id]
         recorded_intents = self.work.ledger.intend(self.lease, new_intents) if new_intents else {}
         return [

@@ -165,7 +165,7 @@ class _Publisher:
             self.work.ledger.note_examined_versions(self.lease, new_versions)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
-        """Check the commits since the last check, and return an error if another
+        """Check the commits after the last check, and return an error if another
         program made some of them. Each commit is reported once, because the table stays
         quarantined."""
         folder = changelog.folder

@@ -5,7 +5,7 @@
 |---|---|
 | follows the last batch, on this or another server | the newest versions in the ledger |
 | is a place that an earlier batch read | the versions of that place, recorded again |
-| is any other place, or the first start | the server's, except for tables changed since then |
+| is any other place, or the first start | the server's, except for tables changed after it |
 """
 
 from __future__ import annotations
@@ -513,8 +513,8 @@ class RecordedVersions:
 
 
 def history_of(history: BatchHistory, tables: Mapping[TableName, object]) -> BatchHistory:
-    """Return the versions of these tables and the statements that made them, which are
-    numbered from 0 again."""
+    """Return the versions of these tables and the statements that made them. The
+    statements are numbered from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
     statement_numbers = sorted(
         {version.statement_number for version in versions if version.statement_number is not None}
