@@ -99,10 +99,10 @@ class _Publisher:
         except TableError as error:
             errors.append(error)
         if errors:
-            quarantined = StoppedTable.of(table, errors[0], str(batch.start.at))
-            self.work.ledger.quarantine(self.lease, quarantined)
-            self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
-            self.quarantined.append(quarantined)
+            quarantine = StoppedTable.of(table, errors[0], str(batch.start.at))
+            self.work.ledger.quarantine(self.lease, quarantine)
+            self.work.progress.note(f"{table} was quarantined: {quarantine.reason}")
+            self.quarantined.append(quarantine)
 
     def publish_system_segment(self, batch: Batch, segment: SystemTableSegment) -> None:
         """Publish rows of a system table. If another program wrote there, only a
