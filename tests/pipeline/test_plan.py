@@ -73,8 +73,8 @@ def test_a_plan_says_what_the_run_does(mysql: MySqlStand, database: str, shop: F
     told = reading_of(plan)
     assert told.tallies[TableName(database, "orders")].counts == RowCounts(3, 2, 1)
     assert told.tallies[TableName(database, "users")].counts == RowCounts(1, 0, 0)
-    assert told.tallies[TableName(database, "orders")].events == 3
-    assert told.merges == {
+    assert told.tallies[TableName(database, "orders")].event_count == 3
+    assert told.merge_sentences == {
         TableName(database, "orders"): "merge: the log updates or deletes rows",
         TableName(database, "users"): (
             "append: the log only inserts rows, and none of them is there yet"

@@ -53,10 +53,10 @@ def put_digits(at: int, value: int, count: int) -> None:
     `at`."""
     end = at + count
     while end - at >= 2:
-        rest = value // 100
+        hundreds = value // 100
         end -= 2
-        put16(end, DIGIT_PAIRS[value - 100 * rest])
-        value = rest
+        put16(end, DIGIT_PAIRS[value - 100 * hundreds])
+        value = hundreds
     if end > at:
         put8(at, _ZERO + value % 10)
 

@@ -19,7 +19,7 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
-from lockstep.pipeline.run.status.plan import planned_tables
+from lockstep.pipeline.run.status.plan import plan_tables
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import (
     KnownTables,
@@ -76,7 +76,7 @@ def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> Tab
     the tables' states; None for the states in the ledger."""
     source = work.source.name
     cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
-    return planned_tables(work, foresee_start(work, cursor, override).run_start, known)
+    return plan_tables(work, foresee_start(work, cursor, override).run_start, known)
 
 
 def after_start_over(work: Workplace) -> TablePlans:

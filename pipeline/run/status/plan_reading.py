@@ -72,7 +72,7 @@ class PlannedReading:
     - `statements`: the first statements in the log. `unlisted_statement_count`: number of others.
     - `refusal`: the error that would end the run before anything is recorded.
     - `rereads`: tables that would be re-read from MySQL, and why.
-    - `merges`: how each table's changes would be merged, and why.
+    - `merge_sentences`: how each table's changes would be merged, and why.
     - `passed_sentences`: sentences on statements that are logged instead of rows and change no
       captured table.
     - `end_is_behind`: nothing is read, because the end that a person chose is not after the start.
@@ -92,7 +92,7 @@ class PlannedReading:
     quarantines: tuple[StoppedTable, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
-    merges: Mapping[TableName, str] = field(default_factory=dict)
+    merge_sentences: Mapping[TableName, str] = field(default_factory=dict)
     end_is_behind: bool = False
     passed_sentences: tuple[str, ...] = ()
 
@@ -140,7 +140,9 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         quarantines=tuple(tally.quarantined),
         refusal=errors[0] if errors else None,
         rereads=dict(sorted(tally.rereads.items())),
-        merges=_merge_sentences(work, run_start, basis.structures, tally.tables, tally.replaced),
+        merge_sentences=_merge_sentences(
+            work, run_start, basis.structures, tally.tables, tally.replaced
+        ),
         end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
         passed_sentences=tuple(reading.row_statements.passed_sentences()),
     )
@@ -255,16 +257,18 @@ STATEMENTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class TableTally:
-    """Counts of one table's changes. `counts`: rows by operation; `events`: number of
-    row events; `size`: their bytes, uncompressed."""
+    """Counts of one table's changes. `counts`: rows by operation; `event_count`:
+    number of row events; `size_bytes`: theirs, uncompressed."""
 
     counts: RowCounts = field(default_factory=RowCounts)
-    events: int = 0
-    size: int = 0
+    event_count: int = 0
+    size_bytes: int = 0
 
     def __add__(self, other: TableTally) -> TableTally:
         return TableTally(
-            self.counts + other.counts, self.events + other.events, self.size + other.size
+            self.counts + other.counts,
+            self.event_count + other.event_count,
+            self.size_bytes + other.size_bytes,
         )
 
 
@@ -421,16 +425,17 @@ class LogTally:
         return self._count_block(block, 1, lambda _: self._decoding.buffer.at)
 
     def _count_block(
-        self, block: Block, count: int, begin: Callable[[int], Coordinates]
+        self, block: Block, transaction_count: int, begin: Callable[[int], Coordinates]
     ) -> _Tallies:
-        """Count the captured rows of a block. `count`: number of transactions in its
-        group; `begin`: returns where the transaction with a given number begins."""
+        """Count the captured rows of a block. `transaction_count`: number of
+        transactions in its group; `begin`: returns where the transaction with a given
+        number begins."""
         tables: dict[TableName, TableTally] = {}
-        rows = np.zeros(count, np.int64)
+        rows = np.zeros(transaction_count, np.int64)
         for name, _, part in split_by_table(block, self._decoding.buffer.maps.maps):
             if not self.is_wanted(name):
                 continue
-            transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
+            transactions = np.minimum(part.events[:, columns.TRANSACTION], transaction_count - 1)
             at = begin(int(transactions[0]))
             try:
                 counted = [
