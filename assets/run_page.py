@@ -46,7 +46,7 @@ def render_page(report: SpanReport, lake: LakePath) -> str:
     """Return the report as one HTML document."""
     own_batches = frozenset(batch.id for batch in report.batches)
     columns, highest = rows_over_time(
-        (*report.earlier_batches, *report.batches), report.rows, own_batches
+        (*report.earlier_batches, *report.batches), report.captured_rows, own_batches
     )
     draws_steps, last = len(report.batches) <= _MAX_DRAWN_BATCHES, report.batches[-1]
     # The place has the form that `--at` accepts.

@@ -13,7 +13,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name, place_argument
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.replay.heal import MirrorCorrection
+from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, SegmentStanding
 from lockstep.pipeline.run.run import lock_when_free
@@ -138,7 +138,7 @@ def _mirror_line(correction: MirrorCorrection, *, is_committed: bool) -> str:
 
 _BATCH_KEYS: Final = (
     "batch.id as batch, batch.start.at as start, batch.end.at as end, "
-    "reason_not_recaptured as as_recorded, revision"
+    "reason_not_recaptured as as_recorded, revision_count as revision"
 )
 _CHANGELOG_KEYS: Final = (
     "changelog.table as table, changelog.folder as folder, error.reason as foreign, "

@@ -65,8 +65,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class _MisreadTables:
-    """The findings of earlier attempts to capture a batch, which decoded rows with a
-    wrong structure.
+    """The findings of earlier attempts to capture a batch. Each of these attempts
+    decoded rows with a wrong structure.
 
     - `errors`: tables with a wrong structure. They are quarantined where the batch begins.
     - `restarted_loads`: tables whose reading from the source began again for this reason.
@@ -93,21 +93,21 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
-    captured, and batches still have to be merged, return an empty report, so that they
-    are. Otherwise raise the error: a run that dies after this capture then needs no
-    record of it."""
-    before = Coordinates.parse(error.transaction_end) if error.transaction_end else None
+    captured, raise the error, unless batches still have to be merged: then return an
+    empty report, so that this run merges them. The stop needs no record, because every
+    later run meets the event again."""
+    stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
-    if before is not None and (at is None or at.file != before.file or at < before):
-        source = replace(work.source, until=AtCoordinates(before))
+    if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
+        source = replace(work.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(work, source=source), lease)
         return replace(report, stop_error=error)
     states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
     return CaptureReport(
-        batch=None,
+        batch_id=None,
         rule="nothing-to-do",
         reason="what was captured before is merged first",
         start=cursor.position,
@@ -208,7 +208,7 @@ def _capture_once(
 
 
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
-    """Return both reports as one, with the start of the second batch, which is an
+    """Return both reports as one, with the start of the second batch: it is the
     ordinary one."""
     tables_read = {
         quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself
@@ -272,7 +272,7 @@ def _record_idle(
     decision = Decision(kind, "nothing-to-do", reason, to_json(facts), head=facts.head)
     work.ledger.decide(lease, decision)
     return CaptureReport(
-        batch=None,
+        batch_id=None,
         rule=run_start.decision.rule.value,
         reason=reason,
         start=run_start.start,
@@ -347,7 +347,7 @@ def _capture_batch(
         capture.drop()
         return _abandon_misread(work, lease, batch, proof, misread, read)
     note_unproven(work, lease, proof, earlier_unproven)
-    record = capture.record(
+    record = capture.finish(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
@@ -424,8 +424,8 @@ def _abandon_misread(
 
 def _stop_unsupported_engines(capture: BatchCapture) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
-    because the log may not show the engine: a CREATE TABLE may name none, or one that
-    the server replaced."""
+    because the log does not always show the engine: a CREATE TABLE may name none, or an
+    engine that the server replaced."""
     basis, segmenter = capture.basis, capture.segmenter
     for table, engine in basis.work.server.engines().items():
         reason = why_refused(engine)

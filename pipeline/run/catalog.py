@@ -80,27 +80,32 @@ def gather_entries(
     statement_id, texts = _new_statements(work, seen_statement_id)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
-    registered, names, left, differing = _compare_registered(
+    registered, names, unregistrable, differing = _compare_registered(
         ledger, work.source.mirror_names, registry, states
     )
-    stays = {
+    tables_to_keep = {
         table
         for table, state in states.items()
         if table in names
         or (state.condition is not TableCondition.DROPPED and not _is_shown(state))
     }
-    gone = [table for table in registered if table not in stays]
+    gone_tables = [table for table in registered if table not in tables_to_keep]
     states_to_examine = [
         states[table]
         for table in names
         if examine_all or table in differing or _may_be_named_in(table.name.lower(), words, texts)
     ]
-    wanted: tuple[WantedEntry, ...] = ()
+    wanted_entries: tuple[WantedEntry, ...] = ()
     if states_to_examine:
-        wanted, unregistered = _wanted_entries(work, registry, states_to_examine, names)
-        left += unregistered
+        wanted_entries, unregistered = _wanted_entries(work, registry, states_to_examine, names)
+        unregistrable += unregistered
     return EntriesToExamine(
-        registered, wanted, tuple(gone), tuple(left), statement_id, seen_statement_id
+        registered,
+        wanted_entries,
+        tuple(gone_tables),
+        tuple(unregistrable),
+        statement_id,
+        seen_statement_id,
     )
 
 
@@ -120,10 +125,12 @@ class CatalogStanding:
 def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
     """Return the state of a source's registrations. Only the ledger is read."""
     states = ledger.table_states(mirrors.source)
-    registered, _, left, differing = _compare_registered(ledger, mirrors, registry, states)
+    registered, _, unnamable, differing = _compare_registered(ledger, mirrors, registry, states)
     count = sum(1 for entry in registered.values() if entry.content is not None)
-    unnamed = tuple(entry.table for entry in left)
-    return CatalogStanding(registry.catalog.identity, count, tuple(sorted(differing)), unnamed)
+    unnamed_tables = tuple(entry.table for entry in unnamable)
+    return CatalogStanding(
+        registry.catalog.identity, count, tuple(sorted(differing)), unnamed_tables
+    )
 
 
 def _compare_registered(
@@ -204,14 +211,16 @@ def _wanted_entries(
     tables = frozenset(state.table for state in states)
     table_comments = work.server.table_comments(tables)
     column_comments = work.server.comments(tables) if registry.catalog.has_columns else {}
-    entries, left = [], []
+    entries, unreadable = [], []
     for state in states:
         try:
             comments = own_comments(work.source.policies_of(state.table))
             comments |= column_comments.get(state.table, {})
             columns = _entry_columns(work, registry, state, comments)
         except TableError as error:
-            left.append(MissingEntry(state.table, names[state.table], error.reason, error.hint))
+            unreadable.append(
+                MissingEntry(state.table, names[state.table], error.reason, error.hint)
+            )
             continue
         entry = WantedEntry(
             source=work.source.name,
@@ -223,7 +232,7 @@ def _wanted_entries(
             schema_version=state.mirror_version,
         )
         entries.append(entry)
-    return tuple(entries), left
+    return tuple(entries), unreadable
 
 
 def _entry_columns(
@@ -232,9 +241,11 @@ def _entry_columns(
     version = work.mirrors.version(state.mirror) if registry.catalog.has_columns else None
     if version is None:
         return ()
-    folded = {name.lower(): comment for name, comment in comments.items()}
+    comments_by_lower_name = {name.lower(): comment for name, comment in comments.items()}
     return tuple(
-        EntryColumn(field.name, sql_type(field.type), folded.get(field.name.lower(), ""))
+        EntryColumn(
+            field.name, sql_type(field.type), comments_by_lower_name.get(field.name.lower(), "")
+        )
         for field in work.mirrors.schema(state.mirror, version)
     )
 
@@ -246,7 +257,8 @@ _REPORT_SECONDS = 10.0
 """Shortest time between two progress messages, in seconds."""
 
 _RUN_SECONDS = 60.0
-"""Longest time that a run spends on registrations, in seconds. The next run continues."""
+"""Longest time that a run spends on registrations, in seconds. The next run
+continues."""
 
 
 class EntryChangeKind(StrEnum):
@@ -304,8 +316,8 @@ def register(
     work: Workplace, lease: Lease, registry: Registry, *, examine_all: bool = False
 ) -> CatalogReport:
     """Bring the catalog up to date. Errors are reported and not raised. `examine_all`:
-    a person ordered to examine all entries, and to take over entries of others that point
-    at Lockstep's mirrors."""
+    a person ordered to examine all entries, and to take over entries of others that
+    point at Lockstep's mirrors."""
     return _Registration(work, registry, lease, examine_all).carry_out()
 
 
@@ -334,9 +346,10 @@ def differences(work: Workplace, registry: Registry) -> CatalogReport:
 @dataclass(slots=True)
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
-    changed. `examine_all`: as in `register`. `freed_names`: names of entries that were dropped, or
-    would be. `refused`: the catalog refused an entry, which the next run tries
-    again."""
+    changed. `examine_all`: examine all entries, and take over entries of others
+    that point at Lockstep's mirrors. `freed_names`: names of entries that were
+    dropped, or would be. `refused`: the catalog refused an entry, which the next run
+    tries again."""
 
     work: Workplace
     registry: Registry
@@ -381,12 +394,12 @@ class _Registration:
 
     def _carry_all_out(self, steps: list[EntryStep], timer_start: float) -> None:
         last_report_at = timer_start
-        for number, step in enumerate(steps):
+        for step_index, step in enumerate(steps):
             if perf_counter() - last_report_at > _REPORT_SECONDS:
                 last_report_at = perf_counter()
-                self.work.progress.note(f"catalog: {number:,} of {len(steps):,} entries")
+                self.work.progress.note(f"catalog: {step_index:,} of {len(steps):,} entries")
             if not self.examine_all and perf_counter() - timer_start > _RUN_SECONDS:
-                self.waiting = len(steps) - number
+                self.waiting = len(steps) - step_index
                 return
             try:
                 self._carry_out(step.recorded, step.wanted)
@@ -428,32 +441,37 @@ class _Registration:
         Do so too for a table's own entry in a catalog without marks (properties that
         say who made an entry). The ledger records one name per table, so after a killed
         run, an entry under the other name could not be recognized."""
-        own = registered.table == entry.table
+        is_own = registered.table == entry.table
         existing = self._find(registered.name)
-        as_recorded = existing is not None and self._is_ours(existing, registered)
-        unmarked = own and not self.registry.catalog.has_marks
-        if not as_recorded or unmarked or self._find(entry.name) is not None:
+        is_as_recorded = existing is not None and self._is_ours(existing, registered)
+        has_no_mark = is_own and not self.registry.catalog.has_marks
+        if not is_as_recorded or has_no_mark or self._find(entry.name) is not None:
             self._drop(registered)
             self._put(entry, None)
             return
-        self._announce(registered if own else entry, registered.location)
+        self._announce(registered if is_own else entry, registered.location)
         self._write(entry, registered.name, EntryChangeKind.RENAMED)
-        if not own:
+        if not is_own:
             self._note(registered.table, None)
         self._record(entry)
 
     def _put(self, entry: WantedEntry, registered: RecordedEntry | None) -> None:
-        """Make or change an entry, unless it is as it should be or its name is taken."""
+        """Make or change an entry, unless it is as it should be or its name is
+        taken."""
         existing = self._find(entry.name)
-        in_place = existing is not None and is_at_one_of(existing, (entry.location,))
-        may_take = in_place and self.examine_all
-        if existing is not None and not may_take and not self._is_ours(existing, registered, entry):
+        is_in_place = existing is not None and is_at_one_of(existing, (entry.location,))
+        may_take_over = is_in_place and self.examine_all
+        if (
+            existing is not None
+            and not may_take_over
+            and not self._is_ours(existing, registered, entry)
+        ):
             self._report_taken_name(entry, existing, registered)
             return
         content = existing.content if existing is not None else None
         if not content and registered is not None:
             content = registered.content  # An entry without marks: the ledger has its content.
-        if in_place and content == entry.content:
+        if is_in_place and content == entry.content:
             self.fine += 1
         else:
             self._announce(entry, entry.location if registered is None else registered.location)

@@ -33,8 +33,8 @@ def collisions(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
     """Return the tables that must not be captured because another table's mirror has
-    the place of their mirror, each with that other table. `tables`: as for
-    `tables_by_precedence`."""
+    the place of their mirror, each with that other table. `tables`: tables of the
+    server, which may be new."""
     return work.source.mirror_names.collisions(tables_by_precedence(work, states, tables))
 
 
@@ -78,9 +78,9 @@ def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None
         and work.source.patterns.matches(table)
         and (name := work.source.misplaced_mirror(state)) is not None
     }
-    colliding = collisions(work, states) if misplaced else {}
+    colliding_tables = collisions(work, states) if misplaced else {}
     unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
-    for table in misplaced.keys() - colliding.keys():
+    for table in misplaced.keys() - colliding_tables.keys():
         state = states[table]
         if state.mirror_version is None:
             unwritten[table] = misplaced[table]
@@ -146,7 +146,8 @@ def delete_former_places(work: Workplace, lease: Lease, folders: Iterable[str]) 
 
 
 def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
-    """Return whether a batch that is not merged yet makes the next write have all rows."""
+    """Return whether a batch that is not merged yet makes the next write have all
+    rows."""
     source = work.source.name
     waiting = work.ledger.pending(source).get(table)
     if not waiting:

@@ -97,8 +97,9 @@ from lockstep.pipeline.values.table import TableName
 class Cut:
     """A place between two transactions. It lies inside `batch`, or at its end if
     `is_end_of_batch`. Before it lie all changes up to number `sequence` and all table
-    events up to the place `at`. `gtid`, `committed_at`: those of the last transaction before the
-    cut, if known. `previous_batch`: the newest that ends before the cut; 0 for none."""
+    events up to the place `at`. `gtid`, `committed_at`: those of the last transaction
+    before the cut, if known. `previous_batch`: the newest that ends before the cut; 0
+    for none."""
 
     batch: Batch
     is_end_of_batch: bool
@@ -159,8 +160,8 @@ def _batch_of_named_run(work: Workplace, place: Place) -> dict[str, int]:
 
 
 def _cut_inside(work: Workplace, place: Place, batch: Batch, *, is_oldest: bool) -> Cut:
-    """Return the cut at a place inside a batch. `is_oldest`: the batch is the oldest that
-    the ledger knows."""
+    """Return the cut at a place inside a batch. `is_oldest`: the batch is the oldest
+    that the ledger knows."""
     transactions = _transactions(work, batch)
     transaction_count = count_transactions_up_to(place, transactions, batch)
     previous_batch = _previous_batch(work, batch)
@@ -238,9 +239,9 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
     """What a table is rebuilt from as of a cut. `changelog_origin`: a mirror version or
-    none, and the changes after it; `plan`: the merge of those up to the cut. `versions`: the
-    versions of its structure, oldest first. `lineage`: how their columns become the
-    table's; `key`: its key columns.
+    none, and the changes after it; `plan`: the merge of those up to the cut.
+    `versions`: the versions of its structure, oldest first. `lineage`: how their
+    columns become the table's; `key`: its key columns.
     """
 
     table: TableName
@@ -655,7 +656,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         last_written_version=0 if has_base else -1,
         emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
         read_stamp=find_read_stamp(
-            aside, origin.table, origin.plan, batches, stamped=bool(lineage.stamps)
+            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.stamps)
         ),
         may_repeat=may_repeat,
         all_new=not may_repeat and not aside.ledger.gaps(source),

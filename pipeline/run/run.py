@@ -89,9 +89,9 @@ class RunRecord:
 
 @dataclass(slots=True)
 class RunSession:
-    """One run of one source: performs steps under the source's lease, which the first
-    step takes. If steps are separate processes, each has its own session and takes the
-    lease anew.
+    """One run of one source. It performs steps under the source's lease; the first step
+    takes the lease. If steps are separate processes, each has its own session and takes
+    the lease again.
 
     - `holder`: names this process in the lease. `run_id`: names the run in the ledger.
       `in_dagster`: `run_id` is the id of a Dagster run.
@@ -175,9 +175,9 @@ class RunSession:
 
     def count_new_requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
-        before, now = self.record.request_counts, self.workplace().count_requests()
-        self.record.request_counts = now
-        return now - before if now is not None and before is not None else now
+        previous, current = self.record.request_counts, self.workplace().count_requests()
+        self.record.request_counts = current
+        return current - previous if current is not None and previous is not None else current
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger
@@ -208,7 +208,7 @@ class RunSession:
             self._lease_stack.close()
 
     def _leased_workplace(self, patient: bool) -> tuple[Workplace, Lease]:
-        """Return the ports and the lease, which is taken if this session has none."""
+        """Return the ports and the lease. Take the lease if this session has none."""
         if self._work_and_lease is None:
             work = self._make_workplace()
             lease = self._take_lease(work.ledger, patient)

@@ -197,8 +197,8 @@ def _recorded_effects(effect: Effect) -> Iterator[RecordedEffect]:
         case Changed(table, before, after):
             sentences = differences(before, after)
             further = len(sentences) - _MAX_DIFFERENCES
-            more = f"; and {further} more" if further > 0 else ""
-            yield RecordedEffect(table, f"{'; '.join(sentences[:_MAX_DIFFERENCES])}{more}")
+            suffix = f"; and {further} more" if further > 0 else ""
+            yield RecordedEffect(table, f"{'; '.join(sentences[:_MAX_DIFFERENCES])}{suffix}")
         case Unchanged(table, reason):
             yield RecordedEffect(table, f"nothing, {reason}")
         case UnloggedChange(table, reason):

@@ -99,8 +99,8 @@ class TableMaps:
 
     def only_captured(self, block: Block) -> Block:
         """Return the block without the rows of tables that are not captured now."""
-        kept = self._handling[block.events[:, MAP]] == TAKEN
-        return block if kept.all() else Block(block.data, block.events[kept])
+        is_taken = self._handling[block.events[:, MAP]] == TAKEN
+        return block if is_taken.all() else Block(block.data, block.events[is_taken])
 
     def update_captured(self) -> None:
         """Call `is_captured` and `may_be_merge_table` again for every table."""

@@ -145,7 +145,7 @@ class TableDecoder:
         """
         for first_event, portion in split_portions(block):
             for image_arrays, count, is_complete in self._walk_batches(portion):
-                updated = (
+                update_bits = (
                     self._changed_columns(portion.data, image_arrays, count)
                     if self._reports_updates
                     else None
@@ -156,7 +156,7 @@ class TableDecoder:
                     else _present_bits(image_arrays.cells[:, :count], image_arrays.kind[:count])
                 )
                 decoded = self._decode_images(portion, image_arrays, count, first_event, present)
-                yield decoded if updated is None else replace(decoded, updated=updated)
+                yield decoded if update_bits is None else replace(decoded, updated=update_bits)
 
     def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
         """Return the columns of `candidates` (numbers from 0) whose bytes an update

@@ -53,19 +53,24 @@ def require_expected_commits(
     examined_version: int | None,
     intent: Intent | None = None,
     *,
-    replaced: bool = False,
-    newest: NewestWrites | None = None,
+    will_be_replaced: bool = False,
+    newest_writes: NewestWrites | None = None,
 ) -> int | None:
     """Return the newest version of a mirror, or None if it does not exist. Raise
     `TableError` if a commit after `examined_version` concerns the table, and
     `ForeignCommit` if one concerns the whole source.
 
-    `intent`: an open write, whose commit is expected. `replaced`: all rows of the
-    mirror are about to be replaced, so commits of other programs do not matter.
-    `newest`: the mirror's writes, if the caller has them from the ledger.
+    `intent`: an open write, whose commit is expected. `will_be_replaced`: all
+    rows of the mirror are about to be replaced, so commits of other programs do not
+    matter. `newest_writes`: the mirror's, if the caller has them from the ledger.
     """
     judgement = mirror_judgement(
-        work, state, examined_version, intent, replaced=replaced, newest=newest
+        work,
+        state,
+        examined_version,
+        intent,
+        will_be_replaced=will_be_replaced,
+        newest_writes=newest_writes,
     )
     if isinstance(judgement, AllExpected):
         return judgement.newest
@@ -78,26 +83,28 @@ def mirror_judgement(
     examined_version: int | None,
     intent: Intent | None = None,
     *,
-    replaced: bool = False,
-    newest: NewestWrites | None = None,
+    will_be_replaced: bool = False,
+    newest_writes: NewestWrites | None = None,
 ) -> Judgement:
     """Return the judgement on the commits to a mirror after `examined_version`. The
     other arguments are those of `require_expected_commits`."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
-    if newest is None:
-        newest = work.ledger.newest_writes(source, [app_id])[app_id]
+    if newest_writes is None:
+        newest_writes = work.ledger.newest_writes(source, [app_id])[app_id]
     expected = MirrorRecord(
         ledger=work.ledger.identity(),
         app_id=app_id,
-        settled=newest.settled_write,
+        settled=newest_writes.settled_write,
         open_intent=intent,
         examined_version=examined_version,
         adopted_version=-1 if state.adopted_version is None else state.adopted_version,
-        last_txn_version=newest.last_txn_version,
+        last_txn_version=newest_writes.last_txn_version,
     )
     return judge_mirror_log(
-        work.mirrors.log_above(state.mirror, expected.examined_through), expected, replaced=replaced
+        work.mirrors.log_above(state.mirror, expected.examined_through),
+        expected,
+        replaced=will_be_replaced,
     )
 
 
@@ -189,9 +196,9 @@ def source_error_in_changelogs(work: Workplace) -> ForeignCommit | None:
 
 
 def unknown_batch_error(work: Workplace) -> ForeignCommit | None:
-    """Return why the ledger may not claim a source's folder, or None if it may. It may
-    not if the newest commit to a changelog, or to a system table, names a batch that
-    the ledger does not know."""
+    """Return why the ledger must not claim a source's folder, or None if it may claim
+    it. It must not if the newest commit to a changelog, or to a system table, names a
+    batch that the ledger does not know."""
     if (error := source_error_in_changelogs(work)) is not None:
         return error
     source = work.source.name

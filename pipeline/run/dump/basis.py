@@ -121,7 +121,7 @@ def tables_of(
     return CapturedTables(
         work.segments,
         source=source,
-        batch=batch_id,
+        batch_id=batch_id,
         last_sequence_before=last_sequence_before,
         is_captured=lambda table: matches(table) and (only_tables is None or table in only_tables),
         states=states,

@@ -87,7 +87,7 @@ _MOST_NAMED = 5
 """Largest number of differences between log and history that a message names."""
 
 
-def known_version(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
+def known_version(table_map: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
     """Return the version of the table's structure at `at`. If the history does not have
     the structure, and the table map has column names, record a version from the map.
 
@@ -96,14 +96,14 @@ def known_version(mapped: TableMap, structures: SchemaTracker, at: Coordinates) 
     all. Raise `TableError` if the structure cannot be shown in the lake as the settings
     say.
     """
-    table = mapped.table
+    table = table_map.table
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
     _require_shape(structures, table)
     is_dropped = version is not None and version.knowledge is Knowledge.DROPPED
-    if not is_dropped and OptionalField.NAMES in read_outlines(mapped)[0].optional_fields:
-        version = structures.record_table_map(_structure_from_map(mapped), at)
+    if not is_dropped and OptionalField.NAMES in read_outlines(table_map)[0].optional_fields:
+        version = structures.record_table_map(_structure_from_map(table_map), at)
         _require_shape(structures, table)
         return version
     known_from = structures.next_known_position(table)
@@ -127,21 +127,21 @@ def _require_shape(structures: SchemaTracker, table: TableName) -> None:
         raise error
 
 
-def _structure_from_map(mapped: TableMap) -> TableStructure:
+def _structure_from_map(table_map: TableMap) -> TableStructure:
     """Return the structure that the map describes. Raise `TableError` if one of its
     columns may be a hidden column of a functional index."""
-    structure = read_structure(mapped)
+    structure = read_structure(table_map)
     suspects = [name for name in structure.names if may_be_hidden(name)]
-    if suspects and may_log_hidden(mapped.writer):
+    if suspects and may_log_hidden(table_map.writer):
         raise TableError(
             f"its structure is known from the log alone, which does not say whether {suspects[0]} "
             "is a column of the table or a hidden column of a functional index",
-            hint=f"`lockstep resume {mapped.table} --reason …` re-reads it from MySQL",
+            hint=f"`lockstep resume {table_map.table} --reason …` re-reads it from MySQL",
         )
     return structure
 
 
-def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
+def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple[int, ...]:
     """Compare a table map with the version, and return the indexes, from 0, of the
     map's hidden columns. MySQL 8.0 also logs the hidden column that it makes for each
     expression of a functional index.
@@ -151,12 +151,12 @@ def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[in
     """
     if version.schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
-    outlines, structure = read_outlines(mapped), logged_structure(version.schema)
-    hidden = hidden_column_indexes(outlines, structure, version.schema, mapped)
+    outlines, structure = read_outlines(table_map), logged_structure(version.schema)
+    hidden = hidden_column_indexes(outlines, structure, version.schema, table_map)
     # There are two outlines if it is unknown whether the server wrote a sign for YEAR
     # columns; the one with fewer differences counts.
     differences = min((map_differences(without(o, hidden), structure) for o in outlines), key=len)
-    expected = len(expression_parts(version.schema.keys)) if logs_hidden(mapped.writer) else 0
+    expected = len(expression_parts(version.schema.keys)) if logs_hidden(table_map.writer) else 0
     if not differences and len(hidden) < expected:
         count = len(structure.columns)
         differences = (f"columns: {count}, {count} and {expected} hidden",)
@@ -168,8 +168,8 @@ def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[in
             "the log and the history disagree about its structure (log, history): "
             f"{'; '.join(differences[:_MOST_NAMED])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
-            f"Lockstep read one differently from the server: `lockstep schema {mapped.table}` "
-            f"shows the history, `lockstep resume {mapped.table} --reason …` re-reads the table "
+            f"Lockstep read one differently from the server: `lockstep schema {table_map.table}` "
+            f"shows the history, `lockstep resume {table_map.table} --reason …` re-reads the table "
             "from MySQL",
         )
     return hidden
@@ -197,12 +197,14 @@ def map_differences(outline: Outline, structure: TableStructure) -> tuple[str, .
     return tuple(_map_differences(outline, structure))
 
 
-def is_same_column(logged: Column, recorded: Column, said: frozenset[OptionalField]) -> bool:
+def is_same_column(
+    logged: Column, recorded: Column, optional_fields: frozenset[OptionalField]
+) -> bool:
     """Return whether a column of the table map equals the recorded column in all
-    attributes that the map has. `said`: the optional fields of the map."""
+    attributes that the map has. `optional_fields`: the optional fields of the map."""
     return all(
         in_log == in_history
-        for _, in_log, in_history in _comparable_attributes(logged, recorded, said)
+        for _, in_log, in_history in _comparable_attributes(logged, recorded, optional_fields)
     )
 
 
@@ -229,23 +231,23 @@ def _map_differences(outline: Outline, structure: TableStructure) -> Iterator[st
 
 
 def _comparable_attributes(
-    logged: Column, recorded: Column, said: frozenset[OptionalField]
+    logged: Column, recorded: Column, optional_fields: frozenset[OptionalField]
 ) -> Iterator[tuple[str, object, object]]:
     """Yield each attribute of a column that the table map has: its name, its value in
     the map, and its value in the history."""
-    has_charsets = OptionalField.CHARSETS in said
-    if OptionalField.NAMES in said:
+    has_charsets = OptionalField.CHARSETS in optional_fields
+    if OptionalField.NAMES in optional_fields:
         yield "name", logged.name, recorded.name
     yield "type", _type(logged, bare=not has_charsets), _type(recorded, bare=not has_charsets)
     yield "width", _width(logged), _width(recorded)
     yield "nullable", logged.nullable, recorded.nullable
-    if OptionalField.SIGNS in said and recorded.type in _TYPES_WITH_SIGN:
+    if OptionalField.SIGNS in optional_fields and recorded.type in _TYPES_WITH_SIGN:
         yield "unsigned", logged.unsigned, recorded.unsigned
     if has_charsets and recorded.type in _TYPES_WITH_CHARSET:
         yield "character set", logged.charset, recorded.charset
-    if OptionalField.MEMBER_CHARSETS in said and recorded.type in _TYPES_WITH_MEMBERS:
+    if OptionalField.MEMBER_CHARSETS in optional_fields and recorded.type in _TYPES_WITH_MEMBERS:
         yield "character set", logged.charset, recorded.charset
-    if OptionalField.MEMBERS in said and recorded.type in _TYPES_WITH_MEMBERS:
+    if OptionalField.MEMBERS in optional_fields and recorded.type in _TYPES_WITH_MEMBERS:
         if recorded.members == placeholder_members(recorded.members):
             yield "number of members", len(logged.members), len(recorded.members)
         else:
@@ -279,7 +281,7 @@ def logs_hidden(writer: LogWriter) -> bool:
 
 
 def hidden_column_indexes(
-    outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, mapped: TableMap
+    outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, table_map: TableMap
 ) -> tuple[int, ...]:
     """Return the indexes, from 0, of a table map's hidden columns. The result is empty
     if the number of columns, or the version of the server that wrote the log, rules
@@ -293,11 +295,11 @@ def hidden_column_indexes(
     """
     logged = outlines[0]
     hidden_count = len(logged.columns) - len(structure.columns)
-    if not may_log_hidden(mapped.writer) or not 0 < hidden_count == len(
+    if not may_log_hidden(table_map.writer) or not 0 < hidden_count == len(
         expression_parts(schema.keys)
     ):
         return ()
-    is_certain = logs_hidden(mapped.writer)
+    is_certain = logs_hidden(table_map.writer)
     choices = {
         choice for outline in outlines for choice in hiding_choices(outline, structure, schema)
     }
@@ -310,7 +312,7 @@ def hidden_column_indexes(
             f"the log has {columns} more than the history, probably because it includes the hidden "
             "columns of functional indexes, but it does not say which columns are hidden",
             hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
-            f"{mapped.table} --reason …` re-reads the table from MySQL",
+            f"{table_map.table} --reason …` re-reads the table from MySQL",
         )
     return recorded_indexes or ()
 
@@ -325,7 +327,7 @@ def hiding_choices(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
     """Return the ways to choose hidden columns, by index from 0, so that the map's
-    other columns match the structure's. At most two are returned, since two already
+    other columns match the structure's. At most two are returned, because two already
     make the result ambiguous."""
     has_names = OptionalField.NAMES in outline.optional_fields
     logged, recorded = outline.columns, structure.columns
@@ -372,15 +374,15 @@ class ImageDecoder:
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
 
     def images(self, block: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield the images of one table's events in the order of the log. `at`: the
         place of the first event. Raise `TableError` if they cannot be decoded."""
-        number = int(block.events[0, columns.MAP])
-        if (block.events[:, columns.MAP] == number).all():
-            return self._images_of_map(number, block, at)
+        map_index = int(block.events[0, columns.MAP])
+        if (block.events[:, columns.MAP] == map_index).all():
+            return self._images_of_map(map_index, block, at)
         return self._images_of_maps(block, at)
 
     def _images_of_maps(self, block: Block, at: Coordinates) -> Iterator[RowImages]:
@@ -389,15 +391,15 @@ class ImageDecoder:
             yield merge_images(
                 [
                     (images, first + indexes)
-                    for number, indexes, events in split_by_map(portion)
-                    for images in self._images_of_map(number, events, at)
+                    for map_index, indexes, events in split_by_map(portion)
+                    for images in self._images_of_map(map_index, events, at)
                 ]
             )
 
-    def _images_of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
-        version, decoder = self.decoder(number, at)
-        is_mariadb = self.buffer.maps.maps[number].writer.is_mariadb
-        shaper = self._shapers[number, version.version]
+    def _images_of_map(self, map_index: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
+        version, decoder = self.decoder_of_map(map_index, at)
+        is_mariadb = self.buffer.maps.maps[map_index].writer.is_mariadb
+        shaper = self._shapers[map_index, version.version]
         filled_later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
         for images in decoder.decode(events):
             if is_mariadb:
@@ -433,20 +435,20 @@ class ImageDecoder:
             self.tables_with_defaults.add(table)
         return filled_images
 
-    def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
+    def decoder_of_map(self, map_index: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Return the version of the structure at `at`, and the decoder for it.
-        `number`: the number of the table map."""
-        mapped = self.buffer.maps.maps[number]
-        version = known_version(mapped, self._structures, at)
-        key = number, version.version
+        `map_index`: the number of the table map."""
+        table_map = self.buffer.maps.maps[map_index]
+        version = known_version(table_map, self._structures, at)
+        key = map_index, version.version
         if key not in self._decoders:
-            hidden, structure = checked_hidden_columns(version, mapped), version.structure
+            hidden, structure = checked_hidden_columns(version, table_map), version.structure
             self._shapers[key] = self._shaping.shaper(version)
             policies = None if self._policies_of is None else self._policies_of(version.table)
             keys = () if version.schema is None else key_columns(version.schema)
             self._decoders[key] = TableDecoder(
                 structure,
-                read_layouts(mapped),
+                read_layouts(table_map),
                 arrow_schema(structure),
                 keys,
                 hidden_indexes=hidden,
@@ -491,7 +493,7 @@ def with_default_values(
 
 def refuse_partial_updates(images: RowImages) -> None:
     """Raise `TableError` if the image after an update leaves out a column. This is for
-    MariaDB, which may leave out columns that did change."""
+    MariaDB: it sometimes leaves out columns that did change."""
     if images.present is None:
         return
     is_update = images.change_type.to_numpy() == _UPDATE

@@ -5,7 +5,7 @@
 |---|---|
 | follows the last batch, on this or another server | the newest versions in the ledger |
 | is a place that an earlier batch read | the versions of that place, recorded again |
-| is any other place, or the first start | the server's, except for tables changed since then |
+| is any other place, or the first start | the server's, except for tables changed after it |
 """
 
 from __future__ import annotations
@@ -111,17 +111,18 @@ def _forget_hidden_columns(
 
 def tracker_of(
     work: Workplace,
-    known: InitialStructures,
+    initial_structures: InitialStructures,
     facts: ServerFacts,
     *,
     later: Mapping[TableName, LaterStructure] | None = None,
     recorded: FindRecorded | None = None,
 ) -> SchemaTracker:
-    """Return a tracker of structures from a place in the server's log on. `known`: the
-    structures at this place. `later`: structures that are known only from a later place
-    on. `recorded`: finds the versions that an earlier reading of this log recorded."""
+    """Return a tracker of structures from a place in the server's log on.
+    `initial_structures`: the structures at this place. `later`: structures that are
+    known only from a later place on. `recorded`: finds the versions that an earlier
+    reading of this log recorded."""
     return SchemaTracker(
-        known,
+        initial_structures,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
         choose_generation=next_generation,
         later_structures=later,
@@ -164,10 +165,14 @@ def _tracker_from_history(work: Workplace, batch: Batch, run_start: RunStart) ->
     structures_now = {schema.table: schema for schema in ledger.schemas_at(source)}
     tracker = tracker_of(work, structures, run_start.facts)
     for table in sorted({*structures_then, *structures_now}):
-        before, after = structures_then.get(table), structures_now.get(table)
-        if before is not None and after is not None and before.version == after.version:
+        version_then, version_now = structures_then.get(table), structures_now.get(table)
+        if (
+            version_then is not None
+            and version_now is not None
+            and version_then.version == version_now.version
+        ):
             continue
-        tracker.record_carried_version(table, before, at)
+        tracker.record_carried_version(table, version_then, at)
     if structures.database_versions != tuple(ledger.databases_at(source)):
         tracker.record_initial_versions(
             (),
@@ -202,10 +207,10 @@ class NewestStructures:
         return self._ledger.databases_at(self._source)
 
     def last_number(self, table: TableName) -> int:
-        return self._numbers.get(table, 0)
+        return self._last_numbers.get(table, 0)
 
     @cached_property
-    def _numbers(self) -> dict[TableName, int]:
+    def _last_numbers(self) -> dict[TableName, int]:
         return self._ledger.last_versions(self._source)
 
 
@@ -217,8 +222,8 @@ def _structures_in_memory(
 ) -> StructuresInMemory:
     """Return structures with these versions in memory. Earlier versions are read from
     the ledger when they are needed."""
-    versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
-    return StructuresInMemory(tables, databases, versions, numbers)
+    versions, last_numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
+    return StructuresInMemory(tables, databases, versions, last_numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +341,8 @@ def log_has_all_statements(
         )
 
     created = set[TableName]()
-    for logged in statements:
-        changes = read_change(logged.text, logged.context)
+    for statement in statements:
+        changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
@@ -367,14 +372,14 @@ def undisturbed_baseline(
     )
 
 
-def _may_disturb(logged: LoggedStatement, baseline: Baseline) -> bool:
+def _may_disturb(statement: LoggedStatement, baseline: Baseline) -> bool:
     """Return whether the statement may have changed a structure while the baseline was
     read."""
-    if logged.end <= baseline.low:
+    if statement.end <= baseline.low:
         return False
-    if logged.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(logged.gtid)):
+    if statement.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(statement.gtid)):
         return False
-    return not isinstance(read_change(logged.text, logged.context), Irrelevant)
+    return not isinstance(read_change(statement.text, statement.context), Irrelevant)
 
 
 def statements_between(
@@ -416,10 +421,10 @@ def _unknown_code(
     DROP TABLE and RENAME TABLE count, because they also drop or move the table's
     triggers."""
     unknown_databases = set[str]()
-    for logged in statements:
-        changes = read_change(logged.text, logged.context)
+    for statement in statements:
+        changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
-            if changes_code(logged.text, logged.context):
+            if changes_code(statement.text, statement.context):
                 return frozenset(databases)
             continue
         if isinstance(changes, NotUnderstood):
@@ -448,8 +453,8 @@ def spans_of_changes(
     """Return the tables that the statements changed. `tables`: all existing tables,
     which a statement that is not understood may have changed."""
     spans: dict[TableName, StatementSpan] = {}
-    for logged in statements:
-        changes = read_change(logged.text, logged.context)
+    for statement in statements:
+        changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
@@ -460,7 +465,9 @@ def spans_of_changes(
             names = restructured_tables(changes, tables)
         for name, created in names.items():
             first = spans.get(name)
-            spans[name] = StatementSpan(logged.end, created if first is None else first.is_created)
+            spans[name] = StatementSpan(
+                statement.end, created if first is None else first.is_created
+            )
     return spans
 
 
@@ -484,7 +491,7 @@ class RecordedVersions:
         since: Coordinates,
         schema: TableSchema | None,
         reason: str | None,
-        word: ColumnsFrom | None = None,
+        columns_from: ColumnsFrom | None = None,
     ) -> SchemaVersion | None:
         if table in self._differing_tables:
             return None
@@ -499,7 +506,7 @@ class RecordedVersions:
             if (
                 version.batch >= self._first_batch
                 and is_same
-                and word in (None, version.columns_from)
+                and columns_from in (None, version.columns_from)
             ):
                 return version
         self._differing_tables.add(table)
@@ -507,8 +514,8 @@ class RecordedVersions:
 
 
 def history_of(history: BatchHistory, tables: Mapping[TableName, object]) -> BatchHistory:
-    """Return the versions of these tables and the statements that made them, which are
-    numbered from 0 again."""
+    """Return the versions of these tables and the statements that made them. The
+    statements are numbered from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
     statement_numbers = sorted(
         {version.statement_number for version in versions if version.statement_number is not None}

@@ -93,7 +93,7 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
 
 
 def with_existing_view(
-    logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
+    statement: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
     """Return the statement. If it is a CREATE TABLE IF NOT EXISTS and a view has this
     name, it created nothing: then set `finds_view` in its context. `structures`:
@@ -104,20 +104,20 @@ def with_existing_view(
     later. In this case the history lacks the table, which is quarantined at its first
     rows in the log.
     """
-    if not _IF_NOT_EXISTS.search(logged.text):
-        return logged
-    changes = read_change(logged.text, logged.context)
+    if not _IF_NOT_EXISTS.search(statement.text):
+        return statement
+    changes = read_change(statement.text, statement.context)
     if isinstance(changes, Irrelevant | NotUnderstood):
-        return logged
-    name = possible_view(structures(), changes, logged.context)
+        return statement
+    name = possible_view(structures(), changes, statement.context)
     if name is None:
-        return logged
+        return statement
     database = structures().database(name.database)
     code = None if database is None else database.code
     is_view = server.is_view(name) if code is None else code.view(name.name) is not None
     if not is_view:
-        return logged
-    return replace(logged, context=replace(logged.context, finds_view=True))
+        return statement
+    return replace(statement, context=replace(statement.context, finds_view=True))
 
 
 def context_of(query: Query, dialect: ServerDialect) -> StatementContext:
@@ -153,7 +153,7 @@ _PAGE_SIZE: Final = 1_000
 
 
 def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:
-    """Yield all statements of a source in the ledger, which is read page by page."""
+    """Yield all statements of a source in the ledger. The ledger is read page by page."""
 
     after = 0
     while page := ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):

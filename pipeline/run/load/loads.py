@@ -121,10 +121,10 @@ def _load_rows(
     readings: dict[TableName, SourceReading] = {}
     later_tables = set[TableName]()
     for _ in TABLE_READ.tries():
-        waiting = [load for load in loads if load.table not in readings.keys() | later_tables]
-        if not waiting:
+        waiting_loads = [load for load in loads if load.table not in readings.keys() | later_tables]
+        if not waiting_loads:
             break
-        ready = _begin_loads(work, lease, run_start, waiting, readings)
+        ready = _begin_loads(work, lease, run_start, waiting_loads, readings)
         restarted_loads = []
         reader = ChunkReader(
             work,
@@ -345,7 +345,7 @@ class ChunkReader:
         self._piece_seconds = piece_seconds
         plan = work.source.snapshot
         self._readings = [LoadReading(load, plan.pace.first) for load in loads]
-        self._waiting = deque(self._readings)
+        self._waiting_readings = deque(self._readings)
         self._has_begun = False
         self._reported_reason = ""
         self._checked_at = self._reported_at = float("-inf")
@@ -378,15 +378,15 @@ class ChunkReader:
         number of rows. Return None if no chunk is left or the time is over. At least
         one chunk is returned in every run, so that a load ends even if all runs begin
         late."""
-        for _ in range(len(self._waiting)):
+        for _ in range(len(self._waiting_readings)):
             if self._has_begun and (perf_counter() >= self._deadline or not self._may_read()):
                 return None
-            reading = self._waiting.popleft()
+            reading = self._waiting_readings.popleft()
             chunk = self._chunk_of_load(reading)
             if chunk is not None:
                 reading.chunks_in_progress.add(chunk.number)
                 self._has_begun = True
-                self._waiting.append(reading)
+                self._waiting_readings.append(reading)
                 return reading, chunk, reading.next_rows
         return None
 
@@ -410,13 +410,13 @@ class ChunkReader:
         """Choose the key range of the next chunk, and record it before it is read."""
         load = reading.load
         assert load.begin is not None, "a load that is read has begun"
-        after = load.chunks[-1].range.through if load.chunks else None
+        last_bound = load.chunks[-1].range.through if load.chunks else None
         through = None
         if chunk_key(load.begin.schema):
             through = self._work.server.next_bound(
-                load.begin.schema, after, reading.next_rows, since=load.begin.low
+                load.begin.schema, last_bound, reading.next_rows, since=load.begin.low
             )
-        chunk = Chunk(len(load.chunks), Range(after, through))
+        chunk = Chunk(len(load.chunks), Range(last_bound, through))
         self._work.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
         reading.put(chunk)
         return chunk
@@ -518,8 +518,8 @@ class ChunkReader:
             result.planned_rows, result.rows.row_count, result.row_bytes, result.rows.seconds
         )
         reading.next_rows = next_size(self._work.source.snapshot.pace, read)
-        if reading not in self._waiting and reading.goes_on:
-            self._waiting.append(reading)
+        if reading not in self._waiting_readings and reading.goes_on:
+            self._waiting_readings.append(reading)
         self._report()
 
     def _report(self, *, at_once: bool = False) -> None:
@@ -535,7 +535,7 @@ class ChunkReader:
 
 
 def read_columns(
-    work: Workplace, plans: TablePlans, batch: int
+    work: Workplace, plans: TablePlans, batch_id: int
 ) -> tuple[list[SourceReading], TablePlans]:
     """Read the new columns that the plans supply from the server, into files of the
     batch. Return them, and the plans of all other tables."""
@@ -543,7 +543,9 @@ def read_columns(
     for table, plan in plans.plans.items():
         if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
             continue
-        reading = _columns_of(work, table, plan.besides.supply.columns, plan.besides.reason, batch)
+        reading = _columns_of(
+            work, table, plan.besides.supply.columns, plan.besides.reason, batch_id
+        )
         if reading is None:
             remaining_plans[table] = plan.with_rows
         else:
@@ -553,7 +555,7 @@ def read_columns(
 
 
 def _columns_of(
-    work: Workplace, table: TableName, columns: NewColumns, reason: str, batch: int
+    work: Workplace, table: TableName, columns: NewColumns, reason: str, batch_id: int
 ) -> SourceReading | None:
     """Read these columns of a table. Return None if all of its rows have to be read
     instead."""
@@ -581,7 +583,7 @@ def _columns_of(
             version=columns.version,
         )
         try:
-            return _read_by_key(work, reading, schema, batch)
+            return _read_by_key(work, reading, schema, batch_id)
         except StructureMoved:
             continue
         except TableError as error:
@@ -590,7 +592,7 @@ def _columns_of(
 
 
 def _read_by_key(
-    work: Workplace, reading: SourceReading, schema: TableSchema, batch: int
+    work: Workplace, reading: SourceReading, schema: TableSchema, batch_id: int
 ) -> SourceReading:
     if (error := unsupported_error(schema)) is not None:
         raise error
@@ -601,7 +603,7 @@ def _read_by_key(
     with work.server.snapshot(schema, reading.columns) as rows:
         writer = work.segments.open(
             snapshot_path(work.source.name, reading.table),
-            batch=batch,
+            batch=batch_id,
             schema_version=0,
             schema=rows.schema,
         )

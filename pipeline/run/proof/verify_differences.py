@@ -52,15 +52,16 @@ SHARE_ROWS: Final = 250_000
 and ten times that if it differs."""
 
 MOST_SHARES: Final = 64
-"""Largest number of files that are open at once on each side, each with its own buffer."""
+"""Largest number of files that are open at once on each side, each with its own
+buffer."""
 
 _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
 
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror keeps
-    rows that a TRUNCATE removed at the source, without a mark."""
+    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror
+    keeps rows that a TRUNCATE removed at the source, without a mark."""
 
     table: TableName
     hasher: RowHasher
@@ -80,8 +81,8 @@ def compare_row_by_row(
     *,
     show_values: bool,
 ) -> TableComparison:
-    """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving` if
-    rows changed after it and the log lacks columns of them."""
+    """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving`
+    if rows changed after it and the log lacks columns of them."""
     total = _Total()
     shares = -(-max(comparison.source_rows, comparison.lake_rows, 1) // SHARE_ROWS)
     for share in _wrong_rows(work, cursor, sides, min(shares, MOST_SHARES)):
@@ -98,10 +99,10 @@ def compare_row_by_row(
     rows = list(differing_rows(sides, wrong, source, lake, show_values=show_values))
     return replace(
         comparison,
-        only_in_source=total.only_source,
-        only_in_lake=total.only_lake,
-        different=total.different,
-        kept=total.kept,
+        only_in_source=total.only_source_count,
+        only_in_lake=total.only_lake_count,
+        different=total.different_count,
+        kept=total.kept_count,
         examples=tuple(map(str, rows[:MOST_EXAMPLES])),
         rows=tuple(rows),
         where=None
@@ -112,26 +113,27 @@ def compare_row_by_row(
 
 @dataclass(slots=True)
 class _Total:
-    """The numbers of differing rows by kind. `kept`: number of deleted rows that the
-    mirror keeps as configured; `sample`: at most `MOST_DETAILS` differing rows."""
+    """The numbers of differing rows by kind. `kept_count`: number of deleted rows that
+    the mirror keeps as configured; `sample`: at most `MOST_DETAILS` differing rows."""
 
-    only_source: int = 0
-    only_lake: int = 0
-    different: int = 0
-    kept: int = 0
+    only_source_count: int = 0
+    only_lake_count: int = 0
+    different_count: int = 0
+    kept_count: int = 0
     sample: WrongRows = field(default_factory=WrongRows)
 
     def add(self, wrong: WrongRows) -> None:
-        self.only_source += len(wrong.only_source)
-        self.only_lake += len(wrong.only_lake)
-        self.different += len(wrong.different)
-        self.kept += wrong.kept_count
+        self.only_source_count += len(wrong.only_source)
+        self.only_lake_count += len(wrong.only_lake)
+        self.different_count += len(wrong.different)
+        self.kept_count += wrong.kept_count
         self.sample = (self.sample | wrong.first(MOST_DETAILS)).first(MOST_DETAILS)
 
     @property
     def has_all(self) -> bool:
         """True if the sample has every differing row."""
-        return len(self.sample.all_keys) == self.only_source + self.only_lake + self.different
+        wrong_count = self.only_source_count + self.only_lake_count + self.different_count
+        return len(self.sample.all_keys) == wrong_count
 
 
 def _wrong_rows(

@@ -158,8 +158,8 @@ class TableSums:
     mirror: RowSum
 
     def equal_comparison(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
-        """Return the comparison of equal sides; the caller has found that they are equal at
-        the place `at`."""
+        """Return the comparison of equal sides. The caller has found that they are
+        equal at the place `at`."""
         rows = self.source.sum.row_count
         return TableComparison(self.sides.table, rows, rows, proof=proof, place=at)
 
@@ -190,10 +190,10 @@ def verify(
         if table not in comparisons:
             rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
             comparisons[table] = try_to_compare(table, rows)
-    return report(work, lake.cursor, comparisons, perf_counter() - timer_start)
+    return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
-def report(
+def make_report(
     work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
     """Return the report on all tables, sorted by name."""
@@ -222,7 +222,7 @@ def report(
 
 
 def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
-    """Return what `compare` returns. An error that concerns one table becomes a
+    """Return what `compare` returns. An error that concerns one table becomes an
     `UncomparedTable`, so that the other tables are compared."""
     try:
         with arrow_errors_as_table_error("compare its rows"):

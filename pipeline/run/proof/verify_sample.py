@@ -39,10 +39,10 @@ from lockstep.pipeline.run.proof.verify_log import BeforeHashReader, read_log
 from lockstep.pipeline.run.proof.verify_rows import (
     Comparison,
     QuietLake,
+    make_report,
     place_of,
     quiet_lake,
     record_proofs,
-    report,
     sides_of,
     tables_to_compare,
     try_to_compare,
@@ -95,8 +95,8 @@ def verify_sample(
     show_values: bool = False,
     most_tables: int | None = None,
 ) -> VerifyReport:
-    """Compare about `row_count` rows of each of `tables`, or of `most_tables` random ones;
-    otherwise as `verify`. A table without a key is not compared, because its rows
+    """Compare about `row_count` rows of each of `tables`, or of `most_tables` random
+    ones; otherwise as `verify`. A table without a key is not compared, because its rows
     cannot be told apart."""
     timer_start = perf_counter()
     lake = quiet_lake(work)
@@ -130,7 +130,7 @@ def verify_sample(
                 show_values=show_values,
             )
             comparisons[table] = try_to_compare(table, compare)
-    return report(work, lake.cursor, comparisons, perf_counter() - timer_start)
+    return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
 def _sample_table(

@@ -69,7 +69,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
 
     Raise `NothingMatches` before the first capture, and `SourceMoving` if structures
     change faster than they can be read. Raise the errors that would refuse the next
-    run, because the server's log may not be the one that was read.
+    run, if the server's log is perhaps not the one that was read.
     """
     timer_start = perf_counter()
     ledger, source = work.ledger, work.source.name
@@ -137,10 +137,12 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
         sorted_versions = sorted(
             versions[batch_id], key=lambda version: (version.since, version.version)
         )
-        yield _recorded(ledger, batch, statements[batch_id], sorted_versions, batches.values())
+        yield _recorded_batch(
+            ledger, batch, statements[batch_id], sorted_versions, batches.values()
+        )
 
 
-def _recorded(
+def _recorded_batch(
     ledger: Structures,
     batch: Batch,
     statements: Iterable[SchemaStatement],

@@ -21,7 +21,7 @@ from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.life import LakeRestarted
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
 from lockstep.pipeline.ports.changelog import Restatement
-from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_batches
+from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_files_by_batch
 from lockstep.pipeline.run.agreement.claim import (
     claim_folder,
     claim_of,
@@ -206,7 +206,7 @@ def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Re
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None
         deleted_through = ledger.deletion_notes(source, table).through
-        recorded_files = recorded_batches(work, changelog).items()
+        recorded_files = recorded_files_by_batch(work, changelog).items()
         merged_files = {
             batch_id: files for batch_id, files in recorded_files if batch_id not in unmerged
         }

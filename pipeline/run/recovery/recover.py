@@ -40,16 +40,16 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import (
-    Adopted,
+    Adoption,
     BatchRecord,
-    Case,
     LedgerContent,
+    RecoveryCase,
     RecoveryPlan,
     case_of,
     decide,
     nameable_batches,
 )
-from lockstep.pipeline.run.agreement.changelog_files import batches_of
+from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
@@ -95,7 +95,7 @@ class RecoveryOutcome:
     `restatements`, the changed changelogs by folder; `moved_folders`, the new places of
     folders that were moved away, relative to the lake."""
 
-    case: Case
+    case: RecoveryCase
     disagreement: str | None = None
     plan: RecoveryPlan | None = None
     reloads: tuple[tuple[TableName, str], ...] = ()
@@ -120,19 +120,19 @@ def _tables_after(
     work: Workplace, outcome: RecoveryOutcome, basis: RecoveryBasis | None
 ) -> TablePlans:
     match outcome.case:
-        case Case.FROM_LAKE | Case.REFUSED:
+        case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
             assert basis is not None and outcome.plan is not None, "a ledger is made from the lake"
             handovers = (
                 _handover(work, adoption, adoption.version, basis)
-                for adoption in outcome.plan.adopted
+                for adoption in outcome.plan.adoptions
             )
             adopted = (handover.adopted_state() for handover in handovers)
             return after_new_ledger(work, adopted, outcome.reloads)
-        case Case.KEEP_LEDGER:
+        case RecoveryCase.KEEP_LEDGER:
             return after_kept_ledger(work, outcome.reloads)
-        case Case.START_OVER:
+        case RecoveryCase.START_OVER:
             return after_start_over(work)
-        case Case.AGREE | Case.FINISH:
+        case RecoveryCase.AGREE | RecoveryCase.FINISH:
             return TablePlans()
     assert_never(outcome.case)
 
@@ -150,19 +150,19 @@ def recover(
     outcome, basis = _outcome_and_basis(work, after_batch, start_over, is_plan=False)
     if basis is not None:
         return _make_ledger_from_lake(work, lease, basis, outcome, author, reason)
-    if outcome.case is Case.FINISH:
+    if outcome.case is RecoveryCase.FINISH:
         _claim_and_acknowledge(work, lease)
-    if outcome.case in (Case.KEEP_LEDGER, Case.START_OVER):
+    if outcome.case in (RecoveryCase.KEEP_LEDGER, RecoveryCase.START_OVER):
         reread = [str(table) for table, _ in outcome.reloads]
         facts = {"disagreement": outcome.disagreement, "reread": reread}
         decision_reason = reason or outcome.disagreement or "the source starts over"
         work.ledger.decide(
             lease, Decision(RECOVERY_KIND, outcome.case, decision_reason, facts, author)
         )
-    if outcome.case is Case.KEEP_LEDGER:
+    if outcome.case is RecoveryCase.KEEP_LEDGER:
         restatements, moved_folders = keep_ledger(work, lease, outcome.reloads)
         return replace(outcome, restatements=restatements, moved_folders=moved_folders)
-    if outcome.case is Case.START_OVER:
+    if outcome.case is RecoveryCase.START_OVER:
         outcome = replace(outcome, moved_folders=(move_away(work, work.source.name),))
         claim_folder(work)
     return outcome
@@ -182,15 +182,15 @@ def _outcome_and_basis(
         back_to=after_batch is not None,
         start_over=start_over,
     )
-    if case is Case.REFUSED and not (is_plan and after_batch is not None):
+    if case is RecoveryCase.REFUSED and not (is_plan and after_batch is not None):
         raise _source_held_error(work)
-    if case in (Case.FROM_LAKE, Case.REFUSED):
+    if case in (RecoveryCase.FROM_LAKE, RecoveryCase.REFUSED):
         basis = _choose_basis(work, after_batch)
         return _outcome_from_lake(work, case, basis), basis
-    if case is Case.START_OVER:
+    if case is RecoveryCase.START_OVER:
         error = lake_error(work)
         return RecoveryOutcome(case, None if error is None else error.message), None
-    if case is Case.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
+    if case is RecoveryCase.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
         return RecoveryOutcome(
             case, found_disagreement.sentence, reloads=found_disagreement.reloads
         ), None
@@ -207,15 +207,15 @@ def _ledger_content(work: Workplace) -> LedgerContent:
     if newest is None:
         return LedgerContent.NOTHING
     if cursors.acknowledged is not None:
-        return LedgerContent.HOLDS
+        return LedgerContent.RECORDED
     batches = work.ledger.live_batches(source, 0, newest.batch)
     states = work.ledger.table_states(source).values()
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted_version is not None for state in states
     )
     if just_made and not disagreeing_tables(work) and source_error_in_changelogs(work) is None:
-        return LedgerContent.MADE
-    return LedgerContent.HOLDS
+        return LedgerContent.RECOVERING
+    return LedgerContent.RECORDED
 
 
 def _source_held_error(work: Workplace) -> ForeignCommit:
@@ -241,8 +241,8 @@ def _make_ledger_from_lake(
     assert recovery.plan is not None, "the ledger is made from the lake"
     claim = claim_of(work, recovery.plan.lake_end.ledger)
     require_held()
-    work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.batch))
-    adopted, refused = restore_mirrors(work, recovery.plan.adopted, require_held)
+    work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
+    adopted, refused = restore_mirrors(work, recovery.plan.adoptions, require_held)
     examined_versions = basis.lake.newest_versions | {
         adoption.mirror.folder: version for adoption, version in adopted
     }
@@ -308,20 +308,29 @@ def _choose_basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
     return RecoveryBasis(lake, plan, place, find_structures(work, lake, plan, place))
 
 
-def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
+def _outcome_from_lake(
+    work: Workplace, case: RecoveryCase, basis: RecoveryBasis
+) -> RecoveryOutcome:
     """Return the outcome with only those adopted tables whose structures are known at
     the place."""
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
-        adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted_tables
+        adoption
+        for adoption in plan.adoptions
+        if adoption.mirror.table in structures.adopted_tables
     )
     dropped_mirrors = tuple(
         adoption.mirror
-        for adoption in plan.adopted
+        for adoption in plan.adoptions
         if adoption.mirror.table in structures.dropped_tables
     )
     doubts = (*plan.doubts, *_doubts_of_rewritten(work, basis))
-    plan = replace(plan, adopted=adopted, left=(*plan.left, *dropped_mirrors), doubts=doubts)
+    plan = replace(
+        plan,
+        adoptions=adopted,
+        unchanged_mirrors=(*plan.unchanged_mirrors, *dropped_mirrors),
+        doubts=doubts,
+    )
     shortened_changelogs = tuple(
         changelog.folder
         for changelog in basis.lake.changelogs
@@ -349,17 +358,17 @@ def _doubts_of_rewritten(work: Workplace, basis: RecoveryBasis) -> Iterator[str]
 
 
 def restore_mirrors(
-    work: Workplace, adopted: Iterable[Adopted], require_held: RequireHeld
-) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
+    work: Workplace, adopted: Iterable[Adoption], require_held: RequireHeld
+) -> tuple[list[tuple[Adoption, int]], list[tuple[TableName, str]]]:
     """Restore mirrors that show later batches. Return the adopted tables with their
     mirrors' Delta versions, and the tables whose mirrors could not be restored, with
     the reason."""
     restored_mirrors, refused_tables = [], []
     for adoption in adopted:
-        version, folder = adoption.mirror.newest, adoption.mirror.folder
-        if adoption.restored:
+        version, folder = adoption.mirror.newest_version, adoption.mirror.folder
+        if adoption.needs_restore:
             words = metadata_of_kind(
-                adoption.shown.words, WriteKind.RESTORE, restored=adoption.version
+                adoption.shown_batch.user_metadata, WriteKind.RESTORE, restored=adoption.version
             )
             work.progress.note(f"{folder} is set back to version {adoption.version}")
             try:
@@ -381,7 +390,7 @@ def cut_changelogs(
         if not changelog.must_change(lake_end.batch):
             continue
         files = files_up_to(work, changelog, lake_end.batch)
-        work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.at}")
+        work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.end}")
         restatement = work.changelog.restate(
             changelog.folder,
             app_id=_app_id(work, lake, changelog),
@@ -423,7 +432,7 @@ def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -
 
 def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
-    contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    contents = (batches_in_file(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
@@ -433,47 +442,51 @@ def _app_id(work: Workplace, lake: LakeContent, changelog: ChangelogListing) -> 
         return system_table_app_id(source, changelog.table)
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
     mirror = mirrors.get(changelog.table)
-    generation = 1 if mirror is None else mirror.generation + 1
+    generation = 1 if mirror is None else mirror.mirror_generation + 1
     state = TableState(changelog.table, TableCondition.FOLLOWING, generation, "", changelog.folder)
     return application_id(source, state, "changelog", changelog.generation)
 
 
 RECOVERED_RULE = "recovered"
-"""The start rule of the batch that is recorded in place of everything captured before."""
+"""The start rule of the batch that is recorded in place of everything captured
+before."""
 
 RECOVERY_KIND = "recovery"
-"""The kind of the decision that keeps the ledger as it is, or starts the source over."""
+"""The kind of the decision that keeps the ledger as it is, or starts the source
+over."""
 
 
 def record_basis(
     work: Workplace,
     lease: Lease,
     basis: RecoveryBasis,
-    adopted: Iterable[tuple[Adopted, int]],
+    adopted: Iterable[tuple[Adoption, int]],
     author: str,
     order_reason: str,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted`: the
-    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason that the
-    author gave."""
+    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason
+    that the author gave."""
     ledger, plan, place = work.ledger, basis.plan, basis.place
     for unfinished_batch in ledger.unfinished(work.source.name):
         ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
     ledger.number_above(
         lease,
-        batch=plan.batch,
+        batch=plan.highest_batch,
         txn_version=basis.lake.txn_version,
-        inherited=basis.lake.facts.counting(plan.lake_end.batch),
+        inherited=basis.lake.facts.valid_spans(plan.lake_end.batch),
     )
     facts = {
         "batch": plan.lake_end.batch,
         "of_ledger": plan.lake_end.ledger,
-        "highest_batch": plan.batch,
+        "highest_batch": plan.highest_batch,
         "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
-    origin = f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.at}"
+    origin = (
+        f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.end}"
+    )
     reason = f"{origin}: {order_reason}" if order_reason else origin
     decision = ledger.decide(lease, Decision("start", RECOVERED_RULE, reason, facts, author))
     start: Position = place.position
@@ -490,16 +503,16 @@ def record_basis(
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
-            Extent(adoption.mirror.table, plan.lake_end.partial[adoption.mirror.table])
+            Extent(adoption.mirror.table, plan.lake_end.mirror_begins[adoption.mirror.table])
             for adoption, _ in adopted
-            if adoption.mirror.table in plan.lake_end.partial
+            if adoption.mirror.table in plan.lake_end.mirror_begins
         ),
         scope=work.source.patterns,
     )
     ledger.record_capture(lease, batch.id, record)
 
 
-def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryBasis) -> Handover:
+def _handover(work: Workplace, adoption: Adoption, version: int, basis: RecoveryBasis) -> Handover:
     """Return the record by which the ledger adopts a mirror at the Delta version
     `version`."""
     mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
@@ -507,12 +520,12 @@ def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryB
     before = TableState(
         mirror.table,
         TableCondition.FOLLOWING,
-        mirror.generation,
+        mirror.mirror_generation,
         mirror.folder,
         changelog,
         changelog_generation=generation,
     )
-    return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
+    return Handover(mirror.table, mirror.mirror_generation + 1, mirror.folder, version, 1, before)
 
 
 def _claim_and_acknowledge(work: Workplace, lease: Lease) -> None:
@@ -538,9 +551,9 @@ class RunToUndo:
 
 
 def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
-    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused` if
-    the run is unknown, or if nothing was captured before it. Raise it also if mirrors
-    would again show values that must still be cleared."""
+    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused`
+    if the run is unknown, or if nothing was captured before it. Raise it also if
+    mirrors would again show values that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"

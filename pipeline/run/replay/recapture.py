@@ -2,10 +2,10 @@
 log, with the tables and structures of the first capture.
 
 The ledger knows the conditions of the first capture: structures, patterns, and the
-tables that have rows or events in the batch. It may not know all of them, so the result
-is checked. It must have as many changes, the same segments with the same sequence
-numbers, the same events, and no structure version that is not recorded. Otherwise the
-result is discarded.
+tables that have rows or events in the batch. Perhaps it does not know all of them, so
+the result is checked. It must have as many changes, the same segments with the same
+sequence numbers, the same events, and no structure version that is not recorded.
+Otherwise the result is discarded.
 
 The anchor of a batch is the checksum of the event at its end. If one batch continues in
 the log file in which another ended, the later anchor proves the earlier end too,
@@ -92,8 +92,8 @@ def select_batches(
     work: Workplace, span: Span, requested: frozenset[TableName] | None = None
 ) -> Selection:
     """Choose the batches and tables; only the ledger is read. `requested`: the
-    requested tables; None for all. Raise `SpanRefused` for a span outside of what was captured,
-    `NothingMatches` for an unknown table."""
+    requested tables; None for all. Raise `SpanRefused` for a span outside of what was
+    captured, `NothingMatches` for an unknown table."""
     states = work.ledger.table_states(work.source.name) if requested else {}
     for table in sorted(requested or ()):
         if table not in states:
@@ -197,14 +197,14 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all
-    its batches. `server`: the server's state when the replay began. `first_batches`: each
-    table's first batch with changes or events. `marks`: batches whose rows are not all
-    in their range of the log, batches whose files were replaced, and batches that
-    recorded structures. `later_anchors`: by batch, a later batch whose anchor proves
-    the same log file."""
+    its batches. `server_facts`: the server's state when the replay began.
+    `first_batches`: each table's first batch with changes or events. `marks`: batches
+    whose rows are not all in their range of the log, batches whose files were replaced,
+    and batches that recorded structures. `later_anchors`: by batch, a later batch whose
+    anchor proves the same log file."""
 
     work: Workplace
-    server: ServerFacts
+    server_facts: ServerFacts
     first_batches: Mapping[TableName, int]
     marks: SpecialBatches
     later_anchors: Mapping[int, Batch]
@@ -231,14 +231,16 @@ class SpanFacts:
             return "it brought back tables that had stopped"
         if (elsewhere := self.marks.with_extra_rows.get(batch.id)) is not None:
             return _ELSEWHERE[elsewhere]
-        if batch.start.server_uuid != self.server.server_uuid:
+        if batch.start.server_uuid != self.server_facts.server_uuid:
             return "it was captured from another server than the one that answers now"
         assert batch.end is not None, "it is acknowledged"
-        files = {log.file for log in self.server.binlogs}
+        files = {log.file for log in self.server_facts.binlogs}
         for file in (batch.start.at.file, batch.end.at.file):
             if file not in files:
                 return f"its log is gone from the server ({file})"
-        readings = (self._anchor(end) for end in (self.later_anchors.get(batch.id, batch), batch))
+        readings = (
+            self._read_anchor(end) for end in (self.later_anchors.get(batch.id, batch), batch)
+        )
         if all(reading is not AnchorReading.SAME for reading in readings):
             return "the server's log is not the one that was captured"
         return None
@@ -255,11 +257,11 @@ class SpanFacts:
         self._last_structures = batch, structures
         return structures
 
-    def _anchor(self, batch: Batch) -> AnchorReading:
+    def _read_anchor(self, batch: Batch) -> AnchorReading:
         if batch.id not in self._anchor_readings:
             assert batch.end is not None and batch.anchor is not None, "it is acknowledged"
             cursor = Cursor(batch.id, batch.end, batch.anchor)
-            self._anchor_readings[batch.id] = read_anchor_of(self.work, cursor, self.server)
+            self._anchor_readings[batch.id] = read_anchor_of(self.work, cursor, self.server_facts)
         return self._anchor_readings[batch.id]
 
 
@@ -302,7 +304,7 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     tables = CapturedTables(
         work.segments,
         source=source,
-        batch=batch.id,
+        batch_id=batch.id,
         last_sequence_before=batch.base,
         is_captured=lambda table: (
             original.source.patterns.matches(table) and table in changed_tables
@@ -313,13 +315,13 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     )
     basis = Basis(
         original,
-        _original_start(work, batch, facts.server),
+        _original_start(work, batch, facts.server_facts),
         RunBounds(batch.end.at, GtidSet()),
         tables=tables,
         structures=tracker_of(
             work,
             facts.structures(batch),
-            facts.server,
+            facts.server_facts,
             recorded=RecordedVersions(ledger, source, batch.id),
         ),
         prepared_transactions={},

@@ -16,8 +16,8 @@ from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.ports.ledger import content_of
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
+    changelog_columns,
     changelog_table,
-    columns_of,
     listing_difference,
     lost_files,
     reason_not_corrected,
@@ -112,9 +112,9 @@ class _ReplacedSegment:
 def _versions_to_record(
     work: Workplace, changelogs: Iterable[ChangelogTable]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the changelogs to which nobody else committed since the last look, with
-    their newest versions. In the others, the next look must find and report the foreign
-    commits."""
+    """Yield the changelogs to which nobody else committed since their logs were
+    examined, with their newest versions. In the others, the next run must find and
+    report the foreign commits."""
     examined_versions = work.ledger.examined_versions(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in examined_versions:
@@ -126,7 +126,7 @@ def _versions_to_record(
 
 @dataclass(frozen=True, slots=True)
 class _ListChange:
-    """The change to a changelog's list of files: `removed_paths` paths and `added` files.
+    """The change to a changelog's list of files: `removed` paths and `added` files.
     `refusal`: why the new files cannot be listed, or None. A foreign file may hold
     their rows together with rows of other batches; rows would then appear twice or be
     lost."""
@@ -207,7 +207,7 @@ def _commit_revision(
         folder,
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
-        schema=columns_of(work, changelog, listing.added),
+        schema=changelog_columns(work, changelog, listing.added),
         removed_paths=listing.removed,
         files=listing.added,
         user_metadata=revision_metadata(

@@ -38,8 +38,8 @@ class SegmentStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The limits of a report on rows that differ. `most_rows`: the largest number of rows
-    for each segment or table; `show_values`: also report their values."""
+    """The limits of a report on rows that differ. `most_rows`: the largest number of
+    rows for each segment or table; `show_values`: also report their values."""
 
     most_rows: int = 500
     show_values: bool = False
@@ -48,10 +48,10 @@ class Details:
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
     """The comparison of one segment. `why`: what is wrong with its files, if DAMAGED.
-    `new_files`: the files in the scratch folder that will replace them. `wrong`, `columns`,
-    `rows`: for DIFFERENT and if details were requested, the number of row images that
-    differ, the columns in which they differ, and some of these images. `reason_waiting`:
-    why the files cannot be replaced yet."""
+    `new_files`: the files in the scratch folder that will replace them. `wrong`,
+    `columns`, `rows`: for DIFFERENT and if details were requested, the number of row
+    images that differ, the columns in which they differ, and some of these images.
+    `reason_waiting`: why the files cannot be replaced yet."""
 
     json_keys: ClassVar = (
         "batch",
@@ -217,9 +217,9 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ContentDifference:
-    """How the rows of two sides differ. `row_count`: the number of rows that
-    differ; `columns`: the columns in which at least one differs; `examples`: some pairs
-    of rows (left, right). Rows that only one side has are counted but are no examples."""
+    """How the rows of two sides differ. `row_count`: the number of rows that differ;
+    `columns`: the columns in which at least one differs; `examples`: some pairs of rows
+    (left, right). Rows that only one side has are counted but are no examples."""
 
     row_count: int
     columns: tuple[str, ...]

@@ -121,7 +121,7 @@ def make_plan(work: Workplace) -> RunPlan:
         proposal = foresee_start(work, cursor, override)
         shapes, known = _shapes_and_tables(work)
         start = _planned_start(work, proposal)
-        tables = planned_tables(work, proposal.run_start, known)
+        tables = plan_tables(work, proposal.run_start, known)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
@@ -155,7 +155,7 @@ def make_plan(work: Workplace) -> RunPlan:
     )
 
 
-def planned_tables(
+def plan_tables(
     work: Workplace, run_start: RunStart | None, known: KnownTables | None = None
 ) -> TablePlans:
     """Return, with prices, what a run with this start does to each table that it does
@@ -202,13 +202,13 @@ SPACE_SENTENCE: Final = "a table's rows are in the lake twice until its mirror i
 """The sentence on the disk space that reading a table takes."""
 
 
-def forecast_loads(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
-    """Return sentences on reading `rows` rows from MySQL: how long it takes, how much
-    space it needs, and whether the server keeps its log long enough."""
+def forecast_loads(work: Workplace, facts: ServerFacts, row_count: int) -> tuple[str, ...]:
+    """Return sentences on reading `row_count` rows from MySQL: how long it takes, how
+    much space it needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.max_seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
-    return (room.forecast(rows, plan.connections), SPACE_SENTENCE, *short)
+    return (room.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
 
 
 def next_start(work: Workplace) -> PlannedStart:
@@ -274,10 +274,10 @@ _PROPOSED = 0
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A chosen start, and what the next run makes of it. `abandoned_batches`: those
-    that it abandons; `position`: where it starts; `follows`: the end of what was captured;
-    `continuity`, `gap_tables`: whether a gap or an overlap lies between these two, and
-    the tables that it concerns. `server_error`: why the server could not be asked; then the
-    rest is unknown."""
+    that it abandons; `position`: where it starts; `follows`: the end of what was
+    captured; `continuity`, `gap_tables`: whether a gap or an overlap lies between these
+    two, and the tables that it concerns. `server_error`: why the server could not be
+    asked; then the rest is unknown."""
 
     override: Override
     abandoned_batches: tuple[int, ...] = ()

@@ -37,7 +37,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import Renames, with_copy_decisions
+from lockstep.pipeline.run.dump.renames import CopyDecider, with_copy_decisions
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
@@ -72,7 +72,7 @@ class PlannedReading:
     - `statements`: the first statements in the log. `unlisted_statement_count`: number of others.
     - `refusal`: the error that would end the run before anything is recorded.
     - `rereads`: tables that would be re-read from MySQL, and why.
-    - `merges`: how each table's changes would be merged, and why.
+    - `merge_sentences`: how each table's changes would be merged, and why.
     - `passed_sentences`: sentences on statements that are logged instead of rows and change no
       captured table.
     - `end_is_behind`: nothing is read, because the end that a person chose is not after the start.
@@ -92,7 +92,7 @@ class PlannedReading:
     quarantines: tuple[StoppedTable, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
-    merges: Mapping[TableName, str] = field(default_factory=dict)
+    merge_sentences: Mapping[TableName, str] = field(default_factory=dict)
     end_is_behind: bool = False
     passed_sentences: tuple[str, ...] = ()
 
@@ -140,7 +140,9 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         quarantines=tuple(tally.quarantined),
         refusal=errors[0] if errors else None,
         rereads=dict(sorted(tally.rereads.items())),
-        merges=_merge_sentences(work, run_start, basis.structures, tally.tables, tally.replaced),
+        merge_sentences=_merge_sentences(
+            work, run_start, basis.structures, tally.tables, tally.replaced
+        ),
         end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
         passed_sentences=tuple(reading.row_statements.passed_sentences()),
     )
@@ -182,8 +184,9 @@ def _merge_sentences(
     tables: Mapping[TableName, TableTally],
     replaced_tables: Collection[TableName],
 ) -> dict[TableName, str]:
-    """Return, for each table with changes, how they would be merged. `replaced_tables`: tables
-    whose earlier rows are void, because they are truncated, created or re-read."""
+    """Return, for each table with changes, how they would be merged. `replaced_tables`:
+    tables whose earlier rows are void, because they are truncated, created or
+    re-read."""
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
@@ -254,16 +257,18 @@ STATEMENTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class TableTally:
-    """Counts of one table's changes. `counts`: rows by operation; `events`: number of
-    row events; `size`: their bytes, uncompressed."""
+    """Counts of one table's changes. `counts`: rows by operation; `event_count`:
+    number of row events; `size_bytes`: theirs, uncompressed."""
 
     counts: RowCounts = field(default_factory=RowCounts)
-    events: int = 0
-    size: int = 0
+    event_count: int = 0
+    size_bytes: int = 0
 
     def __add__(self, other: TableTally) -> TableTally:
         return TableTally(
-            self.counts + other.counts, self.events + other.events, self.size + other.size
+            self.counts + other.counts,
+            self.event_count + other.event_count,
+            self.size_bytes + other.size_bytes,
         )
 
 
@@ -311,7 +316,7 @@ class LogTally:
         self._captured_tables = basis.tables
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treatments_in_words
-        self._renames = Renames(basis)
+        self._renames = CopyDecider(basis)
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be re-read from MySQL, and why."""
@@ -336,8 +341,8 @@ class LogTally:
     def row_count(self) -> int:
         return sum(table.counts.total for table in self.tables.values())
 
-    def follow(self, buffer: TransactionBuffer) -> None:
-        self._decoding.follow(buffer)
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
+        self._decoding.use_buffer(buffer)
 
     def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of a table count. If all its rows will be read later,
@@ -345,7 +350,8 @@ class LogTally:
         return table not in self._tables_read_later and self._captured_tables.is_wanted(table)
 
     def watches(self, table: TableName) -> bool:
-        """Return False: a plan does not count what cascades may change in child tables."""
+        """Return False: a plan does not count what cascades may change in child
+        tables."""
         return False
 
     def reach(self, at: Coordinates | None) -> None:
@@ -419,16 +425,17 @@ class LogTally:
         return self._count_block(block, 1, lambda _: self._decoding.buffer.at)
 
     def _count_block(
-        self, block: Block, count: int, begin: Callable[[int], Coordinates]
+        self, block: Block, transaction_count: int, begin: Callable[[int], Coordinates]
     ) -> _Tallies:
-        """Count the captured rows of a block. `count`: number of transactions in its
-        group; `begin`: returns where the transaction with a given number begins."""
+        """Count the captured rows of a block. `transaction_count`: number of
+        transactions in its group; `begin`: returns where the transaction with a given
+        number begins."""
         tables: dict[TableName, TableTally] = {}
-        rows = np.zeros(count, np.int64)
+        rows = np.zeros(transaction_count, np.int64)
         for name, _, part in split_by_table(block, self._decoding.buffer.maps.maps):
             if not self.is_wanted(name):
                 continue
-            transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
+            transactions = np.minimum(part.events[:, columns.TRANSACTION], transaction_count - 1)
             at = begin(int(transactions[0]))
             try:
                 counted = [
@@ -450,7 +457,7 @@ class LogTally:
         return tables, rows
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
-        version, decoder = self._decoding.decoder(number, at)
+        version, decoder = self._decoding.decoder_of_map(number, at)
         self._captured_tables.segment(version)
         return decoder
 

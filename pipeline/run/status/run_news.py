@@ -29,8 +29,8 @@ without columns. Both limits keep a message below one megabyte, which brokers ac
 @dataclass(frozen=True, slots=True)
 class TableNews:
     """One table that a run read or wrote. `merge`: the last write of its mirror, if
-    any. `has_changed_rows`: some of its rows changed. `schema`: its structure, None beyond the
-    limit of columns; `comments`: on its columns, by name."""
+    any. `has_changed_rows`: some of its rows changed. `schema`: its structure, None
+    beyond the limit of columns; `comments`: on its columns, by name."""
 
     state: TableState
     merge: TableMerge | None
@@ -45,7 +45,8 @@ class TableNews:
 
 @dataclass(frozen=True, slots=True)
 class RunNews:
-    """The reported tables of a run. `unreported_count`: number of tables beyond the limit."""
+    """The reported tables of a run. `unreported_count`: number of tables beyond the
+    limit."""
 
     tables: tuple[TableNews, ...]
     unreported_count: int = 0
@@ -91,7 +92,8 @@ def comments_of(
 def _with_descriptions(
     work: Workplace, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
 ) -> Iterator[TableNews]:
-    """Yield the tables with their structures and comments, up to the limit of columns."""
+    """Yield the tables with their structures and comments, up to the limit of
+    columns."""
     comments = comments_of(work, [item.table for item in news])
     remaining = MOST_COLUMNS
     for item in news:
@@ -116,8 +118,8 @@ def _last_events(
 ) -> dict[TableName, TableEvent]:
     """Return the last event of each table in the batches of the run."""
     batches = set(merge_report.merged_batches) if merge_report is not None else set()
-    if capture_report is not None and capture_report.batch is not None:
-        batches.add(capture_report.batch)
+    if capture_report is not None and capture_report.batch_id is not None:
+        batches.add(capture_report.batch_id)
     if not batches:
         return {}
     contents = ledger.contents(source, min(batches), max(batches))

@@ -63,19 +63,23 @@ def show_schema(
     source: str,
     table: TableName,
     place: Place | None,
-    work: Callable[[], Workplace],
+    open_workplace: Callable[[], Workplace],
 ) -> ShownSchema:
     """Return the table's structure at a place, or the newest one if `place` is None.
 
-    `work`: returns the workplace; it is called only if the server has to be asked.
+    `open_workplace` is called only if the server has to be asked.
     Raise `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt`
     for a place that no batch captured.
     """
     versions = ledger.schema_versions(source, table)
     if not versions:
-        raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
+        raise unknown_table_error(table, ledger.last_versions(source), f"the history of {source}")
     history = tuple(_with_changes(ledger, source, versions))
-    version = versions[-1] if place is None else _version_at(ledger, source, history, place, work)
+    version = (
+        versions[-1]
+        if place is None
+        else _version_at(ledger, source, history, place, open_workplace)
+    )
     if version is None:
         raise SchemaUnknownAt(
             f"the structure of {table} at {place} is not in the history, which begins at "
@@ -85,8 +89,11 @@ def show_schema(
     return ShownSchema(table, next(item for item in history if item.version == version), history)
 
 
-def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
-    """Return the error for an unknown table, with the most similar names as its hint."""
+def unknown_table_error(
+    table: TableName, tables: Iterable[TableName], where: str
+) -> NothingMatches:
+    """Return the error for an unknown table, with the most similar names as its
+    hint."""
     names = sorted(map(str, tables))
     names_in_lower_case = {name.lower(): name for name in names}
     similar_names = [
@@ -108,7 +115,7 @@ def _version_at(
     source: str,
     versions: Sequence[ShownVersion],
     place: Place,
-    work: Callable[[], Workplace],
+    open_workplace: Callable[[], Workplace],
 ) -> SchemaVersion | None:
     table = versions[0].version.table
     match place:
@@ -117,7 +124,7 @@ def _version_at(
         case AtCoordinates(at):
             return _version_at_coordinates(ledger, source, table, at, _servers(ledger, source))
         case AtMoment(moment):
-            return _version_at_moment(ledger, source, versions, moment, work)
+            return _version_at_moment(ledger, source, versions, moment, open_workplace)
         case AfterGtids(gtids):
             return _version_after_gtids(ledger, source, versions, gtids)
         case OfRun(run):
@@ -126,7 +133,7 @@ def _version_at(
                 raise _not_captured_error(source, no_such_run(ledger, source, run))
             return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
         case Earliest() | InFile():
-            workplace = work()
+            workplace = open_workplace()
             facts = workplace.server.facts()
             cursor = ledger.cursors(source).captured
             if cursor is None:
@@ -159,7 +166,7 @@ def _version_at_moment(
     source: str,
     versions: Sequence[ShownVersion],
     moment: datetime,
-    work: Callable[[], Workplace],
+    open_workplace: Callable[[], Workplace],
 ) -> SchemaVersion | None:
     """Return the version in force at a moment. Each version of an earlier batch
     precedes the moment. In the batch that contains the moment, versions precede it if
@@ -177,7 +184,7 @@ def _version_at_moment(
     reaching = [_first_batch_reaching(times, server, moment) for server in _servers(ledger, source)]
     batch_ids = [batch_id for batch_id in reaching if batch_id is not None]
     if not batch_ids:
-        if _is_captured_until(ledger, source, moment, work()):
+        if _is_captured_until(ledger, source, moment, open_workplace()):
             return versions[-1].version
         raise _not_captured_error(
             source, f"nothing committed at or after {moment.isoformat()} was captured"

@@ -60,9 +60,9 @@ class StructureChange:
 @dataclass(frozen=True, slots=True)
 class TableTotal:
     """The totals of one table over all batches of the report. `counts`: captured rows
-    by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`: of its
-    files; `last_write`: the last write of its mirror; `proof`: its newest comparison with
-    MySQL."""
+    by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`:
+    of its files; `last_write`: the last write of its mirror; `proof`: its newest
+    comparison with MySQL."""
 
     table: TableName
     counts: RowCounts
@@ -76,7 +76,7 @@ class TableTotal:
 class SpanReport:
     """The report on a run or a span. `title`: its name for people. `batches`: its
     batches, oldest first, never empty. `earlier_batches`: those that are plotted with
-    them. `rows`: the captured rows of both. `writes`: the finished writes of mirrors.
+    them. `captured_rows`: those of both. `writes`: the finished writes of mirrors.
     `version_set`: that of the last acknowledged batch. `stopped_tables`: those
     that are stopped now; `proofs`: the present results of comparisons."""
 
@@ -85,7 +85,7 @@ class SpanReport:
     made_at: datetime
     batches: tuple[Batch, ...]
     earlier_batches: tuple[Batch, ...]
-    rows: tuple[CapturedRows, ...]
+    captured_rows: tuple[CapturedRows, ...]
     writes: tuple[SettledWrite, ...]
     structure_changes: tuple[StructureChange, ...]
     version_set: ShownVersions | None
@@ -97,7 +97,7 @@ class SpanReport:
         """The totals by table, without the rows of `earlier_batches`."""
         batch_ids = {batch.id for batch in self.batches}
         rows: dict[TableName, list[CapturedRows]] = {}
-        for row in self.rows:
+        for row in self.captured_rows:
             if row.batch in batch_ids:
                 rows.setdefault(row.table, []).append(row)
         last_writes = {write.intent.table: write for write in self.writes}
@@ -204,7 +204,7 @@ def _report(
         made_at=now,
         batches=batches,
         earlier_batches=earlier_batches,
-        rows=tuple(rows),
+        captured_rows=tuple(rows),
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
         structure_changes=tuple(structure_changes(ledger, source, events)),
         version_set=version_set_of(ledger, source, acknowledged_batches[-1])

@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.mirror_places import collisions
-from lockstep.pipeline.run.status.schema_history import unknown_table
+from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
@@ -73,10 +73,12 @@ class RecordedOrder:
     sentence: str
 
 
-def require_known(states: Mapping[TableName, TableState], source: str, table: TableName) -> None:
+def require_captured_table(
+    states: Mapping[TableName, TableState], source: str, table: TableName
+) -> None:
     """Raise `NothingMatches` for a table that no run has captured."""
     if table not in states:
-        raise unknown_table(table, states, f"the lake of {source}")
+        raise unknown_table_error(table, states, f"the lake of {source}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def give_order(
     """
     ledger, table = work.ledger, request.table
     states = ledger.table_states(work.source.name)
-    require_known(states, work.source.name, table)
+    require_captured_table(states, work.source.name, table)
     resume_order = None
     if kind is OrderKind.RESUME:
         resume_order = plan_resume(work, request)
@@ -137,7 +139,7 @@ def plan_resume(work: Workplace, request: OrderRequest) -> RecordedOrder:
     """Return the order of a resume, with the number 0, and a sentence on what it would
     do; nothing is recorded. Raise the errors of `give_order`."""
     states = work.ledger.table_states(work.source.name)
-    require_known(states, work.source.name, request.table)
+    require_captured_table(states, work.source.name, request.table)
     state = states[request.table]
     schema: TableSchema | None = None
     if request.statement is not None:
@@ -186,7 +188,7 @@ def _require_renames(
 
 
 def _require_no_more_shown(
-    work: Workplace, request: OrderRequest, place: StoppedAt, definition: TableSchema
+    work: Workplace, request: OrderRequest, place: HistoryAtStop, definition: TableSchema
 ) -> None:
     """Raise `ConfigurationError` if a given structure would show hidden values. Such a
     structure says only where columns come from; it is no consent to show more."""
@@ -207,7 +209,7 @@ _EMPTIED: Final = (Action.EMPTY, Action.CREATE)
 
 
 @dataclass(frozen=True, slots=True)
-class StoppedAt:
+class HistoryAtStop:
     """The history at the place where a table stopped. `version`: its structure there,
     None if unknown. `statement`: the statement that begins there; `consequence`: what
     today's settings make of it; `schema_after`: the structure after it."""
@@ -259,11 +261,11 @@ class StoppedAt:
         return reason_unclear(schema, order.schema, renames, may_rename=may_rename)
 
 
-def _history_at_stop(work: Workplace, order: TableOrder) -> StoppedAt:
+def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
     """Return the history at the place where the order's table stopped."""
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
-        return StoppedAt()
+        return HistoryAtStop()
     version = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
     if version is not None and version.schema is None:
         schema_version = version.version
@@ -279,7 +281,7 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> StoppedAt:
         if statement.begin == stopped.at
     ]
     if not statements:
-        return StoppedAt(version)
+        return HistoryAtStop(version)
     statement = logged_statement(statements[-1])
     schema = ServerSchema(lower_case_table_names=statement.context.facts.lower_case_table_names)
     for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
@@ -295,7 +297,9 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> StoppedAt:
     by_table = consequences(
         followed_statement, work.source.policies_of, statement, work.shaping.treatments_in_words
     )
-    return StoppedAt(version, statement, by_table.get(order.table), schema_after.table(order.table))
+    return HistoryAtStop(
+        version, statement, by_table.get(order.table), schema_after.table(order.table)
+    )
 
 
 def _follow_statement(
@@ -313,7 +317,7 @@ def _follow_statement(
 # -- in words -------------------------------------------------------------------------------
 
 
-def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
+def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -> str:
     """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
     if not work.source.patterns.matches(table):
@@ -393,7 +397,8 @@ def _structure_clause(order: TableOrder, reason: str | None) -> str:
 
 
 def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchema:
-    """Return the newest structures in the history, to which a CREATE TABLE may refer."""
+    """Return the newest structures in the history, to which a CREATE TABLE may
+    refer."""
     schema = ServerSchema(lower_case_table_names=folding)
     for database in ledger.databases_at(source):
         if database.schema is not None:

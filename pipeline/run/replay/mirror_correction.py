@@ -74,7 +74,7 @@ class MirrorCorrection:
     rows: tuple[ReplayDifference, ...] = ()
 
 
-def heal(
+def correct_mirror(
     work: Workplace,
     lease: Lease,
     table: TableName,
@@ -84,8 +84,8 @@ def heal(
     details: Details | None = None,
 ) -> MirrorCorrection:
     """Compare the keys that the batches of `span` touched with the mirror, and write
-    those that differ. With `details`, only report them. `new_segments`: segments whose new
-    files are still in the scratch folder. An error that concerns only this table is
+    those that differ. With `details`, only report them. `new_segments`: segments whose
+    new files are still in the scratch folder. An error that concerns only this table is
     reported, not raised."""
     try:
         with arrow_errors_as_table_error("compare its rows"):
@@ -230,7 +230,7 @@ class _MirrorComparison:
     def compare(self) -> tuple[int, pa.Table | None]:
         """Return the number of compared keys, and the newest changes of those that
         differ in the mirror, under the mirror's column names."""
-        self._require_whole()
+        self._require_undamaged()
         touched_keys = self._touched_keys()
         keys, wrong_changes = 0, []
         files = [file for part in self.parts for file in part.files]
@@ -242,13 +242,13 @@ class _MirrorComparison:
             changes = self._newest_changes(touched_keys, bucket, buckets)
             keys += changes.num_rows
             if changes.num_rows:
-                wrong_changes.append(changes.filter(pa.array(self._is_wrong(changes))))
+                wrong_changes.append(changes.filter(pa.array(self._wrong_flags(changes))))
         all_wrong_changes = pa.concat_tables(wrong_changes) if wrong_changes else None
         if all_wrong_changes is None or not all_wrong_changes.num_rows:
             return keys, None
         return keys, all_wrong_changes
 
-    def _require_whole(self) -> None:
+    def _require_undamaged(self) -> None:
         for part in self.parts:
             damaged = self.work.segments.damage_sentences(part.folder, part.files)
             if damaged:
@@ -303,7 +303,7 @@ class _MirrorComparison:
             changes = changes.set_column(index, mark, pa.chunked_array([flags]))
         return changes
 
-    def _is_wrong(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _wrong_flags(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         columns = self._columns_to_compare
         return wrong_row_flags(
             self._with_mirror_names(changes),
@@ -399,7 +399,7 @@ def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLi
 
 
 def _with_new_files(content: TableContent, new_segments: Sequence[SegmentResult]) -> TableContent:
-    """Return the content with fresh files in place of those that they will replace."""
+    """Return the content with new files in place of those that they will replace."""
     replacements = {
         (segment.table, segment.schema_version): segment.new_files
         for segment in new_segments
@@ -423,8 +423,8 @@ def _parts_of(
     table: TableName,
     scratch_files: frozenset[SegmentFile],
 ) -> Iterator[SegmentPart]:
-    """Yield the changes of each structure version, by folder. `scratch_files`: the files
-    that lie in the scratch folder."""
+    """Yield the changes of each structure version, by folder. `scratch_files`: the
+    files that lie in the scratch folder."""
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
