@@ -63,7 +63,7 @@ from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, upkeep
 from lockstep.pipeline.source_plan import SourcePlan
-from lockstep.pipeline.status.tables import unseen
+from lockstep.pipeline.status.tables import unseen_standing
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.places import AtMoment
@@ -392,7 +392,7 @@ def _table_check_results(
     for check in selected:
         table = tables[check.asset_key]
         if check.name == FOLLOWS_CHECK:
-            yield follows_check_result(names, standings.get(table) or unseen(table))
+            yield follows_check_result(names, standings.get(table) or unseen_standing(table))
         elif table in states:
             yield keys_check_result(names, count_keys(work, states[table]))
 

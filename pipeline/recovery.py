@@ -274,7 +274,7 @@ class _MirrorLog:
     first_batches: set[int] = field(default_factory=set)
     records: dict[int, BatchRecord] = field(default_factory=dict)
 
-    def take(self, commit: LakeCommit) -> None:
+    def read_commit(self, commit: LakeCommit) -> None:
         """Read the next commit. A ledger can continue with a version that shows the end
         of a batch. It can also if later commits left the rows of such a version
         unchanged, as OPTIMIZE does. Another program's changes stay in all later
@@ -361,7 +361,7 @@ def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts
     """Return the facts of a mirror's log, or None if Lockstep never wrote to it."""
     log = _MirrorLog()
     for commit in reversed(newest_first):
-        log.take(commit)
+        log.read_commit(commit)
     if log.table is None:
         return None
     return MirrorFacts(

@@ -119,8 +119,8 @@ _PROOF_KEYS: Final = (
     "proof.kind as proof, proof.row_count as rows, proof.at as position, proof.gtid_set as gtid_set"
 )
 _UNCLEARED_KEYS: Final = (
-    "table, tightening.columns as columns, tightening.rows as rows, "
-    "tightening.rehashed as rehashed, tightening.through as through_batch, noted_at, "
+    "table, tightening.columns as columns, tightening.has_fewer_rows as rows, "
+    "tightening.is_rehashed as rehashed, tightening.through as through_batch, noted_at, "
     "has_begun as begun, holders, kept_because, hint as until"
 )
 

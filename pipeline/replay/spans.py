@@ -182,10 +182,10 @@ def _batches_after(
         case AtMoment():
             return [batch for batch in chain if batch.id in later_ids]
         case InFile(file):
-            batches = _ending_after(Coordinates(file, 0), chain) if later_ids else []
+            batches = _batches_ending_after(Coordinates(file, 0), chain) if later_ids else []
             return [batch for batch in batches if batch.id in later_ids]
         case AtCoordinates(at):
-            return _ending_after(at, chain)
+            return _batches_ending_after(at, chain)
         case AfterGtids(gtids):
             return [batch for batch in chain if not gtids.contains(_end_position(batch).gtid_set)]
         case OfRun(run):
@@ -205,10 +205,12 @@ def _batches_before(
         case AtMoment():
             return [batch for batch in chain if batch.id in earlier_ids]
         case InFile(file):
-            batches = _beginning_before(Coordinates(file, 1 << 62), chain) if earlier_ids else []
+            batches = (
+                _batches_beginning_before(Coordinates(file, 1 << 62), chain) if earlier_ids else []
+            )
             return [batch for batch in batches if batch.id in earlier_ids]
         case AtCoordinates(at):
-            return _beginning_before(at, chain)
+            return _batches_beginning_before(at, chain)
         case AfterGtids(gtids):
             return [batch for batch in chain if not batch.start.gtid_set.contains(gtids)]
         case OfRun(run):
@@ -217,11 +219,11 @@ def _batches_before(
             raise SpanRefused(f"no span ends at {place}", hint="`lockstep replay --help`")
 
 
-def _ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
+def _batches_ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     """Return the batches that end after a place of a log. A place cannot be compared
     with another server's log. So a batch of another log counts if its id is above the
     id of the last batch that begins before the place."""
-    same_log = {batch.id for batch in _of_log(chain, at)}
+    same_log = {batch.id for batch in _batches_of_log(chain, at)}
     pivot = _last_begun_id(chain, at)
     return [
         batch
@@ -230,10 +232,10 @@ def _ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     ]
 
 
-def _beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
+def _batches_beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     """Return the batches that begin before a place of a log. For other servers' logs,
-    ids are compared as in `_ending_after`."""
-    same_log = {batch.id for batch in _of_log(chain, at)}
+    ids are compared as in `_batches_ending_after`."""
+    same_log = {batch.id for batch in _batches_of_log(chain, at)}
     pivot = _last_begun_id(chain, at)
     return [
         batch
@@ -243,12 +245,12 @@ def _beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
 
 
 def _last_begun_id(chain: Sequence[Batch], at: Coordinates) -> int:
-    same_log = _of_log(chain, at)
+    same_log = _batches_of_log(chain, at)
     begun = (batch.id for batch in same_log if batch.start.at <= at)
     return max(begun, default=same_log[0].id)
 
 
-def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
+def _batches_of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
     server = _server_of(at, chain)
     return [
         batch
@@ -447,9 +449,9 @@ def _file_numbers(transactions: pa.Table) -> Integers:
 
 def _batch_at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> PlaceInBatch:
     timed = [batch for batch in chain if batch.transactions and _committed_at(batch) is not None]
-    ended = _count_ended_by(timed, moment)
-    if ended < len(timed):
-        return PlaceInBatch(timed[ended], is_batch_end=False)
+    ended_count = _count_ended_by(timed, moment)
+    if ended_count < len(timed):
+        return PlaceInBatch(timed[ended_count], is_batch_end=False)
     last = _last_commit_at(chain)
     if last is None or moment > last:
         raise _unread_error(place, chain[-1])
@@ -471,7 +473,7 @@ def _last_commit_at(chain: Sequence[Batch]) -> datetime | None:
 
 
 def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
-    same_log = _of_log(chain, at)
+    same_log = _batches_of_log(chain, at)
     covering = [
         batch for batch in same_log if batch.end is not None and batch.start.at < at <= batch.end.at
     ]
@@ -490,7 +492,7 @@ def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates)
 def _batch_in_file(
     place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime
 ) -> PlaceInBatch:
-    same_log = _of_log(chain, Coordinates(file, FIRST_OFFSET))
+    same_log = _batches_of_log(chain, Coordinates(file, FIRST_OFFSET))
     in_file = [
         batch
         for batch in same_log

@@ -74,7 +74,7 @@ def versions_to_check(
     paused)."""
     states, rehashed_after = ledger.table_states(source), dict[TableName, int]()
     for note in ledger.uncleared_values(source):
-        if note.tightening.rehashed:
+        if note.tightening.is_rehashed:
             through = rehashed_after.get(note.table, 0)
             rehashed_after[note.table] = max(note.tightening.through, through)
     for version in ledger.schemas_at(source, shaped=True):
@@ -235,7 +235,7 @@ def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:
 def _comparison_key(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
     """Return the part of a tightening that two tightenings of one table are compared
     by."""
-    return tightening.columns, tightening.rows, tightening.rehashed
+    return tightening.columns, tightening.has_fewer_rows, tightening.is_rehashed
 
 
 def keep_clear_reason(work: Workplace, table: TableName) -> str | None:

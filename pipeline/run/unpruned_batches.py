@@ -88,7 +88,7 @@ def reason_no_longer_shown(
         return deletion.sentence
     for note in ledger.uncleared_values(source):
         through = note.tightening.through
-        is_hidden = note.kept_because is None or (from_log and note.tightening.rehashed)
+        is_hidden = note.kept_because is None or (from_log and note.tightening.is_rehashed)
         if note.table == table and is_hidden and batch <= through:
             return f"less is shown of {note.tightening.hidden_in_words} than up to batch {through}"
     return None

@@ -263,7 +263,7 @@ def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:
     cleared.follower.replaces = former
     cleared.follower.run()
     (note,) = cleared.notes()
-    assert (note.tightening.rehashed, note.tightening.columns) == (True, ())
+    assert (note.tightening.is_rehashed, note.tightening.columns) == (True, ())
     assert len(cleared.clear()) == 1
     after = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
     assert (len(after), after & before) == (2, set())

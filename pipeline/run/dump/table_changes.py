@@ -139,7 +139,7 @@ class TableChanges:
         self._table_maps.update_captured()
 
     def take_mark_sequences(self) -> tuple[int, ...]:
-        """Return the sequence numbers of the marks that were added since the last call.
+        """Return the sequence numbers of the marks that were added after the last call.
         A mark stands for all rows of a table, such as a TRUNCATE."""
         sequences, self._new_mark_sequences = self._new_mark_sequences, ()
         return sequences
