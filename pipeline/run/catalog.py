@@ -346,7 +346,8 @@ def differences(work: Workplace, registry: Registry) -> CatalogReport:
 @dataclass(slots=True)
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
-    changed. `examine_all`: as in `register`. `freed_names`: names of entries that were
+    changed. `examine_all`: examine all entries, and take over entries of others
+    that point at Lockstep's mirrors. `freed_names`: names of entries that were
     dropped, or would be. `refused`: the catalog refused an entry, which the next run
     tries again."""
 

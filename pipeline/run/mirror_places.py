@@ -33,8 +33,8 @@ def collisions(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
     """Return the tables that must not be captured because another table's mirror has
-    the place of their mirror, each with that other table. `tables`: as for
-    `tables_by_precedence`."""
+    the place of their mirror, each with that other table. `tables`: tables of the
+    server, which may be new."""
     return work.source.mirror_names.collisions(tables_by_precedence(work, states, tables))
 
 

@@ -313,7 +313,7 @@ class StoppedReach:
             return reason
         try:
             versions = versions_between(work, state.table, state.mirror_version, newest.version)
-            lineage = lineage_over(work, versions, read=ColumnsGiven(newest.version))
+            lineage = lineage_over(work, versions, columns_read=ColumnsGiven(newest.version))
         except TableError:
             return reason
         other_column_count = len(structure.columns) - len(structure.primary_key)
@@ -378,7 +378,8 @@ def earlier_version_of(
 ) -> ReloadOrigin:
     """Return an earlier version of the mirror and the changelog after it, from which
     the mirror can be rewritten, or a sentence that says why there is none.
-    `check_files` and `contents`: as in `origin_of`."""
+    `check_files`: also read the files, to find damage. `contents`: the table's content
+    in all batches, if it was read already."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
     return _usable_origin(
@@ -541,7 +542,7 @@ def plan_returns(
 
     - `earlier_plans`: the plans that this run made before stopped tables caught up through the
       log. Now only tables that lacked no log in these plans may use it.
-    - `reason_without_log`: why the others may not; empty if they caught up and stopped again.
+    - `reason_without_log`: why the others must not; empty if they caught up and stopped again.
     - `known`: the tables; if None, as the ledger has them.
 
     A run with `--until` reads no rows from the server, because its end is fixed before

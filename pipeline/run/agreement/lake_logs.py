@@ -196,9 +196,9 @@ def source_error_in_changelogs(work: Workplace) -> ForeignCommit | None:
 
 
 def unknown_batch_error(work: Workplace) -> ForeignCommit | None:
-    """Return why the ledger may not claim a source's folder, or None if it may. It may
-    not if the newest commit to a changelog, or to a system table, names a batch that
-    the ledger does not know."""
+    """Return why the ledger must not claim a source's folder, or None if it may claim
+    it. It must not if the newest commit to a changelog, or to a system table, names a
+    batch that the ledger does not know."""
     if (error := source_error_in_changelogs(work)) is not None:
         return error
     source = work.source.name

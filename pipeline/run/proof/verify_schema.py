@@ -69,7 +69,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
 
     Raise `NothingMatches` before the first capture, and `SourceMoving` if structures
     change faster than they can be read. Raise the errors that would refuse the next
-    run, because the server's log may not be the one that was read.
+    run, if the server's log is perhaps not the one that was read.
     """
     timer_start = perf_counter()
     ledger, source = work.ledger, work.source.name

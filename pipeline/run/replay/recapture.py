@@ -2,10 +2,10 @@
 log, with the tables and structures of the first capture.
 
 The ledger knows the conditions of the first capture: structures, patterns, and the
-tables that have rows or events in the batch. It may not know all of them, so the result
-is checked. It must have as many changes, the same segments with the same sequence
-numbers, the same events, and no structure version that is not recorded. Otherwise the
-result is discarded.
+tables that have rows or events in the batch. Perhaps it does not know all of them, so
+the result is checked. It must have as many changes, the same segments with the same
+sequence numbers, the same events, and no structure version that is not recorded.
+Otherwise the result is discarded.
 
 The anchor of a batch is the checksum of the event at its end. If one batch continues in
 the log file in which another ended, the later anchor proves the earlier end too,
@@ -197,11 +197,11 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all
-    its batches. `server_facts`: the server's state when the replay began. `first_batches`:
-    each table's first batch with changes or events. `marks`: batches whose rows are not
-    all in their range of the log, batches whose files were replaced, and batches that
-    recorded structures. `later_anchors`: by batch, a later batch whose anchor proves
-    the same log file."""
+    its batches. `server_facts`: the server's state when the replay began.
+    `first_batches`: each table's first batch with changes or events. `marks`: batches
+    whose rows are not all in their range of the log, batches whose files were replaced,
+    and batches that recorded structures. `later_anchors`: by batch, a later batch whose
+    anchor proves the same log file."""
 
     work: Workplace
     server_facts: ServerFacts

@@ -112,9 +112,9 @@ class _ReplacedSegment:
 def _versions_to_record(
     work: Workplace, changelogs: Iterable[ChangelogTable]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the changelogs to which nobody else committed since the last look, with
-    their newest versions. In the others, the next look must find and report the foreign
-    commits."""
+    """Yield the changelogs to which nobody else committed since their logs were
+    examined, with their newest versions. In the others, the next run must find and
+    report the foreign commits."""
     examined_versions = work.ledger.examined_versions(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in examined_versions:

@@ -191,38 +191,38 @@ class TableRecords:
 
 def table_records(
     work: Workplace,
-    lacking: Mapping[TableName, Sequence[Batch]],
+    missing_batches: Mapping[TableName, Sequence[Batch]],
     states: Mapping[TableName, TableState],
-    applications: Mapping[TableName, str],
+    app_ids: Mapping[TableName, str],
 ) -> dict[TableName, TableRecords]:
     """Return what the ledger has of all these tables. The number of queries does not
     grow with the number of tables, unless their mirrors lack different batches.
-    `lacking`: the batches that each mirror lacks, oldest first. `applications`: the
+    `missing_batches`: the batches that each mirror lacks, oldest first. `app_ids`: the
     Delta application ids of the mirrors."""
-    if not lacking:
+    if not missing_batches:
         return {}
     ledger, source = work.ledger, work.source.name
     spans: dict[tuple[int, int], list[TableName]] = {}
-    for table, batches in lacking.items():
+    for table, batches in missing_batches.items():
         spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
-    parts: dict[TableName, list[TableContent]] = {table: [] for table in lacking}
+    parts: dict[TableName, list[TableContent]] = {table: [] for table in missing_batches}
     for span, tables in spans.items():
         # Publishing has asked for this batch with all its tables: the ledger kept the
         # answer.
         tables_to_read = None if span[0] == span[1] else tables
         for content in ledger.contents(source, *span, tables_to_read):
-            own_parts = content.by_table()
+            content_by_table = content.by_table()
             for table in content.changed_tables.intersection(tables):
-                parts[table].append(own_parts[table])
-    history: dict[TableName, list[SchemaVersion]] = {table: [] for table in lacking}
+                parts[table].append(content_by_table[table])
+    history: dict[TableName, list[SchemaVersion]] = {table: [] for table in missing_batches}
     statement_numbers = set[int]()
-    for version in ledger.schema_versions(source, *lacking):
+    for version in ledger.schema_versions(source, *missing_batches):
         history[version.table].append(version)
         shown_version = states[version.table].mirror_version or 0
         if version.statement_number is not None and version.version > shown_version:
             statement_numbers.add(version.statement_number)
     statements = ledger.statements(source, statement_numbers)
-    newest = ledger.newest_writes(source, applications.values())
+    newest = ledger.newest_writes(source, app_ids.values())
     upkeep_versions = ledger.upkeep_versions(source)
     notes = [
         note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
@@ -234,12 +234,12 @@ def table_records(
         table: TableRecords(
             parts[table],
             history[table],
-            newest[applications[table]],
+            newest[app_ids[table]],
             statements,
             clear_through.get(table, 0),
             upkeep_versions.get(states[table].mirror, -1),
         )
-        for table in lacking
+        for table in missing_batches
     }
 
 
@@ -469,11 +469,11 @@ def _lineage(
         mirror = work.mirrors.schema(
             task.state.mirror, _readable_version(work, records, task, last_written_version)
         )
-    read, completion = None, task.plan.completion
+    columns_read, completion = None, task.plan.completion
     if completion is not None and not task.plan.replaces:
-        read = ColumnsRead(completion.version, completion.columns)
+        columns_read = ColumnsRead(completion.version, completion.columns)
     column_lineage = lineage_over(
-        work, versions, mirror=mirror, read=read, statements=records.statements
+        work, versions, mirror=mirror, columns_read=columns_read, statements=records.statements
     )
     if column_lineage.reread:
         raise reread_error(column_lineage.reread[0])
@@ -628,7 +628,7 @@ def lineage_over(
     policies: LakePolicies | None = None,
     *,
     mirror: pa.Schema | None = None,
-    read: ColumnsRead | None = None,
+    columns_read: ColumnsRead | None = None,
     statements: Mapping[int, SchemaStatement] = MappingProxyType({}),
 ) -> ColumnLineage:
     """Return the `lineage` of consecutive versions, with the times at which their
@@ -636,7 +636,7 @@ def lineage_over(
     ledger."""
     moments = _moments_of(work, versions, statements)
     policies = policies or work.source.policies_of(versions[-1].table)
-    return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
+    return lineage(versions, policies, mirror=mirror, moments=moments, read=columns_read)
 
 
 def _moments_of(

@@ -57,7 +57,8 @@ def origin_of_write(
     """Return the earlier version with which a write begins. If the intent (the ledger's
     record of a begun write) names one, it is that version, so that a second try writes
     the same rows; otherwise it is chosen now. Raise `TableError` if there is none.
-    `contents`, `first_missing_batch`: as in `origin_from_earlier_version`."""
+    `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
+    the first batch that the mirror lacks."""
     if not intent.id:
         origin = origin_from_earlier_version(
             work, intent.table, contents, first_missing_batch=first_missing_batch
