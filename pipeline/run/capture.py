@@ -65,8 +65,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class _MisreadTables:
-    """The findings of earlier attempts to capture a batch, which decoded rows with a
-    wrong structure.
+    """The findings of earlier attempts to capture a batch. Each of these attempts
+    decoded rows with a wrong structure.
 
     - `errors`: tables with a wrong structure. They are quarantined where the batch begins.
     - `restarted_loads`: tables whose reading from the source began again for this reason.
@@ -208,7 +208,7 @@ def _capture_once(
 
 
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
-    """Return both reports as one, with the start of the second batch, which is an
+    """Return both reports as one, with the start of the second batch: it is the
     ordinary one."""
     tables_read = {
         quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself
@@ -424,8 +424,8 @@ def _abandon_misread(
 
 def _stop_unsupported_engines(capture: BatchCapture) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
-    because the log may not show the engine: a CREATE TABLE may name none, or one that
-    the server replaced."""
+    because the log does not always show the engine: a CREATE TABLE may name none, or an
+    engine that the server replaced."""
     basis, segmenter = capture.basis, capture.segmenter
     for table, engine in basis.work.server.engines().items():
         reason = why_refused(engine)

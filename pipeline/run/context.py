@@ -131,8 +131,8 @@ class Workplace:
     """The settings that hide or change columns and rows of the source's tables in the
     lake."""
 
-    def report_quarantine(self, quarantined: StoppedTable) -> None:
+    def report_quarantine(self, quarantine: StoppedTable) -> None:
         """Report a quarantine while the run continues."""
         self.progress.note(
-            f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"
+            f"{quarantine.table} was quarantined at {quarantine.position}: {quarantine.reason}"
         )

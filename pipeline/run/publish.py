@@ -99,10 +99,10 @@ class _Publisher:
         except TableError as error:
             errors.append(error)
         if errors:
-            quarantined = StoppedTable.of(table, errors[0], str(batch.start.at))
-            self.work.ledger.quarantine(self.lease, quarantined)
-            self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
-            self.quarantined.append(quarantined)
+            quarantine = StoppedTable.of(table, errors[0], str(batch.start.at))
+            self.work.ledger.quarantine(self.lease, quarantine)
+            self.work.progress.note(f"{table} was quarantined: {quarantine.reason}")
+            self.quarantined.append(quarantine)
 
     def publish_system_segment(self, batch: Batch, segment: SystemTableSegment) -> None:
         """Publish rows of a system table. If another program wrote there, only a
@@ -165,7 +165,7 @@ class _Publisher:
             self.work.ledger.note_examined_versions(self.lease, new_versions)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
-        """Check the commits since the last check, and return an error if another
+        """Check the commits after the last check, and return an error if another
         program made some of them. Each commit is reported once, because the table stays
         quarantined."""
         folder = changelog.folder

@@ -1,4 +1,4 @@
-"""Repair: the first step of each run, which cleans up after a dead run. It also
+"""Repair: the first step of each run. It cleans up after a dead run, and it also
 abandons captured batches if an operator chose another start.
 
 A batch with damaged files is abandoned and captured again, as long as no table in the

@@ -89,9 +89,9 @@ class RunRecord:
 
 @dataclass(slots=True)
 class RunSession:
-    """One run of one source: performs steps under the source's lease, which the first
-    step takes. If steps are separate processes, each has its own session and takes the
-    lease anew.
+    """One run of one source. It performs steps under the source's lease; the first step
+    takes the lease. If steps are separate processes, each has its own session and takes
+    the lease again.
 
     - `holder`: names this process in the lease. `run_id`: names the run in the ledger.
       `in_dagster`: `run_id` is the id of a Dagster run.
@@ -208,7 +208,7 @@ class RunSession:
             self._lease_stack.close()
 
     def _leased_workplace(self, patient: bool) -> tuple[Workplace, Lease]:
-        """Return the ports and the lease, which is taken if this session has none."""
+        """Return the ports and the lease. Take the lease if this session has none."""
         if self._work_and_lease is None:
             work = self._make_workplace()
             lease = self._take_lease(work.ledger, patient)

@@ -489,10 +489,10 @@ class CapturedTables:
     def rows_of_transaction(self) -> int:
         """The number of rows of the current transaction, without those of stopped
         tables."""
-        parts = ((segment.counts, segment.totals_before) for segment in self._segments)
+        totals = ((segment.counts, segment.totals_before) for segment in self._segments)
         return sum(
             counts_now.total - before.counts.total
-            for counts_now, before in parts
+            for counts_now, before in totals
             if before is not None
         )
 
@@ -531,11 +531,11 @@ class CapturedTables:
             self._write(segment)
             files = segment.writer.close() if segment.writer is not None else ()
             if files:
-                name, number = segment.version.table, segment.version.version
+                name, version_number = segment.version.table, segment.version.version
                 segments.append(
                     Segment(
                         name,
-                        number,
+                        version_number,
                         files,
                         segment.counts,
                         segment.first_sequence,

@@ -327,7 +327,7 @@ def hiding_choices(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
     """Return the ways to choose hidden columns, by index from 0, so that the map's
-    other columns match the structure's. At most two are returned, since two already
+    other columns match the structure's. At most two are returned, because two already
     make the result ambiguous."""
     has_names = OptionalField.NAMES in outline.optional_fields
     logged, recorded = outline.columns, structure.columns
@@ -493,7 +493,7 @@ def with_default_values(
 
 def refuse_partial_updates(images: RowImages) -> None:
     """Raise `TableError` if the image after an update leaves out a column. This is for
-    MariaDB, which may leave out columns that did change."""
+    MariaDB: it sometimes leaves out columns that did change."""
     if images.present is None:
         return
     is_update = images.change_type.to_numpy() == _UPDATE

@@ -5,7 +5,7 @@
 |---|---|
 | follows the last batch, on this or another server | the newest versions in the ledger |
 | is a place that an earlier batch read | the versions of that place, recorded again |
-| is any other place, or the first start | the server's, except for tables changed since then |
+| is any other place, or the first start | the server's, except for tables changed after it |
 """
 
 from __future__ import annotations
@@ -111,17 +111,18 @@ def _forget_hidden_columns(
 
 def tracker_of(
     work: Workplace,
-    known: InitialStructures,
+    initial_structures: InitialStructures,
     facts: ServerFacts,
     *,
     later: Mapping[TableName, LaterStructure] | None = None,
     recorded: FindRecorded | None = None,
 ) -> SchemaTracker:
-    """Return a tracker of structures from a place in the server's log on. `known`: the
-    structures at this place. `later`: structures that are known only from a later place
-    on. `recorded`: finds the versions that an earlier reading of this log recorded."""
+    """Return a tracker of structures from a place in the server's log on.
+    `initial_structures`: the structures at this place. `later`: structures that are
+    known only from a later place on. `recorded`: finds the versions that an earlier
+    reading of this log recorded."""
     return SchemaTracker(
-        known,
+        initial_structures,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
         choose_generation=next_generation,
         later_structures=later,
@@ -490,7 +491,7 @@ class RecordedVersions:
         since: Coordinates,
         schema: TableSchema | None,
         reason: str | None,
-        word: ColumnsFrom | None = None,
+        columns_from: ColumnsFrom | None = None,
     ) -> SchemaVersion | None:
         if table in self._differing_tables:
             return None
@@ -505,7 +506,7 @@ class RecordedVersions:
             if (
                 version.batch >= self._first_batch
                 and is_same
-                and word in (None, version.columns_from)
+                and columns_from in (None, version.columns_from)
             ):
                 return version
         self._differing_tables.add(table)
@@ -513,8 +514,8 @@ class RecordedVersions:
 
 
 def history_of(history: BatchHistory, tables: Mapping[TableName, object]) -> BatchHistory:
-    """Return the versions of these tables and the statements that made them, which are
-    numbered from 0 again."""
+    """Return the versions of these tables and the statements that made them. The
+    statements are numbered from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
     statement_numbers = sorted(
         {version.statement_number for version in versions if version.statement_number is not None}

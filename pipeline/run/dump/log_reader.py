@@ -285,7 +285,7 @@ class LogReading:
 
     def _is_before_known_until(self, at: Coordinates) -> bool:
         """Return whether an earlier run already read transactions after this place. If
-        so, this run may not end here."""
+        so, this run must not end here."""
         known_until = self._run_start.known_until
         return known_until is not None and at < known_until
 

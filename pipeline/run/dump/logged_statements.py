@@ -153,7 +153,7 @@ _PAGE_SIZE: Final = 1_000
 
 
 def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:
-    """Yield all statements of a source in the ledger, which is read page by page."""
+    """Yield all statements of a source in the ledger. The ledger is read page by page."""
 
     after = 0
     while page := ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):

@@ -65,7 +65,7 @@ from lockstep.pipeline.values.segment import ChangeType, RowCounts, SystemTable,
 from lockstep.pipeline.values.table import TableName
 
 _VERSION = 1
-"""Version of the structure of the system tables, which never changed."""
+"""Version of the structure of the system tables. Their structure never changed."""
 
 
 class TransactionCounts:
@@ -188,7 +188,7 @@ class SystemTableRows:
 
 
 class Segmenter:
-    """The `LogTaker` of a capture, which decodes the groups of one buffer and adds the
+    """The `LogTaker` of a capture. It decodes the groups of one buffer and adds the
     rows to `tables`. `work`: the ports of the run; None in a replay, which reads a part
     of the log again.
 

@@ -334,7 +334,7 @@ class _LaterStructures:
 
     def _read_locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
         """Return the table's structure, read under a lock. Return None if the account
-        may not read all of it, and a reason if other sessions keep it locked.
+        is not allowed to read all of it, and a reason if other sessions keep it locked.
 
         `is_shown`: the server showed the table without a lock. It differs, so it must
         be compared: raise `SourceMoving` if other sessions keep it locked."""

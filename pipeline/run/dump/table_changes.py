@@ -139,7 +139,7 @@ class TableChanges:
         self._table_maps.update_captured()
 
     def take_mark_sequences(self) -> tuple[int, ...]:
-        """Return the sequence numbers of the marks that were added since the last call.
+        """Return the sequence numbers of the marks that were added after the last call.
         A mark stands for all rows of a table, such as a TRUNCATE."""
         sequences, self._new_mark_sequences = self._new_mark_sequences, ()
         return sequences
@@ -155,7 +155,7 @@ class TableChanges:
         supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
         by_table = with_copy_decisions(
             consequences(
-                followed, self._tables.policies_of, statement, self._shaping.treatments_in_words
+                followed, self._tables.policies_of, statement, self._shaping.treatment_texts
             ),
             supplies,
         )
