@@ -682,7 +682,7 @@ def plan_readings(
     them."""
     states = work.ledger.table_states(work.source.name) if known is None else known.states
     valid_loads, void = _valid_and_void_loads(work, run_start, states)
-    tables_without_log = tables_without_log(run_start, states, returns)
+    tables_without_log = find_tables_without_log(run_start, states, returns)
     void_by_table = {load.table: load for load, _ in void}
     tables = {
         *tables_without_log,
@@ -773,7 +773,7 @@ def _is_interrupted(batches: Iterable[Batch]) -> bool:
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
-def tables_without_log(
+def find_tables_without_log(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
     """Return the tables that lack a part of the log, because the server purged it
