@@ -139,8 +139,8 @@ def merge_metadata(report: MergeReport) -> Metadata:
 def acknowledge_metadata(
     report: AcknowledgeReport, now: datetime, merge_report: MergeReport | None = None
 ) -> Metadata:
-    """Return the metadata of an acknowledgement. `merge_report`: that of the
-    same run, for the summary."""
+    """Return the metadata of an acknowledgement. `merge_report`: the report of the same
+    run's merge, for the summary."""
     metadata = position_metadata(report.position, now)
     metadata["batches"] = ", ".join(map(str, report.acknowledged_batches)) or "none"
     metadata["seconds"] = rounded_seconds(report.seconds)

@@ -155,7 +155,7 @@ class TableChanges:
         supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
         by_table = with_copy_decisions(
             consequences(
-                followed, self._tables.policies_of, statement, self._shaping.treatments_in_words
+                followed, self._tables.policies_of, statement, self._shaping.treatment_texts
             ),
             supplies,
         )
