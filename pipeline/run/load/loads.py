@@ -329,9 +329,9 @@ class _ChunkResult:
 
 class ChunkReader:
     """Reads the chunks of loads in several threads, until all loads are complete or
-    `perf_counter` reaches `until`. `start`: the place from which the log is captured
-    afterwards. `piece_seconds`: longest time for reading a table that cannot be cut
-    into chunks."""
+    `perf_counter` reaches `deadline`. `log_start`: the place from which the log is
+    captured afterwards. `piece_seconds`: longest time for reading a table that cannot
+    be cut into chunks."""
 
     def __init__(
         self,
