@@ -269,8 +269,8 @@ class TableDecoder:
             event=pa.array(walked.event[:count] + np.int32(first_event)),
             row=pa.array(walked.row[:count]),
             change_type=pa.array(walked.kind[:count]),
-            nulled=softened,
-            unknown=unknown,
+            nulled_counts=softened,
+            unmapped_counts=unknown,
             present=present,
             logged=present,
         )

@@ -17,7 +17,7 @@ from lockstep.pipeline.run.mirror_places import blocked_folders, tables_by_prece
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.table import TableName, past_ranges
+from lockstep.pipeline.values.table import TableName, ranges_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +104,8 @@ def tables_of(
             work.progress.note(why)
     past = [
         earlier
-        for earlier in past_ranges(work.ledger.capture_scopes(source), batch, str(start))
-        if before is None or earlier.last < before
+        for earlier in ranges_before(work.ledger.capture_scopes(source), batch, str(start))
+        if before is None or earlier.last_batch < before
     ]
     alone = None if before is None else frozenset(taken_up)
     matches = work.source.patterns.matches

@@ -15,7 +15,7 @@ from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.mirror.merging import parts_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
@@ -156,8 +156,8 @@ class Renames:
     def _waiting(self, table: TableName) -> Sequence[TableContent]:
         """Return the table's content in the batches that are not merged yet."""
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
-        waiting = ledger.pending(source).get(table)
-        return contents_of(ledger, source, table, waiting[0], waiting[-1]) if waiting else ()
+        waiting = ledger.pending_batches(source).get(table)
+        return table_contents(ledger, source, table, waiting[0], waiting[-1]) if waiting else ()
 
     def _alike(self, table: TableName, origin: TableName, shown: int | None) -> bool:
         """Return whether the settings hide and change the same values under both names.

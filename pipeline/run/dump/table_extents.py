@@ -84,7 +84,7 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     newer facts of the server. They are read after the check for empty tables, so that
     these were empty at some place before the log's end in these facts."""
     work, source = basis.work, basis.work.source
-    extents = PartialTables(work.ledger.partial(source.name))
+    extents = PartialTables(work.ledger.partial_tables(source.name))
     new = [
         version.table
         for version in basis.structures.history.versions
@@ -115,14 +115,14 @@ def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
 def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
     """Return the partial tables of the source, without those that are being loaded."""
     loading = {load.table for load in ledger.open_loads(source)}
-    partial = (extent for extent in ledger.partial(source) if extent.table not in loading)
+    partial = (extent for extent in ledger.partial_tables(source) if extent.table not in loading)
     return tuple(extent for extent in partial if patterns.matches(extent.table))
 
 
 def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
     """Return the partial tables that a comparison with MySQL found equal: they are
     whole."""
-    partial = {extent.table for extent in work.ledger.partial(work.source.name)}
+    partial = {extent.table for extent in work.ledger.partial_tables(work.source.name)}
     return frozenset(
         table.table for table in report.tables if table.equal and table.table in partial
     )
@@ -130,4 +130,4 @@ def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
 
 def record_whole(work: Workplace, lease: Lease, report: VerifyReport) -> None:
     """Record that the tables are whole which a comparison with MySQL found equal."""
-    work.ledger.note_whole(lease, report.batch, now_whole(work, report))
+    work.ledger.note_complete(lease, report.batch, now_whole(work, report))

@@ -66,7 +66,7 @@ def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
 
 def _disagreeing(work: Workplace) -> dict[TableName, str]:
     source = work.source.name
-    pending, states = work.ledger.pending(source), work.ledger.table_states(source)
+    pending, states = work.ledger.pending_batches(source), work.ledger.table_states(source)
     return {
         differing.table: differing.reason
         for differing in disagreeing_tables(work)
@@ -120,7 +120,7 @@ def _files_lost(work: Workplace) -> dict[TableName, str]:
     """Return the tables whose captured changes were lost before their merge, with the
     reason."""
     reasons: dict[TableName, str] = {}
-    pending = work.ledger.pending(work.source.name)
+    pending = work.ledger.pending_batches(work.source.name)
     for damage in damages_of(work):
         tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
         reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.sentence}")
@@ -160,7 +160,7 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
             writes.append(int(metadata.get("txn_version", 0)))
     for listed in all_changelogs(work):
         batches.append(work.changelog.newest_batch(listed.folder, listed.app_id) or 0)
-    work.ledger.number_above(lease, batch=max(batches), txn_version=max(writes))
+    work.ledger.skip_numbers(lease, batch=max(batches), txn_version=max(writes))
     return max(batches)
 
 
@@ -169,7 +169,10 @@ def _inherits(work: Workplace) -> Callable[[int], bool]:
     was made from the lake adopts the lake's batches: they count although the ledger has
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
-    inherited, above = work.ledger.inherited(source), work.ledger.deletion_notes(source).through
+    inherited, above = (
+        work.ledger.inherited_batches(source),
+        work.ledger.deletion_notes(source).through,
+    )
     void = claim_of(work, work.ledger.identity()).void
 
     def counts(batch: int) -> bool:
@@ -185,7 +188,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restatement]
     ledger, source = work.ledger, work.source.name
     checked: dict[str, int | None] = {}
     inherits = _inherits(work)
-    unfinished = ledger.unfinished(source)
+    unfinished = ledger.unfinished_batches(source)
     waiting = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None

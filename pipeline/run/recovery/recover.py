@@ -447,9 +447,9 @@ def record_basis(
     tables that continue, with their mirrors' Delta versions; `why`: the reason that the
     author gave."""
     ledger, plan, placed = work.ledger, basis.plan, basis.placed
-    for unfinished in ledger.unfinished(work.source.name):
+    for unfinished in ledger.unfinished_batches(work.source.name):
         ledger.abandon(lease, unfinished.id, "its recovery did not finish")
-    ledger.number_above(
+    ledger.skip_numbers(
         lease,
         batch=plan.batch,
         txn_version=basis.gathered.txn_version,
@@ -510,7 +510,7 @@ def _end(work: Workplace, lease: Lease) -> None:
     before. Until it is acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
     claim_folder(work)
-    for batch in work.ledger.unfinished(work.source.name):
+    for batch in work.ledger.unfinished_batches(work.source.name):
         work.ledger.acknowledge(lease, batch.id)
 
 

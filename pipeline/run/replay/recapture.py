@@ -31,7 +31,7 @@ from lockstep.pipeline.model.batch import (
     SpecialBatches,
 )
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
@@ -96,7 +96,7 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), lake_end, ())
-    tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
+    tables = work.ledger.first_changes(work.source.name, batches[0].id, batches[-1].id).keys()
     shown = [
         table
         for table in sorted(tables if only is None else tables & only)
@@ -124,7 +124,7 @@ def require_merged(work: Workplace) -> None:
     """Raise `BatchesWait` unless every captured batch is acknowledged."""
     waiting = [
         batch
-        for batch in work.ledger.unfinished(work.source.name)
+        for batch in work.ledger.unfinished_batches(work.source.name)
         if batch.state is not BatchState.CAPTURING
     ]
     if waiting:
@@ -207,8 +207,8 @@ class SpanFacts:
         return cls(
             work,
             work.server.facts(),
-            ledger.touched(source, 1, last),
-            ledger.marks_within(source, chosen[0].id, last),
+            ledger.first_changes(source, 1, last),
+            ledger.special_batches(source, chosen[0].id, last),
             _later_anchors(chosen),
         )
 
@@ -281,7 +281,7 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     then = _as_then(work, batch)
-    content = content_of(ledger, source, batch.id)
+    content = batch_content(ledger, source, batch.id)
     recorded, events, captured = content.segments, content.events, content.changed_tables
     tables = CapturedTables(
         work.segments,
@@ -365,7 +365,7 @@ def _policies_then(
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
-        policies = replace(policies, updated_columns=any(file.updated for file in files))
+        policies = replace(policies, updated_columns=any(file.has_updated for file in files))
     taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
     truncates = Truncates.DELETE if taken else Truncates.IGNORE
     return replace(policies, truncates=truncates)

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_path, scratch_path
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.rows import ReplayDifference, difference
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.rows import merge_key
-from lockstep.pipeline.values.segment import ENDINGS, Segment, SegmentFile
+from lockstep.pipeline.values.segment import FILE_ENDINGS, Segment, SegmentFile
 from lockstep.pipeline.values.table import TableName
 
 
@@ -96,7 +96,7 @@ class SegmentComparison:
         files in the scratch folder that will not replace others."""
         read_again = {(segment.table, segment.schema_version): segment for segment in read}
         compared = []
-        for segment in content_of(self.work.ledger, batch.source, batch.id).segments:
+        for segment in batch_content(self.work.ledger, batch.source, batch.id).segments:
             fresh = read_again.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
             if self.only is None or segment.table in self.only:
@@ -145,7 +145,7 @@ class SegmentComparison:
         stored = dict(zip(names, changelog_names([*names]), strict=True))
         shown = ("_sequence", *(stored[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
-        for ending in range(len(ENDINGS)):
+        for ending in range(len(FILE_ENDINGS)):
             content = differences(
                 self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
@@ -172,7 +172,7 @@ class SegmentComparison:
                 self.work.segments.pieces(folder, files_with(segment.files, ending)),
                 self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
             )
-            for ending in range(len(ENDINGS))
+            for ending in range(len(FILE_ENDINGS))
         )
 
     def _files_of(self, folder: str) -> frozenset[str]:
@@ -197,9 +197,9 @@ def changelog_of(work: Workplace, segment: Segment) -> str:
 
 
 def files_with(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
-    """Return the files with one ending (an index into `ENDINGS`). They have the same
-    columns."""
-    return [file for file in files if file.listed + file.partial == ending]
+    """Return the files with one ending (an index into `FILE_ENDINGS`). They have the
+    same columns."""
+    return [file for file in files if file.has_logged + file.has_present == ending]
 
 
 Flags = npt.NDArray[np.bool_]

@@ -129,7 +129,7 @@ def make_plan(work: Workplace) -> RunPlan:
         if error.recovery is Recovery.RETRY:
             raise
         refusal = error
-    lease = work.ledger.lease(work.source.name)
+    lease = work.ledger.newest_lease(work.source.name)
     return RunPlan(
         abandoned=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
@@ -246,10 +246,10 @@ def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
 
 def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tuple[TableName, ...]]:
     numbers = {abandonment.batch.id for abandonment in abandoned}
-    pending = work.ledger.pending(work.source.name)
+    pending = work.ledger.pending_batches(work.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
-        for batch in work.ledger.unfinished(work.source.name)
+        for batch in work.ledger.unfinished_batches(work.source.name)
         if batch.id not in numbers
     }
 

@@ -31,7 +31,7 @@ from lockstep.pipeline.mirror.lineage import is_stamp
 from lockstep.pipeline.mirror.merging import MergePlan, before_copy, parts_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
@@ -124,7 +124,7 @@ def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Li
     assert table is not None, "rows were copied from somewhere"
     base = _base(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
-    captured = contents_of(work.ledger, work.source.name, table, begins, batch)
+    captured = table_contents(work.ledger, work.source.name, table, begins, batch)
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(captured, event)))
@@ -148,7 +148,7 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
         pinned = (
             None
             if intent.copied_write_id is None
-            else ledger.pinned(source, write=intent.copied_write_id)
+            else ledger.mirror_version(source, write=intent.copied_write_id)
         )
         return pinned if pinned is not None and pinned.table == table else None
     state = ledger.table_states(source).get(table)
@@ -156,7 +156,7 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
     applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
-    return ledger.pinned(source, applications=applications, before=batch)
+    return ledger.mirror_version(source, applications=applications, before=batch)
 
 
 def _require_apart(link: _Link, above: int) -> None:
@@ -176,7 +176,7 @@ def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
         assert plan.first is not None, "the log says what all its rows were"
         return plan.first, plan.final
     for first in (max(1, base.last_batch - _RECENT), 1):
-        parts = contents_of(work.ledger, work.source.name, link.table, first, base.last_batch)
+        parts = table_contents(work.ledger, work.source.name, link.table, first, base.last_batch)
         if parts and (shown := plan_merge(parts).final):
             return shown, plan.final or shown
     raise reread_error(f"it is not known which structure its mirror had as {link.table}")

@@ -50,7 +50,7 @@ from lockstep.pipeline.mirror.merging import (
 from lockstep.pipeline.model.batch import Batch, BatchState, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
@@ -313,7 +313,7 @@ def _parts(
     if not rebuilt or any(event.kind in SETTLES for event in events):
         return parts, None
     first = covered[0].id
-    before = contents_of(work.ledger, work.source.name, intent.table, 1, first - 1)
+    before = table_contents(work.ledger, work.source.name, intent.table, 1, first - 1)
     everything = [*before, *parts]
     if rebuilt[-1].origin is None:
         return parts_since_settled(everything), None
@@ -386,7 +386,7 @@ def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]
     primary = next(iter(line.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
         raise reread_error("its columns were read by another key than the lake's")
-    if any(file.partial for segment in plan.segments for file in segment.files):
+    if any(file.has_present for segment in plan.segments for file in segment.files):
         raise reread_error("row images leave columns out while new ones are read from the source")
 
 
@@ -495,7 +495,7 @@ def require_copyable(
     if batches and reads_again(work, batches):
         raise reread_error(f"{copied}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
-    if soft and any(file.partial for segment in segments for file in segment.files):
+    if soft and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copied}, and row images leave columns out")
 
 
@@ -746,7 +746,7 @@ def _dropped_before(
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
-    before = contents_of(work.ledger, work.source.name, table, 1, batches[0].id - 1)
+    before = table_contents(work.ledger, work.source.name, table, 1, batches[0].id - 1)
     events = [event for part in before for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()

@@ -135,7 +135,7 @@ def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
         segments = (segment for segment in job.segments if segment.schema_version == version)
         files = [file for segment in segments for file in segment.files]
         for partial in (False, True):
-            alike = tuple(file for file in files if file.partial is partial)
+            alike = tuple(file for file in files if file.has_present is partial)
             if alike:
                 yield version, partial, alike
 
@@ -317,7 +317,7 @@ def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
     """Return the files with images of rows that were removed when the table was
     emptied; none if some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
-    if any(file.partial for segment in plan.gone for file in segment.files):
+    if any(file.has_present for segment in plan.gone for file in segment.files):
         return ()
     versions = work.ledger.schema_versions(work.source.name, table)
     numbers = {segment.schema_version for segment in plan.gone}
