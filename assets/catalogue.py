@@ -62,11 +62,11 @@ def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
 def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
     """Return 16 hex digits that change whenever Dagster's definitions of the tables
     change."""
-    declared = {
+    declared_entries = {
         source: [asdict(replace(entry, reported="", key=())) for entry in catalogue[source]]
         for source in sorted(catalogue)
     }
-    return hashlib.sha256(json.dumps(declared).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(declared_entries).encode()).hexdigest()[:16]
 
 
 def catalogue_entries(

@@ -16,10 +16,10 @@ import dagster as dg
 from lockstep.assets.dagster_metadata import (
     Metadata,
     distance_metadata,
-    partial_table,
-    quarantine_table,
-    records,
-    seconds,
+    metadata_table,
+    partial_tables_metadata,
+    rounded_seconds,
+    stopped_tables_metadata,
 )
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.check.log import duration_text
@@ -29,10 +29,10 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import TableProof, open_differences
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.status.accounting import Account, accounts
 from lockstep.pipeline.status.facts import Headroom, Lag
@@ -58,8 +58,8 @@ class SourceFacts:
     `complete_tables`: the tables that follow the source and lack nothing.
     `accounts`: numbers of rows read and written in the newest acknowledged batches,
     oldest first.
-    `consumers`: each with the time since which it has changes to read, or None if it has
-    acknowledged everything.
+    `consumers`: each with the time since which it has changes to read, or None if it
+    has acknowledged everything.
     """
 
     source: str
@@ -70,7 +70,7 @@ class SourceFacts:
     stopped_tables: Sequence[StoppedTable]
     gaps: Sequence[Gap]
     extents: Sequence[Extent]
-    proofs: Sequence[TableProof]
+    proofs: Sequence[ComparisonRecord]
     lag: Lag
     headroom: Headroom | None
     accounts: Sequence[Account]
@@ -98,7 +98,7 @@ def _gather_facts(settings: Settings, work: Workplace, consumers: Consumers) -> 
     source, ledger, now = work.source.name, work.ledger, work.clock()
     states = ledger.table_states(source)
     complete_tables = frozenset(table for table, state in states.items() if state.is_complete)
-    _, lag, room = log_seen(work, now)
+    _, lag, room = log_state(work, now)
     return SourceFacts(
         source=source,
         now=now,
@@ -168,7 +168,7 @@ def _judge_stopped(facts: SourceFacts) -> CheckResult:
     stopped_by_system = [table for table in stopped if table.by is StoppedBy.SYSTEM]
     metadata: Metadata = {"tables": len(stopped)}
     if stopped:
-        metadata["stopped"] = quarantine_table(stopped)
+        metadata["stopped"] = stopped_tables_metadata(stopped)
     return CheckResult(not stopped, _ERROR if stopped_by_system else _WARN, metadata)
 
 
@@ -179,16 +179,18 @@ def _judge_gaps(facts: SourceFacts) -> CheckResult:
         if gap.is_open
     ]
     heads = ("tables", "from", "to", "reason", "decided at")
-    return CheckResult(not gaps, _WARN, {"gaps": records(heads, gaps)} if gaps else {})
+    return CheckResult(not gaps, _WARN, {"gaps": metadata_table(heads, gaps)} if gaps else {})
 
 
 def _judge_partial(facts: SourceFacts) -> CheckResult:
     extents = facts.extents
-    return CheckResult(not extents, _WARN, {"partial": partial_table(extents)} if extents else {})
+    return CheckResult(
+        not extents, _WARN, {"partial": partial_tables_metadata(extents)} if extents else {}
+    )
 
 
 def _age_seconds(facts: SourceFacts, moment: datetime | None) -> float | None:
-    return None if moment is None else seconds((facts.now - moment).total_seconds())
+    return None if moment is None else rounded_seconds((facts.now - moment).total_seconds())
 
 
 def _judge_differing(facts: SourceFacts) -> CheckResult:
@@ -198,17 +200,17 @@ def _judge_differing(facts: SourceFacts) -> CheckResult:
         heads = ("table", "compared", "at", "differing", "proven at", "rows", "position")
         rows = [
             (
-                proof.table,
-                "all rows" if proof.whole else "a sample",
-                proof.compared_at,
-                proof.differing,
-                proof.proven_at or "never",
-                proof.proven and proof.proven.rows,
-                proof.proven and proof.proven.at,
+                record.table,
+                "all rows" if record.is_whole else "a sample",
+                record.compared_at,
+                record.differing_count,
+                record.proven_at or "never",
+                record.proof and record.proof.row_count,
+                record.proof and record.proof.at,
             )
-            for proof in proofs
+            for record in proofs
         ]
-        metadata["compared"] = records(heads, rows)
+        metadata["compared"] = metadata_table(heads, rows)
     proven_times = [proof.proven_at for proof in proofs if proof.proven_at is not None]
     if proven_times:
         metadata["oldest proof in seconds"] = _age_seconds(facts, min(proven_times))
@@ -265,7 +267,7 @@ def _judge_accounts(facts: SourceFacts) -> CheckResult:
         )
         for account in wrong_accounts
     ]
-    figures["batches that do not add up"] = records(heads, rows)
+    figures["batches that do not add up"] = metadata_table(heads, rows)
     has_lost_rows = any(not account.has_all_images for account in wrong_accounts)
     batch_ids = ", ".join(str(account.batch) for account in wrong_accounts)
     sentence = f"batch {batch_ids}: read, written and merged rows differ; `lockstep verify`"
@@ -313,7 +315,7 @@ def _judge_consumers(facts: SourceFacts) -> CheckResult:
         heads = ("consumer", "batches behind", "changes behind", "deliveries out", "since")
         counts = "name, behind, changes, out"
         rows = [(*attributes(consumer, counts).values(), since) for consumer, since in consumers]
-        figures["consumers' places"] = records(heads, rows)
+        figures["consumers' places"] = metadata_table(heads, rows)
     slow_consumers = [
         name
         for name, age in waiting_seconds.items()

@@ -19,8 +19,8 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.config.example import text_of_new_file
 from lockstep.resources.config.load import parse_settings
 
-_FILE = "lockstep.toml"
-_COMPONENT = "lockstep.location.LockstepComponent"
+_CONFIG_FILE = "lockstep.toml"
+_COMPONENT_NAME = "lockstep.location.LockstepComponent"
 
 
 class SourceParams(BaseModel):
@@ -51,11 +51,11 @@ class SourceParams(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _valid(self) -> SourceParams:
-        self.configuration(self.name or "source")  # refuse before anything is written
+    def _require_valid(self) -> SourceParams:
+        self.configuration_text(self.name or "source")  # refuse before anything is written
         return self
 
-    def configuration(self, name: str) -> str:
+    def configuration_text(self, name: str) -> str:
         """Return the text of lockstep.toml with a source of that name. Raise ValueError
         if it would be invalid."""
         options = self.model_dump() | {
@@ -67,7 +67,7 @@ class SourceParams(BaseModel):
         }
         text = text_of_new_file(**options)
         try:
-            parse_settings(text, Path(_FILE))
+            parse_settings(text, Path(_CONFIG_FILE))
         except ConfigurationError as error:
             raise ValueError(error.message) from None
         return text
@@ -85,15 +85,19 @@ class SourceScaffolder(dg.Scaffolder[SourceParams]):
 
     def scaffold(self, request: dg.ScaffoldRequest[SourceParams]) -> None:
         folder = request.target_path
-        file = (request.project_root or folder) / _FILE
-        for other in folder.parent.glob("*/defs.yaml"):
-            if other.parent != folder and _COMPONENT in other.read_text(encoding="utf-8"):
-                raise ValueError(f"{other} exists already; add your source to {file} instead")
+        file = (request.project_root or folder) / _CONFIG_FILE
+        for file_of_other in folder.parent.glob("*/defs.yaml"):
+            if file_of_other.parent != folder and _COMPONENT_NAME in file_of_other.read_text(
+                encoding="utf-8"
+            ):
+                raise ValueError(
+                    f"{file_of_other} exists already; add your source to {file} instead"
+                )
         if not file.exists():
             name = request.params.name or re.sub(r"\W", "_", folder.name.lower())
-            file.write_text(request.params.configuration(name), encoding="utf-8")
+            file.write_text(request.params.configuration_text(name), encoding="utf-8")
         root = "" if request.project_root is None else "{{ context.project_root }}/"
-        scaffold_component(request, {"config": f"{root}{_FILE}"})
+        scaffold_component(request, {"config": f"{root}{_CONFIG_FILE}"})
 
 
 Translation = Annotated[
@@ -107,7 +111,7 @@ class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
     """Mirrors of MySQL tables in Delta Lake, declared by one lockstep.toml: the steps
     of a run, each mirror, checks, schedules and sensors."""
 
-    config: str = Field(_FILE, description="the configuration, from the folder of defs.yaml")
+    config: str = Field(_CONFIG_FILE, description="the configuration, from the folder of defs.yaml")
     translation: Translation | None = Field(
         None, description="attributes of each mirror's asset; `table` has source, database, name"
     )
@@ -124,8 +128,8 @@ class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
 
 
 class _Translator(LockstepTranslator):
-    def __init__(self, get: Callable[[MirroredTable], dg.AssetSpec]) -> None:
-        self._get = get
+    def __init__(self, get_spec: Callable[[MirroredTable], dg.AssetSpec]) -> None:
+        self._get_spec = get_spec
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
-        return self._get(table)
+        return self._get_spec(table)

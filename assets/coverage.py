@@ -1,7 +1,7 @@
-"""Reports to Dagster which partitions of a source's past were read. A partition is an
-hour or a day of commit time.
+"""Reports to Dagster about the partitions of a source's past that were read. A
+partition is an hour or a day of commit time.
 
-`.lockstep/coverage.json` keeps which of them were reported. It only serves Dagster's
+`.lockstep/coverage.json` keeps which partitions were reported. It only serves Dagster's
 page. If it is lost, the beginning is taken from the first batch, and all partitions are
 reported again.
 """
@@ -44,7 +44,7 @@ class Coverage:
     begins: datetime
     until: datetime
 
-    def unreported_partitions(
+    def unreported_begins(
         self, moment: datetime, partitions: Partitions, limit: int
     ) -> Iterator[datetime]:
         """Yield the beginnings of the partitions that had ended by the moment and were
@@ -67,13 +67,15 @@ def read_coverage(folder: Path, source: str) -> Coverage | None:
         return None
 
 
-def next_coverage(last: Coverage | None, first: datetime, partitions: Partitions) -> Coverage:
-    """Return the coverage from which a run continues to report. `last`: the coverage
-    in the file, if there is one; `first`: the commit time of the first captured
-    transaction. If the file has none, or begins after the partition of `first`, all
-    partitions are reported again. Otherwise `last` is rounded down to whole
+def next_coverage(
+    last: Coverage | None, first_commit: datetime, partitions: Partitions
+) -> Coverage:
+    """Return the coverage from which a run continues to report. `last`: the coverage in
+    the file, if there is one; `first_commit`: the commit time of the first captured
+    transaction. If the file has none, or begins after the partition of `first_commit`,
+    all partitions are reported again. Otherwise `last` is rounded down to whole
     partitions, whose length may have been changed in the settings meanwhile."""
-    begin = partitions.begin_of(first)
+    begin = partitions.begin_of(first_commit)
     if last is None or begin < partitions.begin_of(last.begins):
         return Coverage(begin, begin)
     return Coverage(*map(partitions.begin_of, (last.begins, last.until)))
@@ -96,14 +98,14 @@ def report_coverage(
     cursor = work.ledger.cursors(source).acknowledged
     folder = settings.state_folder
     last = read_coverage(folder, source)
-    first = None if cursor is None else _first_commit(work, last)
-    if cursor is None or first is None:
+    first_commit = None if cursor is None else _first_commit(work, last)
+    if cursor is None or first_commit is None:
         return
-    until = log_end_asked_at or cursor.position.committed_at or first
+    read_until = log_end_asked_at or cursor.position.committed_at or first_commit
     names = Declaration.of(settings, source).names
-    coverage = next_coverage(last, first, partitions)
+    coverage = next_coverage(last, first_commit, partitions)
     reported_until = coverage.until
-    for begin in coverage.unreported_partitions(until, partitions, _MAX_REPORTS):
+    for begin in coverage.unreported_begins(read_until, partitions, _MAX_REPORTS):
         key = begin.strftime(partitions.key_format)
         receiver.log_event(dg.AssetMaterialization(names.replayed_key, partition=key))
         reported_until = begin + partitions.length
@@ -117,17 +119,17 @@ def _first_commit(work: Workplace, last: Coverage | None) -> datetime | None:
     batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
-    first = batch.start.committed_at
-    if first is None and last is not None:
+    first_commit = batch.start.committed_at
+    if first_commit is None and last is not None:
         return last.begins
-    first = first or _first_transaction(work, batch) or batch.end.committed_at
-    if first is None:
+    first_commit = first_commit or _earliest_commit(work, batch) or batch.end.committed_at
+    if first_commit is None:
         return None
     created = datetime.fromtimestamp(batch.anchor.file_created, UTC)
-    return min(max(first.astimezone(UTC), created), batch.captured_at or created)
+    return min(max(first_commit.astimezone(UTC), created), batch.captured_at or created)
 
 
-def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
+def _earliest_commit(work: Workplace, batch: Batch) -> datetime | None:
     """Return the earliest commit time of a batch's transactions; None if it has none,
     or if their files are missing or damaged."""
     segments = batch_content(work.ledger, batch.source, batch.id).system_segments
@@ -136,7 +138,7 @@ def _first_transaction(work: Workplace, batch: Batch) -> datetime | None:
     ]
     files = [file for segment in transaction_segments for file in segment.files]
     folder, moments = system_table_path(batch.source, SystemTable.TRANSACTIONS), list[datetime]()
-    if not work.segments.damaged(folder, files):
+    if not work.segments.damage_sentences(folder, files):
         for record_batch in work.segments.pieces(folder, files, ["_committed_at"]):
             moments += filter(None, [pc.min(record_batch.column(0)).as_py()])
     return min(moments, default=None)

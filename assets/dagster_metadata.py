@@ -35,20 +35,20 @@ from lockstep.resources.lake.store.paths import LakePath
 
 Metadata = dict[str, Any]
 
-CHECK = "follows_source"
-KEYS = "keys_are_unique"
+FOLLOWS_CHECK = "follows_source"
+KEYS_CHECK = "keys_are_unique"
 
 DATA_VERSION = "dagster/data_version"
 """The tag in which Dagster keeps an asset's data version."""
 
-_LISTED = 50
+_MAX_SUMMARY_TABLES = 50
 """Largest number of tables in a run's summary."""
 
 
 # -- tables of values --------------------------------------------------------------------------
 
 
-def records(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.MetadataValue:
+def metadata_table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> dg.MetadataValue:
     """Return a table whose cells are texts; None becomes an empty cell."""
     return dg.MetadataValue.table(
         [dg.TableRecord(dict(zip(heads, map(_cell, row), strict=True))) for row in rows],
@@ -62,21 +62,21 @@ def _cell(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def partial_table(tables: Sequence[Extent]) -> dg.MetadataValue:
+def partial_tables_metadata(tables: Sequence[Extent]) -> dg.MetadataValue:
     heads = ("table", "begins", "hint")
-    return records(heads, [(table.table, table.begins, table.hint) for table in tables])
+    return metadata_table(heads, [(table.table, table.begins, table.hint) for table in tables])
 
 
-def quarantine_table(tables: Sequence[StoppedTable]) -> dg.MetadataValue:
+def stopped_tables_metadata(tables: Sequence[StoppedTable]) -> dg.MetadataValue:
     rows = [(table.table, table.reason, table.hint, table.position) for table in tables]
-    return records(("table", "reason", "hint", "position"), rows)
+    return metadata_table(("table", "reason", "hint", "position"), rows)
 
 
 # -- a run's steps -------------------------------------------------------------------------
 
 
-def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
-    """Return the metadata of a capture. `began`: a moment before the run asked the
+def capture_metadata(report: CaptureReport, began_at: datetime) -> Metadata:
+    """Return the metadata of a capture. `began_at`: a moment before the run asked the
     server for the end of its log."""
     metadata: Metadata = {
         "decision": f"{report.rule}: {report.reason}",
@@ -87,9 +87,9 @@ def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
         **rows_metadata(sum(report.counts.values(), RowCounts())),
         "log bytes": report.log_bytes,
         "largest transaction bytes": report.largest_transaction,
-        **_lag_at_start(report, began),
+        **_lag_at_start(report, began_at),
         "tables": len(report.counts),
-        "seconds": seconds(report.start_seconds + report.capture_seconds),
+        "seconds": rounded_seconds(report.start_seconds + report.capture_seconds),
         "continuity": report.continuity and report.continuity.value,
         "batch": report.batch,
         "GTIDs": str(report.end.gtid_set) or None,
@@ -98,7 +98,7 @@ def captured_metadata(report: CaptureReport, began: datetime) -> Metadata:
         or None,
     }
     if report.quarantined:
-        metadata["quarantined"] = quarantine_table(report.quarantined)
+        metadata["quarantined"] = stopped_tables_metadata(report.quarantined)
     return _without_none(metadata)
 
 
@@ -106,55 +106,59 @@ def _without_none(metadata: Metadata) -> Metadata:
     return {name: value for name, value in metadata.items() if value is not None}
 
 
-def _lag_at_start(report: CaptureReport, began: datetime) -> Metadata:
+def _lag_at_start(report: CaptureReport, began_at: datetime) -> Metadata:
     """Return the age of the lake's newest change when the run began: 0 if there was
     nothing to read, no entry if it is unknown."""
-    last = report.start.committed_at
-    if report.batch is not None and last is None:
+    last_commit = report.start.committed_at
+    if report.batch is not None and last_commit is None:
         return {}
-    lag = 0.0 if report.batch is None or last is None else (began - last).total_seconds()
-    return {"lag seconds at start": seconds(max(lag, 0.0))}
+    lag = (
+        0.0
+        if report.batch is None or last_commit is None
+        else (began_at - last_commit).total_seconds()
+    )
+    return {"lag seconds at start": rounded_seconds(max(lag, 0.0))}
 
 
-def merged_metadata(report: MergeReport) -> Metadata:
+def merge_metadata(report: MergeReport) -> Metadata:
     counts = sum((merge.counts for merge in report.merges), RowCounts())
     metadata: Metadata = {
         "tables changed": len({merge.table for merge in report.merges}),
         "rows": counts.total,
         **rows_metadata(counts),
         "rows read from the source": sum(merge.rows_read for merge in report.merges),
-        "publish seconds": seconds(report.publish_seconds),
-        "merge seconds": seconds(report.merge_seconds),
+        "publish seconds": rounded_seconds(report.publish_seconds),
+        "merge seconds": rounded_seconds(report.merge_seconds),
         "waiting": ", ".join(map(str, report.waiting_tables)) or None,
     }
     if report.quarantined:
-        metadata["quarantined"] = quarantine_table(report.quarantined)
+        metadata["quarantined"] = stopped_tables_metadata(report.quarantined)
     return _without_none(metadata)
 
 
-def acknowledged_metadata(
-    report: AcknowledgeReport, now: datetime, merged: MergeReport | None = None
+def acknowledge_metadata(
+    report: AcknowledgeReport, now: datetime, merge_report: MergeReport | None = None
 ) -> Metadata:
-    """Return the metadata of an acknowledgement. `merged`: the merge of the same run,
-    for the summary."""
+    """Return the metadata of an acknowledgement. `merge_report`: that of the
+    same run, for the summary."""
     metadata = position_metadata(report.position, now)
     metadata["batches"] = ", ".join(map(str, report.acknowledged_batches)) or "none"
-    metadata["seconds"] = seconds(report.seconds)
-    if merged is not None:
-        metadata["summary"] = dg.MetadataValue.md(summary(merged, report))
+    metadata["seconds"] = rounded_seconds(report.seconds)
+    if merge_report is not None:
+        metadata["summary"] = dg.MetadataValue.md(run_summary(merge_report, report))
     if report.waiting_tables:
-        metadata["held"] = held_sentence(report.waiting_tables)
+        metadata["held"] = waiting_sentence(report.waiting_tables)
     if report.quarantined:
-        metadata["stopped"] = quarantine_table(report.quarantined)
+        metadata["stopped"] = stopped_tables_metadata(report.quarantined)
     if report.partial_tables:
-        metadata["partial"] = partial_table(report.partial_tables)
+        metadata["partial"] = partial_tables_metadata(report.partial_tables)
     return metadata
 
 
 def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
     """Return the lake's lag, and the time for which the server keeps the unread log."""
     metadata: Metadata = {
-        "lag seconds": None if lag.seconds is None else seconds(lag.seconds),
+        "lag seconds": None if lag.seconds is None else rounded_seconds(lag.seconds),
         "lag bytes": lag.log_bytes,
         "lag transactions": lag.transactions,
     }
@@ -199,15 +203,15 @@ def position_metadata(position: Position | None, now: datetime) -> Metadata:
     if position.committed_at is not None:
         metadata["committed at"] = dg.MetadataValue.timestamp(position.committed_at)
         lag = (now - position.committed_at).total_seconds()
-        metadata["lag seconds"] = seconds(max(lag, 0.0))
+        metadata["lag seconds"] = rounded_seconds(max(lag, 0.0))
     return metadata
 
 
-def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
+def run_summary(merge_report: MergeReport, report: AcknowledgeReport) -> str:
     """Return the run's summary in Markdown: the changes of each table, and tables that
     stopped."""
     lines = []
-    if merged.merges:
+    if merge_report.merges:
         lines += [
             "| table | inserted | updated | deleted | read from the source | Delta version |",
             "|---|--:|--:|--:|--:|--:|",
@@ -216,10 +220,10 @@ def summary(merged: MergeReport, report: AcknowledgeReport) -> str:
             f"| {in_markdown(str(merge.table))} | {merge.counts.inserted:,} "
             f"| {merge.counts.updated:,} | {merge.counts.deleted:,} | {merge.rows_read:,} "
             f"| {merge.delta_version} |"
-            for merge in merged.merges[:_LISTED]
+            for merge in merge_report.merges[:_MAX_SUMMARY_TABLES]
         ]
-        if len(merged.merges) > _LISTED:
-            lines.append(f"\nand {len(merged.merges) - _LISTED:,} more tables")
+        if len(merge_report.merges) > _MAX_SUMMARY_TABLES:
+            lines.append(f"\nand {len(merge_report.merges) - _MAX_SUMMARY_TABLES:,} more tables")
     else:
         lines.append("No table changed.")
     for quarantine in report.quarantined:
@@ -237,37 +241,37 @@ def rows_metadata(counts: RowCounts) -> Metadata:
     }
 
 
-def held_sentence(held: Mapping[int, Sequence[object]]) -> str:
-    """Return a sentence about batches that are not acknowledged yet: each waits for
-    tables."""
+def waiting_sentence(waiting_tables: Mapping[int, Sequence[object]]) -> str:
+    """Return a sentence about batches that are not acknowledged yet. `waiting_tables`:
+    the tables that each of them waits for."""
     return "; ".join(
         f"batch {batch} waits for {', '.join(map(str, tables)) or 'its merge'}"
-        for batch, tables in held.items()
+        for batch, tables in waiting_tables.items()
     )
 
 
-def seconds(value: float) -> float:
+def rounded_seconds(value: float) -> float:
     return round(float(value), 3)
 
 
 # -- one table: its declaration, writes, checks and changed structures ------------------------
 
 
-def declared_metadata(
+def declaration_metadata(
     entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> Metadata:
     """Return the metadata of a mirror's asset. `policies`: the policies of the table,
     or None if the settings of its source cannot be read."""
     return {
         **({"policies": policies.toml or "the defaults"} if policies else {}),
-        **_address(entry.table, lake / entry.mirror),
+        **_table_address(entry.table, lake / entry.mirror),
         "mirror": entry.mirror,
         "changelog": entry.changelog,
         "dropped": entry.dropped,
     }
 
 
-def materialization(
+def materialization_of(
     names: SourceNames,
     merge: TableMerge,
     lake: LakePath,
@@ -291,20 +295,20 @@ def materialization(
         "rows read from the source": merge.rows_read,
         "bytes": change_bytes,
         "Delta version": merge.delta_version,
-        "seconds": seconds(merge.seconds),
+        "seconds": rounded_seconds(merge.seconds),
         "reason": merge.reason,
         "batches": str(first) if first == last else f"{first}-{last}",
         "mirror": merge.mirror,
         "changelog": merge.changelog,
-        "files": size and size.files,
-        "mirror bytes": size and size.size,
+        "files": size and size.file_count,
+        "mirror bytes": size and size.byte_count,
         **_shape_metadata(version),
         **position_metadata(position, now),
         # Dagster's pages show these keys in their own places.
-        **_address(merge.table, lake / merge.mirror),
-        "dagster/column_schema": _columns(merge, version, comments),
+        **_table_address(merge.table, lake / merge.mirror),
+        "dagster/column_schema": _table_schema(merge, version, comments),
         "dagster/column_lineage": dg.TableColumnLineage(lineage),
-        "dagster/row_count": size and size.rows,
+        "dagster/row_count": size and size.row_count,
     }
     tags = {DATA_VERSION: str(position)} if position else {}
     return dg.AssetMaterialization(
@@ -312,7 +316,7 @@ def materialization(
     )
 
 
-def _address(table: TableName, folder: LakePath) -> Metadata:
+def _table_address(table: TableName, folder: LakePath) -> Metadata:
     return {
         "dagster/table_name": str(table),
         "dagster/storage_kind": "delta",
@@ -326,15 +330,15 @@ def _shape_metadata(version: SchemaVersion | None) -> Metadata:
     shown_as = None if version is None else version.shown_as
     if version is None or shown_as is None:
         return {}
-    treated = [f"{name} {words}" for name, words in version.treatments_in_words.items()]
+    treatments = [f"{name} {words}" for name, words in version.treatments_in_words.items()]
     return {
-        "columns not shown as they are": ", ".join(treated) or None,
+        "columns not shown as they are": ", ".join(treatments) or None,
         "rows taken": shown_as.row_condition and f"those where {shown_as.row_condition}",
         "privacy key": shown_as.key_fingerprint,
     }
 
 
-def _columns(
+def _table_schema(
     merge: TableMerge, version: SchemaVersion | None, comments: Mapping[str, str]
 ) -> dg.TableSchema:
     """Return the columns with their Spark SQL types. The description of a column
@@ -351,8 +355,8 @@ def _columns(
         column = None if schema is None else schema.column(name)
         origin = None if source is None or column is None else source.column(name)
         mysql_type = None if origin is None else f"MySQL: {written_type(origin)}"
-        words = treatments.get(name)
-        sentences = (mysql_type, words and words.capitalize(), comments.get(name))
+        treatment = treatments.get(name)
+        sentences = (mysql_type, treatment and treatment.capitalize(), comments.get(name))
         description = in_markdown(". ".join(filter(None, sentences)))
         columns.append(
             dg.TableColumn(
@@ -360,14 +364,14 @@ def _columns(
                 sql_type(kind),
                 description=description or None,
                 constraints=dg.TableColumnConstraints(nullable=column is None or column.nullable),
-                tags={"lockstep": words} if words else {},
+                tags={"lockstep": treatment} if treatment else {},
             )
         )
     return dg.TableSchema(columns)
 
 
-def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:
-    serious = standing.health.is_serious
+def follows_check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckResult:
+    is_serious = standing.health.is_serious
     words = {
         "state": standing.health.value,
         "reason": standing.sentence,
@@ -377,29 +381,31 @@ def check_result(names: SourceNames, standing: TableStanding) -> dg.AssetCheckRe
     }
     return dg.AssetCheckResult(
         asset_key=names.table_key(standing.table),
-        check_name=CHECK,
+        check_name=FOLLOWS_CHECK,
         passed=standing.follows,
-        severity=dg.AssetCheckSeverity.ERROR if serious else dg.AssetCheckSeverity.WARN,
+        severity=dg.AssetCheckSeverity.ERROR if is_serious else dg.AssetCheckSeverity.WARN,
         description=f"{standing.health}: {standing.sentence}",
         metadata={name: text for name, text in words.items() if text},
     )
 
 
-def keys_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
+def keys_check_result(names: SourceNames, count: KeyCount) -> dg.AssetCheckResult:
     """Return the check's result. It fails if a key occurs twice, and passes if keys
     were not counted."""
     figures: Metadata = {"key": ", ".join(count.key) or "none"}
-    description = f"not counted: {count.why}"
-    if count.repeated is not None:
-        figures["rows"] = count.rows
-        figures["rows with the key of another"] = count.repeated
-        description = f"{count.rows:,} rows, {count.repeated:,} of them with the key of another"
-    if count.repeated:
+    description = f"not counted: {count.reason}"
+    if count.repeated_count is not None:
+        figures["rows"] = count.row_count
+        figures["rows with the key of another"] = count.repeated_count
+        description = (
+            f"{count.row_count:,} rows, {count.repeated_count:,} of them with the key of another"
+        )
+    if count.repeated_count:
         description += f": `lockstep verify {count.table} --repair`"
     return dg.AssetCheckResult(
         asset_key=names.table_key(count.table),
-        check_name=KEYS,
-        passed=not count.repeated,
+        check_name=KEYS_CHECK,
+        passed=not count.repeated_count,
         severity=dg.AssetCheckSeverity.ERROR,
         description=description,
         metadata=figures,

@@ -24,7 +24,7 @@ from lockstep.pipeline.values.decisions import Lease, LeaseView
 GRACE = timedelta(minutes=10)
 """Longest time that a run may take before its first step asks for the lock."""
 
-_UNENDED_STATUSES = [
+_UNDER_WAY_STATUSES = [
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
@@ -62,7 +62,7 @@ def reason_dead(run: RunUnderWay, lease: LeaseView | None, now: datetime) -> str
 def runs_under_way(instance: dg.DagsterInstance, source: str) -> list[RunUnderWay]:
     """Return the Dagster runs of the source that have not ended."""
     records = instance.get_run_records(
-        dg.RunsFilter(statuses=_UNENDED_STATUSES, tags={SOURCE_TAG: source})
+        dg.RunsFilter(statuses=_UNDER_WAY_STATUSES, tags={SOURCE_TAG: source})
     )
     return [
         RunUnderWay(
@@ -81,7 +81,7 @@ def report_dead_runs(
     lease: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """Report each dead run as failed; return their ids."""
+    """Report each dead run as failed; return the ids of these runs."""
     reported = []
     for run in runs:
         reason = reason_dead(run, lease, now)
@@ -98,8 +98,8 @@ def tag_run_and_report_dead(
     previous: LeaseView | None,
     now: datetime,
 ) -> list[str]:
-    """Tag the run that took the lease, and report dead runs of the source; return their
-    ids."""
+    """Tag the run that took the lease, and report dead runs of the source; return the
+    ids of the dead runs."""
     source = lease.source
     if lease.dagster_run is not None:
         instance.add_run_tags(
@@ -116,11 +116,14 @@ def tag_run_and_report_dead(
     return report_dead_runs(instance, other_runs, released_lease, now)
 
 
-def runs_of_own_job(instance: dg.DagsterInstance, source: str, runs: Collection[str]) -> list[str]:
-    """Return the runs of the source's own job. Only these have sent OpenLineage events."""
-    if not runs:
+def ids_of_own_runs(
+    instance: dg.DagsterInstance, source: str, run_ids: Collection[str]
+) -> list[str]:
+    """Return the ids of the runs of the source's own job. Only these runs have sent
+    OpenLineage events."""
+    if not run_ids:
         return []
-    records = instance.get_runs(dg.RunsFilter(run_ids=list(runs), job_name=job_name(source)))
+    records = instance.get_runs(dg.RunsFilter(run_ids=list(run_ids), job_name=job_name(source)))
     return [run.run_id for run in records]
 
 

@@ -25,13 +25,13 @@ from lockstep.assets.checks import CHECKS, source_check_results
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dagster_metadata import (
-    CHECK,
-    KEYS,
+    FOLLOWS_CHECK,
+    KEYS_CHECK,
     Metadata,
-    check_result,
-    declared_metadata,
-    keys_result,
-    seconds,
+    declaration_metadata,
+    follows_check_result,
+    keys_check_result,
+    rounded_seconds,
 )
 from lockstep.assets.declaration import Declaration, LockstepTranslator
 from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
@@ -112,20 +112,22 @@ def definitions_of(
     catalogue = {name: read_catalogue(settings.state_folder, name) for name in names}
     coverages = {name: read_coverage(settings.state_folder, name) for name in names}
     for name, entries in catalogue.items():
-        declared = Declaration.of(settings, name, translator)
-        keys = {entry.table: declared.names.table_key(entry.table) for entry in entries}
-        translated = {
-            t: tuple(k.path) for t, k in keys.items() if k != declared.names.default_table_key(t)
+        declaration = Declaration.of(settings, name, translator)
+        keys = {entry.table: declaration.names.table_key(entry.table) for entry in entries}
+        translated_keys = {
+            table: tuple(key.path)
+            for table, key in keys.items()
+            if key != declaration.names.default_table_key(table)
         }
         try:
-            record_keys(settings.state_folder, name, translated)
+            record_keys(settings.state_folder, name, translated_keys)
         except OSError as error:  # Dagster's page may run without permission to write
             _log.warning("The keys of mirrors were not noted for the command line: %s", error)
 
     def open_site() -> Adapters:
         return Adapters(settings, on_warning=_log.warning)
 
-    return build(
+    return build_definitions(
         settings,
         catalogue,
         open_site,
@@ -136,13 +138,13 @@ def definitions_of(
     )
 
 
-def build(
+def build_definitions(
     settings: Settings,
     catalogue: Catalogue,
     open_site: OpenSite,
     *,
     coverages: Mapping[str, Coverage] = MappingProxyType({}),
-    record: Callable[[str], RunRecord] = RunRecord,
+    make_record: Callable[[str], RunRecord] = RunRecord,
     notify: Notify | None = None,
     open_upkeep: OpenUpkeep | None = None,
     translator: LockstepTranslator | None = None,
@@ -151,7 +153,7 @@ def build(
 
     `catalogue`: the mirrors to declare, by source. `coverages`: the partitions of
     sources that have a past. `open_site` opens the adapters of a run, a schedule or a
-    sensor. `record` creates the record that a run fills. `open_upkeep` opens the
+    sensor. `make_record` creates the record that a run fills. `open_upkeep` opens the
     adapters of upkeep; without it there is no job of upkeep.
     """
     declarations = {
@@ -159,7 +161,7 @@ def build(
         for source in settings.sources
     }
     entries = {
-        name: _without_colliding(declaration.names, catalogue.get(name, ()))
+        name: _entries_without_collisions(declaration.names, catalogue.get(name, ()))
         for name, declaration in declarations.items()
     }
     _refuse_shared_keys(declarations, entries)
@@ -167,27 +169,34 @@ def build(
     jobs: list[Any] = []
     schedules: list[dg.ScheduleDefinition] = []
     for source in settings.sources:
-        name, declared = source.name, declarations[source.name]
-        assets += [*run_assets(settings, declared), *mirrors(settings, declared, entries[name])]
-        steps = declared.names.step_keys
-        jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEPS}.", *steps))
+        name, declaration = source.name, declarations[source.name]
+        assets += [
+            *run_assets(settings, declaration),
+            *mirror_assets(settings, declaration, entries[name]),
+        ]
+        steps = declaration.names.step_keys
+        jobs.append(_asset_job(name, "", f"One bounded run of {name}: {_STEP_WORDS}.", *steps))
         if source.schedule is not None:
             schedules.append(source_schedule(name, source.schedule, open_site))
         if name in coverages:
-            assets.append(replayed(settings, declared, coverages[name]))
+            assets.append(replay_asset(settings, declaration, coverages[name]))
             description = f"Reads a span of the past of {name} again."
-            jobs.append(_asset_job(name, "replay", description, declared.names.replayed_key))
+            jobs.append(_asset_job(name, "replay", description, declaration.names.replayed_key))
             if source.section.replay is not None:
-                schedules.append(heal_schedule(settings, name, coverages[name]))
+                schedules.append(replay_schedule(settings, name, coverages[name]))
         if open_upkeep is not None:
             jobs.append(upkeep_job(settings, name, open_upkeep))
             if settings.file.upkeep.schedule is not None:
                 schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
     loaded_fingerprint = fingerprint({name: catalogue.get(name, ()) for name in declarations})
-    triggers = [source for source in settings.sources if source.section.trigger is not None]
+    sources_with_trigger = [
+        source for source in settings.sources if source.section.trigger is not None
+    ]
     return dg.Definitions(
         assets=assets,
-        asset_checks=[source_checks(settings, declared) for declared in declarations.values()],
+        asset_checks=[
+            source_checks(settings, declaration) for declaration in declarations.values()
+        ],
         jobs=jobs,
         schedules=schedules,
         sensors=[
@@ -195,13 +204,13 @@ def build(
             new_table_sensor(settings, loaded_fingerprint),
             attention_sensor(settings, open_site, notify),
             other_runs_sensor(settings, declarations, open_site),
-            *(traffic_sensor(source, open_site) for source in triggers),
+            *(traffic_sensor(source, open_site) for source in sources_with_trigger),
         ],
-        resources={SESSIONS: sessions_resource(settings, open_site, record)},
+        resources={SESSIONS: sessions_resource(settings, open_site, make_record)},
     )
 
 
-def _without_colliding(
+def _entries_without_collisions(
     names: SourceNames, entries: Sequence[CatalogueEntry]
 ) -> Sequence[CatalogueEntry]:
     """Return the entries. If two tables' mirrors would have one name, mark one of them
@@ -210,22 +219,27 @@ def _without_colliding(
     mirrors = names.mirrors
     if mirrors is None or not mirrors.rules:
         return entries
-    moves = {
+    would_move = {
         entry.table: not is_folder_of(entry.mirror, names.source, mirrors.of(entry.table))
         for entry in entries
         if not entry.ended
     }
-    colliding = mirrors.collisions(sorted(moves, key=lambda table: (moves[table], table)))
-    return [replace(entry, ended=True) if entry.table in colliding else entry for entry in entries]
+    colliding_tables = mirrors.collisions(
+        sorted(would_move, key=lambda table: (would_move[table], table))
+    )
+    return [
+        replace(entry, ended=True) if entry.table in colliding_tables else entry
+        for entry in entries
+    ]
 
 
 def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Catalogue) -> None:
     """Raise an error that names both tables if two mirrors have one key. Dagster's own
     error names neither."""
     tables: dict[dg.AssetKey, str] = {}
-    for source, declared in declarations.items():
+    for source, declaration in declarations.items():
         for entry in catalogue.get(source, ()):
-            key, table = declared.names.table_key(entry.table), f"{entry.table} of {source}"
+            key, table = declaration.names.table_key(entry.table), f"{entry.table} of {source}"
             if entry.ended:
                 continue
             if key in tables:
@@ -239,7 +253,7 @@ def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Cata
 
 # -- the jobs and checks of a source -------------------------------------------------------------
 
-_STEPS = "capture, publish, merge, acknowledge"
+_STEP_WORDS = "capture, publish, merge, acknowledge"
 
 
 def _asset_job(
@@ -255,11 +269,11 @@ def _asset_job(
     )
 
 
-def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDefinition:
+def source_checks(settings: Settings, declaration: Declaration) -> dg.AssetChecksDefinition:
     """Return the checks of a source, which belong to the asset of the step that
     acknowledges. One op performs all of them, so that a run has one step for all
     checks. They can also be selected one by one."""
-    names = declared.names
+    names = declaration.names
 
     def checks(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
         selected = {key.name for key in context.selected_asset_check_keys}
@@ -292,75 +306,79 @@ def source_checks(settings: Settings, declared: Declaration) -> dg.AssetChecksDe
 
 DROPPED_TAG = "lockstep/dropped"
 
-_LOG = "log"
+_LOG_INPUT = "log"
 
-_TABLE_CHECKS = (
-    ("c", CHECK, "The mirror follows its table and has all of it."),
-    ("k", KEYS, "The mirror has each key once; runs count the keys of small mirrors."),
+_MIRROR_CHECKS = (
+    ("c", FOLLOWS_CHECK, "The mirror follows its table and has all of it."),
+    ("k", KEYS_CHECK, "The mirror has each key once; runs count the keys of small mirrors."),
 )
 
 
-def mirrors(
-    settings: Settings, declared: Declaration, entries: Sequence[CatalogueEntry]
+def mirror_assets(
+    settings: Settings, declaration: Declaration, entries: Sequence[CatalogueEntry]
 ) -> list[dg.AssetsDefinition]:
     """Return the definition of all mirrors in the catalogue; an empty list if there are
     none."""
-    shown = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
-    if not shown:
+    shown_entries = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
+    if not shown_entries:
         return []
-    names, lake = declared.names, settings.lake_path()
+    names, lake = declaration.names, settings.lake_path()
     plan: SourcePlan | None = None
     # Mirrors are shown even if an environment variable of the source is not set.
     with suppress(LockstepError):
         plan = settings.source(names.source).plan()
     specs = {
         number: _mirror_spec(
-            declared, entry, lake, None if plan is None else plan.policies_of(entry.table)
+            declaration, entry, lake, None if plan is None else plan.policies_of(entry.table)
         )
-        for number, entry in shown.items()
+        for number, entry in shown_entries.items()
     }
     keys = {number: spec.key for number, spec in specs.items()}
-    tables = {keys[number]: entry.table for number, entry in shown.items()}
-    nothing = dg.Out(dg.Nothing, is_required=False)
-    letters = ("t", *(letter for letter, _, _ in _TABLE_CHECKS))
+    tables = {keys[number]: entry.table for number, entry in shown_entries.items()}
+    no_output = dg.Out(dg.Nothing, is_required=False)
+    letters = ("t", *(letter for letter, _, _ in _MIRROR_CHECKS))
 
     @dg.op(
         name=names.op_name("mirrors"),
-        ins={_LOG: dg.In(dg.Nothing)},
-        out={output_name(letter, n): nothing for n in shown for letter in letters},
+        ins={_LOG_INPUT: dg.In(dg.Nothing)},
+        out={
+            output_name(letter, number): no_output for number in shown_entries for letter in letters
+        },
         required_resource_keys={SESSIONS},
         description="Merges what was captured of the selected tables.",
     )
     @evaluate_annotations
-    def merged(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
+    def merge_selected(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         session = session_of(context, names.source)
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
         if selected:
-            report = merge_and_log(context, settings, names, session, only=selected)
+            report = merge_and_log(context, settings, names, session, only_tables=selected)
             count = len(report.merges)
             context.log.info(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
             )
         with dagster_failures():
-            yield from _checked(session.workplace(), names, tables, context)
+            yield from _table_check_results(session.workplace(), names, tables, context)
 
     return [
         dg.AssetsDefinition(
-            keys_by_input_name={_LOG: names.log_key},
+            keys_by_input_name={_LOG_INPUT: names.log_key},
             keys_by_output_name={output_name("t", number): key for number, key in keys.items()},
-            node_def=merged,
+            node_def=merge_selected,
             specs=list(specs.values()),
             check_specs_by_output_name={
-                output_name(letter, n): dg.AssetCheckSpec(name, asset=key, description=description)
-                for n, key in keys.items()
-                for letter, name, description in _TABLE_CHECKS
+                output_name(letter, number): dg.AssetCheckSpec(
+                    name, asset=key, description=description
+                )
+                for number, key in keys.items()
+                for letter, name, description in _MIRROR_CHECKS
             },
             can_subset=True,
         )
     ]
 
 
-def _checked(
+def _table_check_results(
     work: Workplace,
     names: SourceNames,
     tables: Mapping[dg.AssetKey, TableName],
@@ -372,25 +390,25 @@ def _checked(
     states, standings = work.ledger.table_states(work.source.name), standings_of(work)
     for check in selected:
         table = tables[check.asset_key]
-        if check.name == CHECK:
-            yield check_result(names, standings.get(table) or unseen(table))
+        if check.name == FOLLOWS_CHECK:
+            yield follows_check_result(names, standings.get(table) or unseen(table))
         elif table in states:
-            yield keys_result(names, count_keys(work, states[table]))
+            yield keys_check_result(names, count_keys(work, states[table]))
 
 
 def _mirror_spec(
-    declared: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
+    declaration: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
 ) -> dg.AssetSpec:
     dropped = ", dropped at the source" if entry.dropped else ""
-    spec = declared.make_spec(
-        declared.names.default_table_key(entry.table),
+    spec = declaration.make_spec(
+        declaration.names.default_table_key(entry.table),
         tags={DROPPED_TAG: "true"} if entry.dropped else {},
-        deps=[declared.names.log_key],
+        deps=[declaration.names.log_key],
         kinds={"delta"},
         description=f"The mirror of {in_markdown(str(entry.table))}{dropped}.",
-        metadata=declared_metadata(entry, lake, policies),
+        metadata=declaration_metadata(entry, lake, policies),
     )
-    return declared.translate(entry.table, spec)
+    return declaration.translate(entry.table, spec)
 
 
 # -- a source's past as partitions, which the page or a schedule can replay -----------------------
@@ -401,7 +419,7 @@ def _mirror_spec(
 # work is committed, so that after a replay that was cancelled or failed, only the other
 # partitions have to be requested again.
 
-_RANGE: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
+_RANGE_TAGS: Final = ("dagster/asset_partition_range_start", "dagster/asset_partition_range_end")
 
 
 def partitions_of(settings: Settings, coverage: Coverage) -> dg.TimeWindowPartitionsDefinition:
@@ -412,24 +430,26 @@ def partitions_of(settings: Settings, coverage: Coverage) -> dg.TimeWindowPartit
     return dg.DailyPartitionsDefinition(begins, timezone="UTC")
 
 
-def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> dg.AssetsDefinition:
+def replay_asset(
+    settings: Settings, declaration: Declaration, coverage: Coverage
+) -> dg.AssetsDefinition:
     """Return the asset of the source's past. Materializing partitions reads them again
     and corrects the lake."""
-    names, partitions = declared.names, partitions_of(settings, coverage)
+    names, partitions = declaration.names, partitions_of(settings, coverage)
 
     def read_again(context: dg.AssetExecutionContext) -> Iterator[Any]:
         session = session_of(context, names.source)
         for key in context.partition_keys:
             window = partitions.time_window_for_partition_key(key)
             with dagster_failures():
-                step = partial(_replay, begin=window.start, end=window.end)
+                step = partial(_replay_partition, begin=window.start, end=window.end)
                 report = session.run(step, patient=True)
             metadata = replay_metadata(report)
             event = dg.AssetMaterialization(names.replayed_key, partition=key, metadata=metadata)
             context.log_event(event)
         yield from ()
 
-    spec = declared.make_spec(
+    spec = declaration.make_spec(
         names.replayed_key,
         skippable=True,
         description=f"The past of {names.source}, by commit time. Materialize partitions to read "
@@ -445,15 +465,17 @@ def replayed(settings: Settings, declared: Declaration, coverage: Coverage) -> d
     )(evaluate_annotations(read_again))
 
 
-def _replay(work: Workplace, lease: Lease, *, begin: datetime, end: datetime) -> ReplayReport:
+def _replay_partition(
+    work: Workplace, lease: Lease, *, begin: datetime, end: datetime
+) -> ReplayReport:
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
     times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
-    empty = bool(times) and not at_or_after(times, begin)
-    return ReplayReport(span, (), ()) if empty else replay(work, lease, span)
+    is_empty = bool(times) and not at_or_after(times, begin)
+    return ReplayReport(span, (), ()) if is_empty else replay(work, lease, span)
 
 
-def heal_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:
+def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:
     """Return the schedule that replays the last partitions as one run."""
     section = settings.source(source).section.replay
     assert section is not None, "the source has a section `replay`"
@@ -476,7 +498,7 @@ def heal_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.Sch
         ]
         if not keys:
             return dg.SkipReason(f"No partition of {source} is over yet.")
-        partition_range = dict(zip(_RANGE, (keys[0], keys[-1]), strict=True))
+        partition_range = dict(zip(_RANGE_TAGS, (keys[0], keys[-1]), strict=True))
         return dg.RunRequest(tags={SOURCE_TAG: source, **partition_range})
 
     return tick
@@ -486,15 +508,17 @@ def replay_metadata(report: ReplayReport) -> Metadata:
     metadata: Metadata = {
         "batches": len(report.batches),
         "tables": len(report.tables),
-        "files replaced": sum(1 for segment in report.segments if segment.replaced),
+        "files replaced": sum(1 for segment in report.segments if segment.is_replaced),
         "rows put right": sum(mirror.wrong for mirror in report.mirrors),
-        "seconds": seconds(report.seconds),
+        "seconds": rounded_seconds(report.seconds),
     }
-    recorded = {batch.as_recorded for batch in report.batches if batch.as_recorded}
-    if recorded:
-        metadata["from the changelog alone"] = "\n".join(sorted(recorded))
-    if report.left:
-        metadata["damaged, nothing to replace it with"] = len(report.left)
+    sentences = {
+        batch.reason_not_recaptured for batch in report.batches if batch.reason_not_recaptured
+    }
+    if sentences:
+        metadata["from the changelog alone"] = "\n".join(sorted(sentences))
+    if report.unreplaced_segments:
+        metadata["damaged, nothing to replace it with"] = len(report.unreplaced_segments)
     return metadata
 
 
@@ -504,16 +528,20 @@ def replay_metadata(report: ReplayReport) -> Metadata:
 # date. It also deletes records of old runs, which Dagster itself keeps for ever: a
 # source that runs every minute has forty thousand a month.
 
-_AT_ONCE = 100
+_RUNS_PER_FETCH = 100
 """Number of runs that are fetched from Dagster at once."""
 
-_ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED]
+_ENDED_STATUSES = [
+    dg.DagsterRunStatus.SUCCESS,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.CANCELED,
+]
 
 
 def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.JobDefinition:
     """Return the job of upkeep, which takes the source's lock only to record what it
     wrote."""
-    keep = settings.file.upkeep.dagster_runs
+    run_retention = settings.file.upkeep.dagster_runs
 
     def perform(context: dg.OpExecutionContext) -> None:
         progress = LoggedProgress(context.log)
@@ -524,11 +552,11 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
         for line in _upkeep_lines(report):
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))
-        if keep is not None:
-            deleted = delete_runs(
-                context.instance, source, datetime.now(UTC) - timedelta(seconds=keep)
+        if run_retention is not None:
+            deleted_count = delete_runs(
+                context.instance, source, datetime.now(UTC) - timedelta(seconds=run_retention)
             )
-            context.log.info(f"Dagster's records of {deleted} older runs were deleted.")
+            context.log.info(f"Dagster's records of {deleted_count} older runs were deleted.")
 
     name = job_name(source, "upkeep")
     op = dg.op(name=f"{name}_op", description=f"Upkeep of the mirrors of {source}.")(
@@ -570,17 +598,17 @@ def delete_runs(instance: dg.DagsterInstance, source: str, before: datetime) -> 
 
 def _delete_runs(instance: dg.DagsterInstance, job: str, before: datetime) -> int:
     newest = instance.get_run_records(dg.RunsFilter(job_name=job), limit=1)
-    kept = {record.dagster_run.run_id for record in newest}
-    ended = dg.RunsFilter(job_name=job, statuses=_ENDED, created_before=before)
+    newest_id = {record.dagster_run.run_id for record in newest}
+    ended_filter = dg.RunsFilter(job_name=job, statuses=_ENDED_STATUSES, created_before=before)
     count = 0
     while True:
-        records = instance.get_run_records(ended, limit=_AT_ONCE, ascending=True)
-        old = {record.dagster_run.run_id for record in records} - kept
-        if not old:
+        records = instance.get_run_records(ended_filter, limit=_RUNS_PER_FETCH, ascending=True)
+        old_ids = {record.dagster_run.run_id for record in records} - newest_id
+        if not old_ids:
             return count
-        for run in old:
-            instance.delete_run(run)
-        count += len(old)
+        for run_id in old_ids:
+            instance.delete_run(run_id)
+        count += len(old_ids)
 
 
 def _upkeep_lines(report: UpkeepReport) -> Iterator[str]:
@@ -605,5 +633,5 @@ def _upkeep_metadata(report: UpkeepReport) -> Metadata:
         "deleted_checkpoints": report.checkpoints.count,
         "ledger_rows": report.changes.ledger_rows,
         "left": sum(len(table.obstacles) for table in report.tables),
-        "seconds": seconds(report.seconds),
+        "seconds": rounded_seconds(report.seconds),
     }

@@ -3,8 +3,8 @@ container or a person. Their events are made from the ledger (Lockstep's databas
 
 Each table and each step gets one materialization for everything that these runs did
 since the last report, so that the number of events does not grow with the number of
-runs. Tables are reported first, in the order of their names and some in each tick; the
-steps follow the last table.
+runs. Each tick reports some tables, in the order of their names; the steps are reported
+after the last table.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.run.status.run_news import comments_of
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.values.decisions import AttemptOutcome, LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
@@ -92,7 +92,7 @@ class ReportCursor:
     def of(cls, stored: object) -> ReportCursor:
         return TypeAdapter(cls).validate_python(stored)
 
-    def up_to(self, newest: LeaseView) -> int:
+    def last_token(self, newest: LeaseView) -> int:
         """Return the token of the last lease to report now. A lease that is still held
         is left out, because its run may write more."""
         return self.through or (newest.token - 1 if newest.live else newest.token)
@@ -116,9 +116,9 @@ class OtherRunsReporter:
         self.events.append(event)
 
     def report(self, last: ReportCursor, max_tables: int) -> ReportCursor:
-        """Add the events of at most `max_tables` tables that are not reported yet, or of
-        fewer if that takes longer than `TICK_SECONDS`. Return the point up to which the
-        source is then reported."""
+        """Add the events of at most `max_tables` tables that are not reported yet, or
+        of fewer if that takes longer than `TICK_SECONDS`. Return the point up to which
+        the source is then reported."""
         work, ledger, source = self.work, self.work.ledger, self.work.source.name
         newest, identity = ledger.newest_lease(source), ledger.identity()
         if last.ledger != identity:
@@ -128,7 +128,7 @@ class OtherRunsReporter:
                     "the first one on."
                 )
             last = ReportCursor(identity)
-        if newest is None or (through := last.up_to(newest)) == last.token:
+        if newest is None or (through := last.last_token(newest)) == last.token:
             return last
         writes = ledger.writes_outside_dagster(source, last.token, through, last.table, max_tables)
         timer_start, done_count, merges = monotonic(), 0, list[TableMerge]()
@@ -167,14 +167,12 @@ class OtherRunsReporter:
         comments = comments_of(work, [write.newest_write.intent.table for write in writes])
         ends = batch_ends(work, [write.newest_write.intent.last_batch for write in writes])
         for write in writes:
-            table, end = (
-                write.newest_write.intent.table,
-                ends.get(write.newest_write.intent.last_batch),
-            )
+            newest, intent = write.newest_write, write.newest_write.intent
+            table, end = intent.table, ends.get(intent.last_batch)
             if table not in states:
                 yield None
                 continue
-            version, position = write.newest_write.delta_version, str(end) if end else None
+            version, position = newest.delta_version, str(end) if end else None
             shown_versions = self.versions_in_dagster(
                 self.names.table_key(table), states[table].mirror
             )
@@ -186,13 +184,13 @@ class OtherRunsReporter:
                 work.source.name,
                 table,
                 write.first_batch,
-                write.newest_write.intent.last_batch,
+                intent.last_batch,
             )
             contents = [content for content in all_contents if write.covers(content.batch)]
             merge = _table_merge(work, write, states[table], contents)
             column_comments, lake = comments.get(table, {}), self.settings.lake_path()
             event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
-            settled_at = write.newest_write.settled_at
+            settled_at = newest.settled_at
             if any(
                 number > version and reported_at > settled_at
                 for number, _, reported_at in shown_versions
@@ -237,7 +235,7 @@ class OtherRunsReporter:
         events = [event for content in contents for event in content.events]
         for event in structure_events(names, work, events[-_MAX_STRUCTURE_EVENTS:]):
             self.log_event(event)
-        facts, lag, room = log_seen(work, now)
+        facts, lag, room = log_state(work, now)
         if facts is not None:
             self.log_event(log_observation(names.log_key, facts, lag, room))
         (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)
@@ -275,27 +273,27 @@ def _table_merge(
     state: TableState,
     contents: Sequence[TableContent],
 ) -> TableMerge:
-    last = write.newest_write
+    newest = write.newest_write
     columns: tuple[tuple[str, pa.DataType], ...] = ()
     size: MirrorSize | None = None
-    with suppress(LockstepError):  # somebody may have deleted that version since
-        schema = work.mirrors.schema(state.mirror, last.delta_version)
+    with suppress(LockstepError):  # somebody may have deleted that version meanwhile
+        schema = work.mirrors.schema(state.mirror, newest.delta_version)
         columns = tuple((column.name, column.type) for column in schema)
-        size = work.mirrors.size(state.mirror, last.delta_version)
+        size = work.mirrors.size(state.mirror, newest.delta_version)
     snapshots = [content.snapshot for content in contents if content.snapshot]
     segments = [segment for content in contents for segment in content.segments]
     return TableMerge(
-        table=last.intent.table,
+        table=newest.intent.table,
         counts=sum((segment.counts for segment in segments), RowCounts()),
-        delta_version=last.delta_version,
+        delta_version=newest.delta_version,
         mirror=state.mirror,
         changelog=state.changelog,
-        seconds=(last.settled_at - last.intended_at).total_seconds(),
+        seconds=(newest.settled_at - newest.intended_at).total_seconds(),
         first_batch=write.first_batch,
-        last_batch=last.intent.last_batch,
+        last_batch=newest.intent.last_batch,
         columns=columns,
         shown_version=state.mirror_version or 1,
-        reason=last.reason or "",
+        reason=newest.reason or "",
         rows_read=sum(file.images for snapshot in snapshots for file in snapshot.files),
         size=size,
     )
@@ -309,22 +307,22 @@ def _step_metadata(
 ) -> tuple[Metadata, Metadata]:
     rows = [row for content in contents for row in content.captured_rows()]
     counts = sum((row.counts for row in rows), RowCounts())
-    merged: Metadata = {
+    merge_metadata: Metadata = {
         "runs": runs.run_count,
         **({"runs that died": runs.died_count} if runs.died_count else {}),
         "rows": counts.total,
         **rows_metadata(counts),
     }
-    captured: Metadata = {
-        **merged,
+    capture_metadata: Metadata = {
+        **merge_metadata,
         "transactions": sum(batch.transactions for batch in batches),
         "log bytes": sum(batch.log_bytes for batch in batches),
         "tables": len({row.table for row in rows}),
         "structure changes": structure_changes,
     }
     if batches:
-        captured["start"] = str(batches[0].start)
-        captured["end"] = str(batches[-1].end or batches[-1].start)
-        captured["batch"] = batches[-1].id
-    merged["tables changed"] = len({row.table for row in rows})
-    return captured, merged
+        capture_metadata["start"] = str(batches[0].start)
+        capture_metadata["end"] = str(batches[-1].end or batches[-1].start)
+        capture_metadata["batch"] = batches[-1].id
+    merge_metadata["tables changed"] = len({row.table for row in rows})
+    return capture_metadata, merge_metadata

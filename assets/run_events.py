@@ -27,23 +27,23 @@ _DEAD_REASON: Final = "The run's process is gone; the next run continues where i
 _NO_NEWS: Final = RunNews(())
 
 
-class RunEvents:
+class RunEventSender:
     """The sender of one run's events. The run fills `record` while it works."""
 
     def __init__(
         self,
         settings: Settings,
         record: RunRecord,
-        run: str,
+        run_id: str,
         note: Callable[[str], None],
     ) -> None:
         """Raise `SetupIncomplete` if the OpenLineage client is not installed."""
         require_client()
         self._settings, self._record, self._note = settings, record, note
-        self._run = run
+        self._run_id = run_id
         lineage = settings.file.lineage
         self._namespace = "" if lineage is None else lineage.namespace
-        self._sending = EventSender(settings.lineage_transport, note)
+        self._sender = EventSender(settings.lineage_transport, note)
         self._has_started = False
 
     def send_start(self) -> None:
@@ -52,33 +52,33 @@ class RunEvents:
         if report is not None and report.batch is not None:
             self._send_start_once()
 
-    def send_ends(self, runs: Collection[str]) -> None:
+    def send_ends(self, run_ids: Collection[str]) -> None:
         """Send the end of each of these other runs, whose processes died."""
-        for run in runs:
-            self._send("ABORT", run=run, reason=_DEAD_REASON)
+        for run_id in run_ids:
+            self._send("ABORT", run_id=run_id, reason=_DEAD_REASON)
 
     def send_end_of_previous(self, previous: LeaseView | None) -> None:
         """Send the end of the previous run if it was killed or hung."""
         self.send_ends(dead_run_outside_dagster(previous))
 
     def close(self) -> None:
-        self._sending.close()
+        self._sender.close()
 
     def send_end(self, open_work: Callable[[], Workplace], *, found_dead: bool) -> None:
         """Send the last event. `open_work` opens the workplace from which tables are
         read. `found_dead`: if this run lost its lease, the run or sensor that found it
         dead sends its end."""
         is_sent_elsewhere = found_dead and isinstance(self._record.error, LeaseLost)
-        state_and_reason = None if is_sent_elsewhere else last_event(self._record)
-        if state_and_reason is not None:
+        type_and_reason = None if is_sent_elsewhere else last_event(self._record)
+        if type_and_reason is not None:
             self._send_start_once()
             news = _NO_NEWS
             try:
                 news = run_news(open_work(), self._record.capture_report, self._record.merge_report)
             except Exception as error:  # noqa: BLE001 - a failing report must not fail the run
                 self._note(f"The OpenLineage event has no tables: {type(error).__name__}: {error}")
-            state, reason = state_and_reason
-            self._send(state, news, reason)
+            event_type, reason = type_and_reason
+            self._send(event_type, news, reason)
         self.close()
 
     def _send_start_once(self) -> None:
@@ -88,25 +88,32 @@ class RunEvents:
 
     def _send(
         self,
-        state: str,
+        event_type: str,
         news: RunNews = _NO_NEWS,
         reason: str | None = None,
         *,
-        run: str | None = None,
+        run_id: str | None = None,
         at: datetime | None = None,
     ) -> None:
-        capture = None if run is not None else self._record.capture_report
+        capture = None if run_id is not None else self._record.capture_report
         moment = at or datetime.now(UTC)
 
-        def event() -> Event:
+        def make_event() -> Event:
             from lockstep.resources.openlineage.events import run_event
 
-            # Made by the sending thread, which notes errors: reading a secret may fail.
+            # The sending thread makes the event and notes errors: reading a secret may
+            # fail.
             return run_event(
-                state, self._dataset_addresses(), run or self._run, moment, capture, news, reason
+                event_type,
+                self._dataset_addresses(),
+                run_id or self._run_id,
+                moment,
+                capture,
+                news,
+                reason,
             )
 
-        self._sending.send(event)
+        self._sender.send(make_event)
 
     def _dataset_addresses(self) -> DatasetAddresses:
         from lockstep.resources.openlineage.events import DatasetAddresses
@@ -123,26 +130,26 @@ class RunEvents:
 
 
 def dead_run_outside_dagster(previous: LeaseView | None) -> list[str]:
-    """Return the previous run if it was killed or hung outside Dagster. Dead Dagster
-    runs are found by `dead_runs`."""
+    """Return the id of the previous run if it was killed or hung outside Dagster. Dead
+    Dagster runs are found by `dead_runs`."""
     if previous is None or previous.ended or previous.in_dagster or previous.dagster_run is None:
         return []
     return [previous.dagster_run]
 
 
 def send_ends_of_dead_runs(
-    settings: Settings, source: str, runs: Collection[str], note: Callable[[str], None]
+    settings: Settings, source: str, run_ids: Collection[str], note: Callable[[str], None]
 ) -> None:
     """Send the end of dead runs, from a sensor or from a run that has no events of its
     own."""
-    if settings.file.lineage is None or not runs:
+    if settings.file.lineage is None or not run_ids:
         return
     try:
-        events = RunEvents(settings, RunRecord(source), "", note)
+        events = RunEventSender(settings, RunRecord(source), "", note)
     except LockstepError as error:
         note(f"{error.message}; {error.hint}")
         return
-    events.send_ends(runs)
+    events.send_ends(run_ids)
     events.close()
 
 

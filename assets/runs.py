@@ -30,23 +30,23 @@ import dagster as dg
 from lockstep.assets.coverage import report_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
 from lockstep.assets.dagster_metadata import (
-    acknowledged_metadata,
-    captured_metadata,
+    acknowledge_metadata,
+    capture_metadata,
     distance_metadata,
-    held_sentence,
     log_observation,
-    merged_metadata,
+    merge_metadata,
     requests_metadata,
+    waiting_sentence,
 )
-from lockstep.assets.dead_runs import runs_of_own_job, tag_release, tag_run_and_report_dead
+from lockstep.assets.dead_runs import ids_of_own_runs, tag_release, tag_run_and_report_dead
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, SourceNames, is_own_job, job_name
 from lockstep.assets.run_events import (
-    RunEvents,
+    RunEventSender,
     dead_run_outside_dagster,
     send_ends_of_dead_runs,
 )
-from lockstep.assets.run_page import keep_page_of_run
+from lockstep.assets.run_page import store_page_of_run
 from lockstep.assets.table_news import (
     Log,
     batch_ends,
@@ -69,7 +69,7 @@ from lockstep.pipeline.run.run import (
     require_no_stop,
 )
 from lockstep.pipeline.run.status.run_news import comments_of
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.pipeline.values.places import Place, parse_end
@@ -120,12 +120,12 @@ def session_of(
 
 
 def run_assets(
-    settings: Settings, declared: Declaration
+    settings: Settings, declaration: Declaration
 ) -> list[dg.AssetsDefinition | dg.AssetSpec]:
     """Return the assets of a source's run: its log, and the three steps that depend on
     it."""
-    names, source = declared.names, settings.source(declared.names.source)
-    log = declared.make_spec(
+    names, source = declaration.names, settings.source(declaration.names.source)
+    log_spec = declaration.make_spec(
         names.log_key,
         kinds={"mysql"},
         description=f"The binlog of {names.source}, which its server writes.",
@@ -145,17 +145,17 @@ def run_assets(
         description: str,
         **attributes: Any,
     ) -> dg.AssetsDefinition:
-        def work(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
+        def perform_step(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
             return perform(context, settings, names, session_of(context, names.source))
 
-        spec = declared.make_spec(key, deps=[upstream], description=description, **attributes)
+        spec = declaration.make_spec(key, deps=[upstream], description=description, **attributes)
         op = names.op_name(key.path[-1])
         return dg.multi_asset(name=op, specs=[spec], required_resource_keys={SESSIONS})(
-            evaluate_annotations(work)
+            evaluate_annotations(perform_step)
         )
 
     return [
-        log,
+        log_spec,
         step_asset(
             _capture,
             names.captured_key,
@@ -187,25 +187,25 @@ def _capture(
 ) -> dg.MaterializeResult[Any]:
     with dagster_failures():
         report = capture_step(session)
-    work, began = session.workplace(), session.record.began_at
-    assert began is not None, "the step records when it began"
+    work, began_at = session.workplace(), session.record.began_at
+    assert began_at is not None, "the step records when it began"
     if report.batch is not None:
         events = batch_content(work.ledger, names.source, report.batch).events
         for event in structure_events(names, work, events):
             context.log_event(event)
     report_table_states(context, settings, names, work)
-    metadata = captured_metadata(report, began) | requests_metadata(session.count_new_requests())
+    metadata = capture_metadata(report, began_at) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
 def _merge(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    report = merge_and_log(context, settings, names, session, only=None)
+    report = merge_and_log(context, settings, names, session, only_tables=None)
     changed = {merge.table for merge in report.merges}
     report_table_states(context, settings, names, session.workplace(), changed)
     report_repeated_keys(context, names, session.workplace(), report.merges)
-    metadata = merged_metadata(report) | requests_metadata(session.count_new_requests())
+    metadata = merge_metadata(report) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
 
@@ -216,20 +216,20 @@ def _acknowledge(
         report = acknowledge_step(session)
     work = session.workplace()
     if report.waiting_tables:
-        context.log.warning(f"not acknowledged: {held_sentence(report.waiting_tables)}")
+        context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_tables)}")
     now = work.clock()
-    facts, lag, room = log_seen(work, now)
+    facts, lag, room = log_state(work, now)
     if facts is not None:
         context.log_event(log_observation(names.log_key, facts, lag, room))
     if report.acknowledged_batches:
         report_table_states(context, settings, names, work)
     if not report.waiting_tables:
         report_coverage(context, settings, work, session.record.covered_until)
-    metadata = acknowledged_metadata(report, now, session.record.merge_report)
+    metadata = acknowledge_metadata(report, now, session.record.merge_report)
     if session.record.catalog_report is not None:
         metadata["catalog"] = "; ".join(session.record.catalog_report.lines()) or "nothing to do"
     if report.acknowledged_batches:
-        page = keep_page_of_run(settings, work, session.run_id)
+        page = store_page_of_run(settings, work, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
     metadata |= distance_metadata(lag, room) | requests_metadata(session.count_new_requests())
     with dagster_failures():
@@ -247,19 +247,19 @@ def merge_and_log(
     names: SourceNames,
     session: RunSession,
     *,
-    only: frozenset[TableName] | None,
+    only_tables: frozenset[TableName] | None,
 ) -> MergeReport:
-    """Merge captured changes of all tables, or of `only`, and log each write after its
-    commit."""
-    merges = MergeLog(context, settings, names, session)
+    """Merge captured changes of all tables, or of `only_tables`, and log each write
+    after its commit."""
+    merge_log = MergeLog(context, settings, names, session)
     try:
         with dagster_failures():
-            return merge_step(session, merges.add, only)
+            return merge_step(session, merge_log.add, only_tables)
     finally:
         # The events need the ledger; if it does not answer, the other error is the one
         # to show.
         with suppress(LockstepError):
-            merges.log()
+            merge_log.flush()
 
 
 _LOGGED_AT_ONCE: Final = 10
@@ -271,8 +271,8 @@ _PAUSE_SECONDS: Final = 5.0
 
 @dataclass(slots=True)
 class MergeLog:
-    """A collector of a run's merges, which logs them as materializations. The first
-    ones are logged at once, later ones in groups."""
+    """A collector of a run's merges, which logs them as materializations: the first
+    merges at once, later ones in groups."""
 
     context: dg.AssetExecutionContext
     settings: Settings
@@ -286,9 +286,9 @@ class MergeLog:
         self._unlogged.append(merge)
         pause = monotonic() - self._last_log_time
         if self._logged_count < _LOGGED_AT_ONCE or pause >= _PAUSE_SECONDS:
-            self.log()
+            self.flush()
 
-    def log(self) -> None:
+    def flush(self) -> None:
         merges, self._unlogged = self._unlogged, []
         if not merges:
             return
@@ -349,7 +349,7 @@ def sessions_resource(
             for run_id in dead_ids:
                 progress.note(f"Run {run_id} had died; it is reported as failed.")
             ended_ids = [
-                *runs_of_own_job(instance, lease.source, dead_ids),
+                *ids_of_own_runs(instance, lease.source, dead_ids),
                 *dead_run_outside_dagster(previous),
             ]
             if lease.source in run_events:
@@ -364,13 +364,13 @@ def sessions_resource(
             if not is_own_job(run.job_name):  # a run of our own jobs ends with its lease
                 tag_release(instance, lease)
 
-        def on_captured(run_record: RunRecord) -> Callable[[], None]:
+        def make_on_captured(run_record: RunRecord) -> Callable[[], None]:
             source = run_record.source
             if settings.file.lineage is None or run.job_name != job_name(source):
                 return lambda: None
             with dagster_failures():
                 try:
-                    events = RunEvents(settings, run_record, run.run_id, progress.note)
+                    events = RunEventSender(settings, run_record, run.run_id, progress.note)
                 except LockstepError as error:
                     run_record.error = error
                     raise
@@ -393,10 +393,10 @@ def sessions_resource(
                 translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
                 on_wait=on_wait,
                 on_release=on_release,
-                on_captured=on_captured(run_record),
+                on_captured=make_on_captured(run_record),
             )
 
-        run_events: dict[str, RunEvents] = {}
+        run_events: dict[str, RunEventSender] = {}
         dead_run_ids: dict[str, list[str]] = {}
         with open_site() as adapters:
             sessions_of_run = RunSessions(make_session)

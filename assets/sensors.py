@@ -19,7 +19,7 @@ import dagster as dg
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue
 from lockstep.assets.dagster_interop import evaluate_annotations
-from lockstep.assets.dead_runs import report_dead_runs, runs_of_own_job, runs_under_way
+from lockstep.assets.dead_runs import ids_of_own_runs, report_dead_runs, runs_under_way
 from lockstep.assets.declaration import Declaration
 from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.notices import assess_source, notify_addresses, trouble_sentence
@@ -28,7 +28,7 @@ from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.runs import OpenSite
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.status.status import log_seen
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict, risk_verdict, utc_text
 from lockstep.pipeline.values.decisions import LeaseView
@@ -116,16 +116,16 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
         under_way = {source: runs_under_way(context.instance, source) for source in sources}
         if not any(under_way.values()):
             return dg.SkipReason("No run is under way.")
-        reported: list[str] = []
+        reported_ids: list[str] = []
         with open_site() as adapters:
             for source, runs in under_way.items():
                 lease = adapters.ledger().newest_lease(source) if runs else None
                 dead_ids = report_dead_runs(context.instance, runs, lease, datetime.now(UTC))
-                own_ids = runs_of_own_job(context.instance, source, dead_ids)
+                own_ids = ids_of_own_runs(context.instance, source, dead_ids)
                 send_ends_of_dead_runs(settings, source, own_ids, context.log.warning)
-                reported += dead_ids
-        if reported:
-            return dg.SkipReason(f"ReportCursor as failed: {', '.join(reported)}.")
+                reported_ids += dead_ids
+        if reported_ids:
+            return dg.SkipReason(f"Reported as failed: {', '.join(reported_ids)}.")
         return dg.SkipReason("Every run under way is alive.")
 
     description = "Reports runs as failed whose process is gone."
@@ -185,7 +185,7 @@ def reload_location(address: str, location: str) -> str:
 
 
 def other_runs_sensor(
-    settings: Settings, declared: Mapping[str, Declaration], open_site: OpenSite
+    settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenSite
 ) -> dg.SensorDefinition:
     """Return the sensor that reports runs which Dagster did not start. Its cursor
     keeps, for each source, the point up to which it is reported."""
@@ -194,7 +194,7 @@ def other_runs_sensor(
         cursor = json.loads(context.cursor or "{}")
         events, sentences = list[Any](), list[str]()
         with open_site() as adapters:
-            for name, declaration in declared.items():
+            for name, declaration in declarations.items():
                 if (remaining := MAX_TABLES - len(events)) <= 0:
                     break
                 try:
@@ -210,13 +210,13 @@ def other_runs_sensor(
                         work=work,
                         consumers=consumers,
                     )
-                    after = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
+                    new_cursor = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
                 except LockstepError as error:
                     sentences.append(f"{name}: {error.message} hint: {error.hint}")
                     continue
                 events += runs.events
                 sentences += runs.sentences
-                cursor[name] = asdict(after)
+                cursor[name] = asdict(new_cursor)
         if events:
             sentences.insert(0, f"{len(events)} events of runs that Dagster did not start.")
         return dg.SensorResult(
@@ -286,7 +286,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
             work = adapters.workplace(name, SilentProgress())
-            _, lag, room = log_seen(work, work.clock())
+            _, lag, room = log_state(work, work.clock())
         reason = reason_to_start(name, trigger, lag, room, longest_pause_from_now(source.schedule))
         if reason is None:
             return dg.SkipReason(f"Too little was written to the log of {name}.")

@@ -15,10 +15,10 @@ import dagster as dg
 
 from lockstep.assets.catalogue import catalogue_entries, read_catalogue, update_catalogue
 from lockstep.assets.dagster_metadata import (
-    check_result,
     evaluation_of,
-    keys_result,
-    materialization,
+    follows_check_result,
+    keys_check_result,
+    materialization_of,
     structure_observation,
 )
 from lockstep.assets.names import SourceNames
@@ -98,7 +98,7 @@ def report_table_states(
     states = work.ledger.table_states(source)
     for table in states:
         if table in tables:
-            receiver.log_event(evaluation_of(check_result(names, standings[table])))
+            receiver.log_event(evaluation_of(follows_check_result(names, standings[table])))
     definitions_change = update_catalogue(
         settings.state_folder, source, catalogue_entries(states, reported), complete=False
     )
@@ -118,7 +118,7 @@ def report_repeated_keys(
     small_mirrors = [
         table
         for table, size in sorted(sizes.items())
-        if size is not None and size.rows is not None and size.rows <= _SMALL_MIRROR_ROWS
+        if size is not None and size.row_count is not None and size.row_count <= _SMALL_MIRROR_ROWS
     ]
     states = work.ledger.table_states(work.source.name) if small_mirrors else {}
     for table in small_mirrors[:_MAX_EVENTS]:
@@ -127,8 +127,8 @@ def report_repeated_keys(
         except LockstepError as error:
             receiver.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
-        if count.repeated is not None:
-            receiver.log_event(evaluation_of(keys_result(names, count)))
+        if count.repeated_count is not None:
+            receiver.log_event(evaluation_of(keys_check_result(names, count)))
 
 
 def tables_to_report(
@@ -154,12 +154,12 @@ def tables_to_report(
         for table in materialized
         if table in standings and (are_few or not standings[table].follows)
     }
-    new = [
+    new_tables = [
         table
         for table in with_new_state - outdated
         if standings[table].follows and not last_reported.get(table)
     ]
-    return frozenset((with_new_state | outdated) - set(sorted(new)[_MAX_EVENTS:]))
+    return frozenset((with_new_state | outdated) - set(sorted(new_tables)[_MAX_EVENTS:]))
 
 
 def _digest(standing: TableStanding) -> str:
@@ -193,7 +193,9 @@ def event_of_write(
     parts = [part for content in contents for part in (*content.segments, content.snapshot)]
     change_bytes = sum(file.size for part in parts if part for file in part.files)
     version = work.ledger.schema_version(work.source.name, merge.table, merge.shown_version)
-    return materialization(names, merge, lake, work.clock(), end, change_bytes, version, comments)
+    return materialization_of(
+        names, merge, lake, work.clock(), end, change_bytes, version, comments
+    )
 
 
 def structure_events(

@@ -55,17 +55,17 @@ PARTS = {
     "stands": measure_stands,
     "mirror": measure_large_mirror,
 }
-UNASKED = "engine,runs,stands"
-WIDTH = 200
-"""Columns of a table that goes into a file, so that no cell is wrapped."""
+DEFAULT_PARTS = "engine,runs,stands"
+FILE_WIDTH = 200
+"""Characters of a line that goes into a file, so that no cell is wrapped."""
 
 
 def main() -> None:
     """Print the figures as soon as they are measured."""
-    parts = sys.argv[1:] or os.environ.get("BENCH_ONLY", UNASKED).split(",")
+    parts = sys.argv[1:] or os.environ.get("BENCH_ONLY", DEFAULT_PARTS).split(",")
     if unknown := set(parts) - PARTS.keys():
         raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else FILE_WIDTH)
     console.print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
     for name, measure in PARTS.items():
         if name in parts:

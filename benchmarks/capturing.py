@@ -3,7 +3,7 @@ rest.
 
 It works in the current project folder on the source `bench`, through the same ports as a run,
 except for mirrors, because a run starts Spark in the background as soon as there are changes. It
-prints a JSON object with the fields of `Captured`.
+prints a JSON object with the fields of `CaptureCost`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from time import process_time
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureCost:
     """Wall and processor seconds of a capture, everything before its first byte included, and
     what it read."""
 
     seconds: float
-    processor: float
+    processor_seconds: float
     rows: int
     bytes: int
 
@@ -41,11 +41,11 @@ def main() -> None:
             adapters.workplace("bench", SilentProgress()), mirrors=MemoryMirrors(MemoryLake())
         )
         with work.ledger.lock("bench", "benchmark", None) as lease:
-            clock = process_time()
+            timer_start = process_time()
             report = capture(work, lease)
-            processor = process_time() - clock
+            processor = process_time() - timer_start
     seconds = report.start_seconds + report.capture_seconds
-    print(json.dumps(asdict(Captured(seconds, processor, report.rows, report.log_bytes))))
+    print(json.dumps(asdict(CaptureCost(seconds, processor, report.rows, report.log_bytes))))
 
 
 if __name__ == "__main__":

@@ -20,12 +20,11 @@ from pymysqlreplication.event import XidEvent
 from pymysqlreplication.row_event import DeleteRowsEvent, UpdateRowsEvent, WriteRowsEvent
 from rich.console import Console
 
-from benchmarks.cold import Cold
-from benchmarks.ground import DATABASE, Ground, ground, timed
-from benchmarks.lines import Lines
+from benchmarks.cold import ColdCost
+from benchmarks.common import DATABASE, BenchServer, Lines, bench_server, run_timed
 from benchmarks.reader import read_all
-from benchmarks.tables import throw_away
-from benchmarks.workloads import Sizes, Workload, Written, series, workloads, write
+from benchmarks.tables import discard_answer
+from benchmarks.workloads import LogSpan, Sizes, Workload, series, workloads, write
 from lockstep.pipeline.values.table import TablePatterns
 from lockstep.resources.mysql.connection import ConnectionSettings, connect
 
@@ -41,15 +40,15 @@ SERVER_OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """The figures of one workload: seconds of the best pass, and the library's rows per second;
+class Result:
+    """The figures of one workload: seconds of the best passes, and the library's rows per second;
     None if a contestant was left out."""
 
     workload: Workload
-    log: Written
-    ours: float | None
-    socket: float | None
-    library: float | None
+    log: LogSpan
+    our_seconds: float | None
+    socket_seconds: float | None
+    library_rows_per_second: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,73 +72,77 @@ class Choice:
 def measure_engine(console: Console) -> None:
     """Print each workload's line as soon as it is measured, then the tables."""
     sizes, choice = Sizes.of(os.environ), Choice.of(os.environ)
-    with ground(SERVER_OPTIONS) as place:
-        lines = []
+    with bench_server(SERVER_OPTIONS) as bench:
+        results = []
         for number, workload in enumerate(workloads(sizes), 1):
             if choice.workloads is None or number in choice.workloads:
-                lines.append(_line(place, workload, sizes, choice, console))
+                results.append(_measure_workload(bench, workload, sizes, choice, console))
         table = Lines(console, "Reading the log", _COLUMNS)
-        for line in lines:
-            table.add(*_cells(line))
+        for result in results:
+            table.add(*_cells(result))
         if OURS in choice.contestants:
-            logs = series(place, sizes)
-            _print_flat(console, place, logs, sizes.best_of)
-            console.print(_cold_text(_cold(place, logs), logs[-1].rows))
+            logs = series(bench, sizes)
+            _print_flat(console, bench, logs, sizes.passes)
+            console.print(_cold_text(_cold_cost(bench, logs), logs[-1].rows))
 
 
-def _line(
-    place: Ground, workload: Workload, sizes: Sizes, choice: Choice, console: Console
-) -> Line:
-    clock = perf_counter()
-    log = write(place, workload)
-    console.print(f"{workload.name}: {log.size / 1e6:.1f} MB in {perf_counter() - clock:.0f} s")
+def _measure_workload(
+    bench: BenchServer, workload: Workload, sizes: Sizes, choice: Choice, console: Console
+) -> Result:
+    timer_start = perf_counter()
+    log = write(bench, workload)
+    console.print(
+        f"{workload.name}: {log.size / 1e6:.1f} MB in {perf_counter() - timer_start:.0f} s"
+    )
     chosen = choice.contestants
-    return Line(
+    return Result(
         workload,
         log,
-        _best_of_ours(place, workload.tables, log, sizes.best_of) if OURS in chosen else None,
-        _best(sizes.best_of, lambda: receive_dump(place.settings(), log))
+        _best_of_ours(bench, workload.tables, log, sizes.passes) if OURS in chosen else None,
+        _best(sizes.passes, lambda: receive_dump(bench.connection_settings(), log))
         if SOCKET in chosen
         else None,
-        _library(place, log, sizes, console) if LIBRARY in chosen else None,
+        _library(bench, log, sizes, console) if LIBRARY in chosen else None,
     )
 
 
-def _best(times: int, measured: Callable[[], float]) -> float:
-    return min(measured() for _ in range(times))
+def _best(times: int, measure: Callable[[], float]) -> float:
+    return min(measure() for _ in range(times))
 
 
-def _best_of_ours(place: Ground, tables: str, log: Written, times: int) -> float:
+def _best_of_ours(bench: BenchServer, tables: str, log: LogSpan, times: int) -> float:
     """Return the seconds of the best pass, without the first one, which loads the compiled code."""
-    _ours(place, tables, log)
-    return _best(times, lambda: _ours(place, tables, log))
+    _our_seconds(bench, tables, log)
+    return _best(times, lambda: _our_seconds(bench, tables, log))
 
 
-def _ours(place: Ground, tables: str, log: Written) -> float:
-    clock = perf_counter()
-    found = read_all(place.settings(), log.start, log.end, TablePatterns((tables,)))
-    seconds = perf_counter() - clock
-    _check(OURS, found, log)
+def _our_seconds(bench: BenchServer, tables: str, log: LogSpan) -> float:
+    timer_start = perf_counter()
+    counts = read_all(bench.connection_settings(), log.start, log.end, TablePatterns((tables,)))
+    seconds = perf_counter() - timer_start
+    _check(OURS, counts, log)
     return seconds
 
 
-def _library(place: Ground, log: Written, sizes: Sizes, console: Console) -> float:
+def _library(bench: BenchServer, log: LogSpan, sizes: Sizes, console: Console) -> float:
     """Return the rows per second of the better of two passes over the log or a sample of it."""
     best = 0.0
     for _ in range(2):
-        found = read_by_library(place.settings(), log, sizes.oracle_seconds)
-        if found.whole:
-            _check(LIBRARY, (found.rows, found.transactions), log)
-        best = max(best, found.rows / found.seconds)
-    part = "all" if found.whole else f"a sample of {found.rows / log.rows:.0%}"
-    console.print(f"  {LIBRARY} read {part} of the rows in {found.seconds:.1f} s")
+        result = read_by_library(bench.connection_settings(), log, sizes.oracle_seconds)
+        if result.is_complete:
+            _check(LIBRARY, (result.rows, result.transactions), log)
+        best = max(best, result.rows / result.seconds)
+    part = "all" if result.is_complete else f"a sample of {result.rows / log.rows:.0%}"
+    console.print(f"  {LIBRARY} read {part} of the rows in {result.seconds:.1f} s")
     return best
 
 
-def _check(who: str, counts: tuple[int, int], log: Written) -> None:
+def _check(contestant: str, counts: tuple[int, int], log: LogSpan) -> None:
     written = (log.rows, log.transactions)
     if counts != written:
-        raise SystemExit(f"{who} read {counts} rows and transactions, {written} were written")
+        raise SystemExit(
+            f"{contestant} read {counts} rows and transactions, {written} were written"
+        )
 
 
 _COLUMNS = (
@@ -148,24 +151,30 @@ _COLUMNS = (
 )
 
 
-def _cells(line: Line) -> tuple[str, ...]:
-    log, megabytes = line.log, line.log.size / 1e6
-    ratio = line.ours and line.library and log.rows / line.ours / line.library
-    share = line.ours and line.socket and line.socket / line.ours
+def _cells(result: Result) -> tuple[str, ...]:
+    log, megabytes = result.log, result.log.size / 1e6
+    ratio = (
+        result.our_seconds
+        and result.library_rows_per_second
+        and log.rows / result.our_seconds / result.library_rows_per_second
+    )
+    share = (
+        result.our_seconds and result.socket_seconds and result.socket_seconds / result.our_seconds
+    )
     return (
-        line.workload.name,
+        result.workload.name,
         f"{log.rows:,}",
         f"{log.transactions:,}",
         f"{megabytes:,.1f}",
-        _figure(line.ours and log.rows / line.ours),
-        _figure(line.ours and log.transactions / line.ours),
-        _figure(line.ours and megabytes / line.ours),
-        _figure(line.socket and megabytes / line.socket),
+        _figure(result.our_seconds and log.rows / result.our_seconds),
+        _figure(result.our_seconds and log.transactions / result.our_seconds),
+        _figure(result.our_seconds and megabytes / result.our_seconds),
+        _figure(result.socket_seconds and megabytes / result.socket_seconds),
         "-" if share is None else f"{share:.0%}",
-        _figure(line.library),
+        _figure(result.library_rows_per_second),
         "-" if ratio is None else f"{ratio:.0f} x",
-        f"{line.workload.at_least} x",
-        f"{line.workload.aim} x",
+        f"{result.workload.min_ratio} x",
+        f"{result.workload.aim_ratio} x",
     )
 
 
@@ -173,18 +182,18 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}"
 
 
-def _print_flat(console: Console, place: Ground, logs: list[Written], times: int) -> None:
+def _print_flat(console: Console, bench: BenchServer, logs: list[LogSpan], times: int) -> None:
     columns = ("rows", "MB of binlog", "seconds", "ns/row")
     table = Lines(console, "Cost per row, 6 columns", columns, texts=0)
     for log in logs:
-        seconds = _best_of_ours(place, f"{DATABASE}.flat", log, times)
+        seconds = _best_of_ours(bench, f"{DATABASE}.flat", log, times)
         figures = (f"{log.rows:,}", f"{log.size / 1e6:,.1f}", f"{seconds:.3f}")
         table.add(*figures, f"{seconds / log.rows * 1e9:,.0f}")
 
 
-def _cold(place: Ground, logs: list[Written]) -> Cold:
+def _cold_cost(bench: BenchServer, logs: list[LogSpan]) -> ColdCost:
     small, large = logs[0], logs[-1]
-    settings = place.settings()
+    settings = bench.connection_settings()
     request = {
         "host": settings.host,
         "port": settings.port,
@@ -195,17 +204,17 @@ def _cold(place: Ground, logs: list[Written]) -> Cold:
         "large": (str(large.start), str(large.end)),
     }
     command = [sys.executable, "-m", "benchmarks.cold"]
-    _, output = timed(command, place.folder, {}, json.dumps(request))
-    return Cold(**json.loads(output))
+    _, output = run_timed(command, bench.folder, {}, json.dumps(request))
+    return ColdCost(**json.loads(output))
 
 
-def _cold_text(cold: Cold, rows: int) -> str:
-    start = cold.imported + cold.first - cold.second
+def _cold_text(cost: ColdCost, rows: int) -> str:
+    start = cost.import_seconds + cost.first_seconds - cost.second_seconds
     return (
-        f"a new process: {start:.2f} s more than a warm one, {cold.imported:.2f} s of it imports "
-        "and the rest loading compiled code\n"
-        f"resident: {cold.resident_before / 2**20:.0f} MiB before reading, at most "
-        f"{cold.resident_peak / 2**20:.0f} MiB over {rows:,} rows"
+        f"a new process: {start:.2f} s more than a warm one, {cost.import_seconds:.2f} s of it "
+        "imports and the rest loading compiled code\n"
+        f"resident: {cost.resident_before / 2**20:.0f} MiB before reading, at most "
+        f"{cost.resident_peak / 2**20:.0f} MiB over {rows:,} rows"
     )
 
 
@@ -213,19 +222,19 @@ _LIBRARYS_SERVER_ID = 4_000_000_002
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
-    """Rows and transactions that were read in `seconds`, including connecting. `whole`: false if
-    the time was over before the log ended."""
+class LibraryPass:
+    """Rows and transactions that were read in `seconds`, including connecting. `is_complete`: false
+    if the time was over before the log ended."""
 
     rows: int
     transactions: int
     seconds: float
-    whole: bool
+    is_complete: bool
 
 
-def read_by_library(settings: ConnectionSettings, log: Written, seconds: float) -> Pass:
+def read_by_library(settings: ConnectionSettings, log: LogSpan, seconds: float) -> LibraryPass:
     """Read from `log.start` to `log.end`, or until `seconds` have passed."""
-    clock = perf_counter()
+    timer_start = perf_counter()
     stream = BinLogStreamReader(
         connection_settings={
             "host": settings.host,
@@ -245,20 +254,20 @@ def read_by_library(settings: ConnectionSettings, log: Written, seconds: float) 
     )
     end = (str(log.end.file), log.end.offset)
     rows = transactions = 0
-    spent, whole = 0.0, False
+    spent, is_complete = 0.0, False
     try:
         for event in stream:
             if isinstance(event, XidEvent):
                 transactions += 1
             else:
                 rows += len(event.rows)
-            spent = perf_counter() - clock
-            whole = (stream.log_file, stream.log_pos) == end
-            if whole or spent > seconds:
+            spent = perf_counter() - timer_start
+            is_complete = (stream.log_file, stream.log_pos) == end
+            if is_complete or spent > seconds:
                 break
     finally:
         stream.close()
-    return Pass(rows, transactions, spent, whole)
+    return LibraryPass(rows, transactions, spent, is_complete)
 
 
 _COM_BINLOG_DUMP = 0x12
@@ -267,11 +276,11 @@ _COMMAND = struct.Struct("<IHI")
 _SERVER_ID = 4_000_000_001
 
 
-def receive_dump(settings: ConnectionSettings, log: Written) -> float:
+def receive_dump(settings: ConnectionSettings, log: LogSpan) -> float:
     """Return the seconds in which the same dump is received from the socket and discarded: the
     limit of every reader. They run from connecting to the end of the server's log, which must be
     `log.end`. Protocol: MySQL manual, "COM_BINLOG_DUMP"."""
-    clock = perf_counter()
+    timer_start = perf_counter()
     with connect(settings) as connection:
         with connection.cursor() as cursor:
             cursor.execute("set @source_binlog_checksum = 'CRC32'")
@@ -280,5 +289,5 @@ def receive_dump(settings: ConnectionSettings, log: Written) -> float:
         name = str(log.start.file).encode()
         command = _COMMAND.pack(log.start.offset, _NON_BLOCK, _SERVER_ID)
         stream._execute_command(_COM_BINLOG_DUMP, command + name)
-        throw_away(stream._sock, log.size)
-    return perf_counter() - clock
+        discard_answer(stream._sock, log.size)
+    return perf_counter() - timer_start

@@ -13,8 +13,15 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, scratch, seconds_of, size
-from benchmarks.lines import Lines
+from benchmarks.common import (
+    DATABASE,
+    BenchServer,
+    Lines,
+    bench_server,
+    env_number,
+    scratch_folder,
+    seconds_of,
+)
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.capture import capture
@@ -46,7 +53,7 @@ SIZES = (100, 1_000, 10_000, 100_000)
 BATCHES = 10
 LOOKUPS = 2_000
 TABLES = 5_000
-_STEP = 100
+_STEP_BYTES = 100
 """Bytes of the log between two versions."""
 _TABLE = TableName("shop", "orders")
 
@@ -55,81 +62,87 @@ def measure_history(console: Console) -> None:
     """Print a line for each length of a table's history, then the cost of a baseline and of
     structures in a run."""
     columns = ("versions", "recorded, s", "at a place, µs", "newest, µs", "all tables, µs")
-    with scratch() as folder, open_ledger("embedded", folder) as ledger:
+    with scratch_folder() as folder, open_ledger("embedded", folder) as ledger:
         lines = Lines(console, "The history of one table", columns, texts=0)
         for size in SIZES:
-            lines.add(f"{size:,}", *_looked_up(ledger, size))
-        console.print(_baseline(ledger))
+            lines.add(f"{size:,}", *_lookup_cells(ledger, size))
+        console.print(_baseline_text(ledger))
     measure_structures(console)
 
 
-def _looked_up(ledger: Ledger, size: int) -> Iterator[str]:
+def _lookup_cells(ledger: Ledger, size: int) -> Iterator[str]:
     source = f"{size} versions"
-    clock = perf_counter()
-    batches = _filled(ledger, source, size)
-    yield f"{perf_counter() - clock:.2f}"
-    chance = Random(size)
-    lookups = [(chance.choice(batches), chance.randrange(size * _STEP)) for _ in range(LOOKUPS)]
-    clock = perf_counter()
+    timer_start = perf_counter()
+    batches = _fill_history(ledger, source, size)
+    yield f"{perf_counter() - timer_start:.2f}"
+    generator = Random(size)
+    lookups = [
+        (generator.choice(batches), generator.randrange(size * _STEP_BYTES)) for _ in range(LOOKUPS)
+    ]
+    timer_start = perf_counter()
     for batch, offset in lookups:
         ledger.schema_at(source, _TABLE, batch=batch, place=_place(offset))
-    yield _each(clock, LOOKUPS)
-    clock = perf_counter()
+    yield _microseconds_each(timer_start, LOOKUPS)
+    timer_start = perf_counter()
     for _ in range(LOOKUPS):
         ledger.schema_at(source, _TABLE)
-    yield _each(clock, LOOKUPS)
-    clock = perf_counter()
+    yield _microseconds_each(timer_start, LOOKUPS)
+    timer_start = perf_counter()
     for batch, offset in lookups[: LOOKUPS // 10]:
         ledger.schemas_at(source, batch=batch, place=_place(offset))
-    yield _each(clock, LOOKUPS // 10)
+    yield _microseconds_each(timer_start, LOOKUPS // 10)
 
 
-def _each(clock: float, count: int) -> str:
-    return f"{(perf_counter() - clock) / count * 1e6:,.0f}"
+def _microseconds_each(timer_start: float, count: int) -> str:
+    return f"{(perf_counter() - timer_start) / count * 1e6:,.0f}"
 
 
-def _filled(ledger: Ledger, source: str, size: int) -> list[int]:
+def _fill_history(ledger: Ledger, source: str, size: int) -> list[int]:
     """Fill the ledger with a table's versions, spread evenly over batches; return these batches."""
-    each = size // BATCHES
+    versions_per_batch = size // BATCHES
     with ledger.lock(source, "benchmark", None) as lease:
         return [
-            _captured(
+            _record_capture(
                 ledger,
                 lease,
-                (number + 1) * each * _STEP,
-                BatchHistory(versions=tuple(_version(_TABLE, n) for n in _numbers(number, each))),
+                (number + 1) * versions_per_batch * _STEP_BYTES,
+                BatchHistory(
+                    versions=tuple(
+                        _version(_TABLE, n) for n in _version_numbers(number, versions_per_batch)
+                    )
+                ),
             )
             for number in range(BATCHES)
         ]
 
 
-def _numbers(batch: int, each: int) -> range:
-    return range(batch * each + 1, (batch + 1) * each + 1)
+def _version_numbers(batch: int, count: int) -> range:
+    return range(batch * count + 1, (batch + 1) * count + 1)
 
 
-def _baseline(ledger: Ledger) -> str:
+def _baseline_text(ledger: Ledger) -> str:
     """Measure a first capture that records every table of a server, and reading them all back."""
     source = "baseline"
     versions = [_version(TableName("shop", f"table_{n}"), 1) for n in range(TABLES)]
     database = DatabaseVersion("shop", _place(0), DatabaseSchema("shop", "utf8mb4", "utf8mb4_bin"))
     with ledger.lock(source, "benchmark", None) as lease:
-        clock = perf_counter()
-        _captured(ledger, lease, _STEP, BatchHistory((), tuple(versions), (database,)))
-        recorded = perf_counter() - clock
-    clock = perf_counter()
+        timer_start = perf_counter()
+        _record_capture(ledger, lease, _STEP_BYTES, BatchHistory((), tuple(versions), (database,)))
+        record_seconds = perf_counter() - timer_start
+    timer_start = perf_counter()
     count = len(ledger.schemas_at(source))
     if count != TABLES:
         raise SystemExit(f"{count} tables are in the history, {TABLES} were recorded")
-    read = perf_counter() - clock
-    last = seconds_of(lambda: ledger.last_versions(source))
+    read_seconds = perf_counter() - timer_start
+    last_seconds = seconds_of(lambda: ledger.last_versions(source))
     return (
-        f"a baseline of {TABLES:,} tables of 12 columns: recorded in {recorded:.2f} s, read back "
-        f"in {read:.2f} s, their numbers alone in {last * 1e3:.0f} ms"
+        f"a baseline of {TABLES:,} tables of 12 columns: recorded in {record_seconds:.2f} s, "
+        f"read back in {read_seconds:.2f} s, their numbers alone in {last_seconds * 1e3:.0f} ms"
     )
 
 
-def _captured(ledger: Ledger, lease: Lease, end: int, history: BatchHistory) -> int:
-    batch = _begun(ledger, lease)
+def _record_capture(ledger: Ledger, lease: Lease, end: int, history: BatchHistory) -> int:
+    batch = _begin_batch(ledger, lease)
     record = CaptureRecord(
         end=_position(end),
         anchor=Anchor(0, 0, 0, "", 0),
@@ -145,11 +158,11 @@ def _captured(ledger: Ledger, lease: Lease, end: int, history: BatchHistory) -> 
     return batch.id
 
 
-def _begun(ledger: Ledger, lease: Lease) -> Batch:
+def _begin_batch(ledger: Ledger, lease: Lease) -> Batch:
     cursor = ledger.cursors(lease.source).captured
     if cursor is None:
-        decided = ledger.decide(lease, Decision("start", "earliest", "a benchmark"))
-        return ledger.begin_batch(lease, _position(0), predecessor=None, start_decision=decided.id)
+        decision = ledger.decide(lease, Decision("start", "earliest", "a benchmark"))
+        return ledger.begin_batch(lease, _position(0), predecessor=None, start_decision=decision.id)
     return ledger.begin_batch(lease, cursor.position, predecessor=cursor.batch, start_decision=None)
 
 
@@ -169,7 +182,7 @@ def _version(table: TableName, number: int) -> SchemaVersion:
         collation="utf8mb4_0900_ai_ci",
     )
     origin = VersionOrigin.BASELINE if number == 1 else VersionOrigin.TABLE_MAP
-    since = _place((number - 1) * _STEP)
+    since = _place((number - 1) * _STEP_BYTES)
     return SchemaVersion(table, number, since, Knowledge.KNOWN, origin, schema)
 
 
@@ -197,8 +210,8 @@ def _place(offset: int) -> Coordinates:
     return Coordinates(LogFile("binlog", 1), offset)
 
 
-FEW = 20
-CHANGED = 20
+FEW_TABLES = 20
+CHANGED_TABLES = 20
 """Number of tables that a measured run has rows of."""
 BEST_OF = 3
 _OPTIONS = (
@@ -208,7 +221,7 @@ _OPTIONS = (
     "--innodb-flush-method=nosync",
     "--table-open-cache=6000",
 )
-_TWELVE = (
+_TWELVE_COLUMNS = (
     "(id bigint unsigned auto_increment primary key, first varchar(50),"
     " second varchar(50) not null, state enum('new','paid') default 'new',"
     " amount decimal(12,2), made_at datetime(6) not null,"
@@ -220,26 +233,29 @@ _TWELVE = (
 def measure_structures(console: Console) -> None:
     """Print a line for each number of tables, then the cost of reading structures.
     BENCH_HISTORY_TABLES: largest number of tables."""
-    many = size("BENCH_HISTORY_TABLES", 5000)
+    many = env_number("BENCH_HISTORY_TABLES", 5000)
     columns = ("tables", "first capture, s", "capture, s", "history, ms", "questions")
     lines = Lines(console, "A capture without DDL", columns, texts=0)
-    with ground(_OPTIONS) as place:
-        there = 0
-        for tables in (FEW, many):
-            place.execute(
-                *(f"create table {DATABASE}.t{n} {_TWELVE}" for n in range(there, tables))
+    with bench_server(_OPTIONS) as bench:
+        existing = 0
+        for tables in (FEW_TABLES, many):
+            bench.execute(
+                *(
+                    f"create table {DATABASE}.t{n} {_TWELVE_COLUMNS}"
+                    for n in range(existing, tables)
+                )
             )
-            there = tables
-            lines.add(f"{tables:,}", *_captures(place, tables))
-        console.print(_bulk_baseline(place, many))
-        console.print(_current(place, many))
+            existing = tables
+            lines.add(f"{tables:,}", *_capture_cells(bench, tables))
+        console.print(_bulk_baseline_text(bench, many))
+        console.print(_current_schemas_text(bench, many))
 
 
 # -- runs -------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class Asked:
+class AnswerCost:
     """Number and seconds of the ledger's answers about structures."""
 
     seconds: float = 0.0
@@ -249,9 +265,9 @@ class Asked:
 class TimedLedger:
     """A ledger that measures its answers about structures."""
 
-    def __init__(self, ledger: Ledger, asked: Asked) -> None:
+    def __init__(self, ledger: Ledger, cost: AnswerCost) -> None:
         self._ledger = ledger
-        self._asked = asked
+        self._cost = cost
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._ledger, name)
@@ -259,73 +275,73 @@ class TimedLedger:
 
     def _timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def ask(*values: Any, **named: Any) -> Any:
-            clock = perf_counter()
+            timer_start = perf_counter()
             try:
                 return method(*values, **named)
             finally:
-                self._asked.seconds += perf_counter() - clock
-                self._asked.questions += 1
+                self._cost.seconds += perf_counter() - timer_start
+                self._cost.questions += 1
 
         return ask
 
 
-def _captures(place: Ground, tables: int) -> Iterator[str]:
+def _capture_cells(bench: BenchServer, tables: int) -> Iterator[str]:
     """Measure the first capture, which reads every structure, and the second one, which meets
     rows of few tables; return the best of some pairs, each with a new ledger."""
-    pairs = [_pair(place, f"of-{tables}-{number}") for number in range(BEST_OF)]
+    pairs = [_pair_of_captures(bench, f"of-{tables}-{number}") for number in range(BEST_OF)]
     yield f"{min(first for first, *_ in pairs):.2f}"
-    _, seconds, asked = min(pairs, key=lambda pair: pair[2].seconds)
+    _, seconds, cost = min(pairs, key=lambda pair: pair[2].seconds)
     yield f"{seconds:.2f}"
-    yield f"{asked.seconds * 1e3:.1f}"
-    yield f"{asked.questions}"
+    yield f"{cost.seconds * 1e3:.1f}"
+    yield f"{cost.questions}"
 
 
-def _pair(place: Ground, name: str) -> tuple[float, float, Asked]:
-    with place.workplace(name, f"{DATABASE}.*") as (work, _):
+def _pair_of_captures(bench: BenchServer, name: str) -> tuple[float, float, AnswerCost]:
+    with bench.workplace(name, f"{DATABASE}.*") as (work, _):
         first, _ = _timed_capture(work)
         insert = "(second, made_at) values ('x', now(6))"
-        place.execute(*(f"insert into {DATABASE}.t{n} {insert}" for n in range(CHANGED)))
+        bench.execute(*(f"insert into {DATABASE}.t{n} {insert}" for n in range(CHANGED_TABLES)))
         return first, *_timed_capture(work)
 
 
-def _timed_capture(work: Workplace) -> tuple[float, Asked]:
-    asked = Asked()
-    timed = replace(work, ledger=cast("Ledger", TimedLedger(work.ledger, asked)))
+def _timed_capture(work: Workplace) -> tuple[float, AnswerCost]:
+    cost = AnswerCost()
+    timed_work = replace(work, ledger=cast("Ledger", TimedLedger(work.ledger, cost)))
     with work.ledger.lock("bench", "benchmark", None) as lease:
-        clock = perf_counter()
-        capture(timed, lease)
-        return perf_counter() - clock, asked
+        timer_start = perf_counter()
+        capture(timed_work, lease)
+        return perf_counter() - timer_start, cost
 
 
 # -- structures -------------------------------------------------------------------------
 
 
-def _bulk_baseline(place: Ground, tables: int) -> str:
+def _bulk_baseline_text(bench: BenchServer, tables: int) -> str:
     """Measure reading all structures in bulk, beside one SHOW CREATE TABLE for each table."""
-    server = MySqlServer(place.settings())
+    server = MySqlServer(bench.connection_settings())
     bulk = min(seconds_of(server.baseline) for _ in range(BEST_OF))
     if len(server.baseline().tables) < tables:
         raise SystemExit("the baseline lacks tables")
-    with place.connect() as connection, connection.cursor() as cursor:
-        clock = perf_counter()
+    with bench.connect() as connection, connection.cursor() as cursor:
+        timer_start = perf_counter()
         for number in range(tables):
             cursor.execute(f"show create table {DATABASE}.t{number}")
             cursor.fetchall()
-        single = perf_counter() - clock
+        single = perf_counter() - timer_start
     return (
         f"structures of {tables:,} tables of 12 columns: read in {bulk:.2f} s, "
         f"SHOW CREATE TABLE for each alone {single:.2f} s ({single / bulk:.1f} x)"
     )
 
 
-def _current(place: Ground, tables: int) -> str:
+def _current_schemas_text(bench: BenchServer, tables: int) -> str:
     """Ask what each run asks about the tables whose rows it read."""
-    server = MySqlServer(place.settings())
+    server = MySqlServer(bench.connection_settings())
     names = [TableName(DATABASE, f"t{number}") for number in range(tables)]
-    told = []
-    for count in (1, CHANGED, tables):
+    times = []
+    for count in (1, CHANGED_TABLES, tables):
         seconds = min(
             seconds_of(partial(server.current_schemas, names[:count])) for _ in range(BEST_OF)
         )
-        told.append(f"of {count:,} in {seconds * 1e3:,.0f} ms")
-    return f"structures of {tables:,} tables, asked for by their names: {', '.join(told)}"
+        times.append(f"of {count:,} in {seconds * 1e3:,.0f} ms")
+    return f"structures of {tables:,} tables, asked for by their names: {', '.join(times)}"

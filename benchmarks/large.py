@@ -9,8 +9,8 @@ from time import perf_counter
 
 from rich.console import Console
 
+from benchmarks.common import DATABASE, LOCKSTEP, BenchServer, bench_server, run_with_peak_memory
 from benchmarks.engine import SERVER_OPTIONS
-from benchmarks.ground import DATABASE, LOCKSTEP, Ground, ground, watched
 
 ROW_BYTES = 1003
 """Bytes of a row in the log: two numbers, 992 bytes and their length, a bitmap."""
@@ -21,22 +21,22 @@ _VALUE = "repeat(right(concat('0000000000000000', hex(n * 2654435761)), 16), 62)
 def measure_large(console: Console) -> None:
     """Print the figures of one run. BENCH_LARGE_GB: size of the transaction."""
     rows = int(float(os.environ.get("BENCH_LARGE_GB", "4")) * 1e9 / ROW_BYTES)
-    with ground(SERVER_OPTIONS) as place:
-        clock = perf_counter()
-        place.execute(
+    with bench_server(SERVER_OPTIONS) as bench:
+        timer_start = perf_counter()
+        bench.execute(
             f"create table {DATABASE}.large (id int primary key, v varbinary(1000), w int)"
         )
-        project = place.project("large", f"{DATABASE}.large")
-        start = place.head()
-        _fill(place, rows)
-        size = place.log_bytes(start, place.head())
+        project = bench.make_project("large", f"{DATABASE}.large")
+        start = bench.log_end()
+        _fill(bench, rows)
+        size = bench.log_bytes(start, bench.log_end())
         console.print(
             f"one transaction of {rows:,} rows, {size / 1e9:.2f} GB of binlog, written in "
-            f"{perf_counter() - clock:.0f} s"
+            f"{perf_counter() - timer_start:.0f} s"
         )
         # The size is that of Python: the JVM is another process.
         command = [*LOCKSTEP, "run", "--json"]
-        seconds, report, peak = watched(command, project, place.secret)
+        seconds, report, peak = run_with_peak_memory(command, project, bench.secret_variables)
         source = json.loads(report)["sources"]["bench"]
         if source["rows"] != rows:
             raise SystemExit(f"the run read {source['rows']} rows, {rows} were written")
@@ -52,8 +52,8 @@ def measure_large(console: Console) -> None:
         )
 
 
-def _fill(place: Ground, rows: int) -> None:
-    with place.connect() as connection, connection.cursor() as cursor:
+def _fill(bench: BenchServer, rows: int) -> None:
+    with bench.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295")
         cursor.execute(
             f"insert into {DATABASE}.large with recursive s as (select 1 n union all "

@@ -19,8 +19,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from rich.console import Console
 
-from benchmarks.ground import scratch, size
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, env_number, scratch_folder
 from benchmarks.mirrors import append, merge, spark_process
 from benchmarks.resident import processor_seconds, read_bytes, resident_sizes
 from benchmarks.store import object_store
@@ -30,14 +29,14 @@ from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_options
 
 CHANGES: Final = 1_000_000
-_FILE: Final = 1_000_000
+_ROWS_PER_FILE: Final = 1_000_000
 """Number of rows of a staged file."""
 
 SCHEMA: Final = pa.schema(
     [("id", pa.int64()), ("customer", pa.int64()), ("amount", pa.int64()), ("note", pa.string())]
 )
 _CLUSTER: Final = {"spark.master": "local-cluster[2,1,1536]", "spark.executor.memory": "1536m"}
-_TOUCHED: Final = (
+_CHANGED_FILES_METRICS: Final = (
     "numTargetFilesRemoved",
     "numTargetDeletionVectorsAdded",
     "numTargetDeletionVectorsUpdated",
@@ -56,12 +55,12 @@ def measure_large_mirror(console: Console) -> None:
     """Print a line for each stand and kind of keys. BENCH_MIRROR_ROWS: rows in the folder
     (100,000,000); BENCH_MIRROR_STORE_ROWS: rows in the store, which keeps them in memory
     (10,000,000)."""
-    rows = size("BENCH_MIRROR_ROWS", 100_000_000)
-    stored = size("BENCH_MIRROR_STORE_ROWS", 10_000_000)
-    with scratch() as folder, object_store(folder) as store:
+    rows = env_number("BENCH_MIRROR_ROWS", 100_000_000)
+    store_rows = env_number("BENCH_MIRROR_STORE_ROWS", 10_000_000)
+    with scratch_folder() as folder, object_store(folder) as store:
         stands = (
             _Stand("a folder, one process", folder / "lake", {}, rows),
-            _Stand("a store, `local-cluster[2,1,…]`", store.lake("mirror"), _CLUSTER, stored),
+            _Stand("a store, `local-cluster[2,1,…]`", store.lake("mirror"), _CLUSTER, store_rows),
         )
         # A process starts one Java, whose class path has what its lake needs.
         for stand in stands:
@@ -79,19 +78,19 @@ def _measure(console: Console, stand: _Stand, staging: Path) -> None:
     columns = ("keys", "seconds", "of processors", "resident, MiB", "MB read", "of")
     with spark_process(console, stand.conf, lake=stand.lake, staging=staging) as spark:
         mirrors = SparkMirrors(stand.lake, staging=staging, spark=spark)
-        clock = perf_counter()
+        timer_start = perf_counter()
         _fill(mirrors, stand.rows)
-        console.print(f"{stand.rows:,} rows written in {perf_counter() - clock:.0f} s")
+        console.print(f"{stand.rows:,} rows written in {perf_counter() - timer_start:.0f} s")
         lines = Lines(console, title, (*columns, "files", "changed", "new"))
-        for number, (what, keys) in enumerate(_keys(stand.rows), start=2):
-            lines.add(what, *_merged(mirrors, stand, number, keys))
+        for number, (title, keys) in enumerate(_keys(stand.rows), start=2):
+            lines.add(title, *_merge_cells(mirrors, stand, number, keys))
 
 
 def _fill(mirrors: SparkMirrors, rows: int) -> None:
     """Insert rows in the order of their keys, as a table grows."""
     staged = []
-    for first in range(0, rows, _FILE):
-        keys = np.arange(first, min(first + _FILE, rows))
+    for first in range(0, rows, _ROWS_PER_FILE):
+        keys = np.arange(first, min(first + _ROWS_PER_FILE, rows))
         staged.append(mirrors.stage(f"all {first}", _rows(keys, "insert", 0)))
     mirrors.write(append(_target(1), *staged))
     for file in staged:
@@ -100,36 +99,39 @@ def _fill(mirrors: SparkMirrors, rows: int) -> None:
 
 def _keys(rows: int) -> Iterator[tuple[str, np.ndarray]]:
     """Return the keys that change, among those of a table of `rows` rows."""
-    some, tenth = min(CHANGES, rows), rows // 10
-    chance = np.random.default_rng(1)
-    yield "the newest", np.arange(rows - some, rows)
-    yield "in the first tenth", np.sort(chance.choice(tenth, min(some, tenth), replace=False))
-    yield "scattered", np.sort(chance.choice(rows, some, replace=False))
+    count, tenth = min(CHANGES, rows), rows // 10
+    generator = np.random.default_rng(1)
+    yield "the newest", np.arange(rows - count, rows)
+    yield "in the first tenth", np.sort(generator.choice(tenth, min(count, tenth), replace=False))
+    yield "scattered", np.sort(generator.choice(rows, count, replace=False))
 
 
-def _merged(mirrors: SparkMirrors, stand: _Stand, number: int, keys: np.ndarray) -> list[str]:
+def _merge_cells(mirrors: SparkMirrors, stand: _Stand, number: int, keys: np.ndarray) -> list[str]:
     file = mirrors.stage(f"changes {number}", _rows(keys, "update_postimage", number))
     write = merge(_target(number), file, keys.tolist())
-    there = DeltaTable(str(stand.lake / "bench"), storage_options=delta_options(stand.lake))
-    sizes = pa.table(there.get_add_actions())["size_bytes"].to_pylist()
-    me = os.getpid()
-    before, read, clock = processor_seconds(me), read_bytes(me), perf_counter()
+    mirror = DeltaTable(str(stand.lake / "bench"), storage_options=delta_options(stand.lake))
+    sizes = pa.table(mirror.get_add_actions())["size_bytes"].to_pylist()
+    pid = os.getpid()
+    processor_start, read_start = processor_seconds(pid), read_bytes(pid)
+    timer_start = perf_counter()
     mirrors.write(write)
-    seconds = perf_counter() - clock
-    processors, read = processor_seconds(me) - before, read_bytes(me) - read
+    seconds = perf_counter() - timer_start
+    processors, read = processor_seconds(pid) - processor_start, read_bytes(pid) - read_start
     mirrors.unstage(file)
-    resident = sum(resident_sizes(me)[1:]) / 2**20
-    there.update_incremental()
-    metrics = there.history(1)[0]["operationMetrics"]
-    added = int(metrics["numTargetFilesAdded"])
-    changed = sum(int(metrics.get(name, 0)) for name in _TOUCHED)
+    resident = sum(resident_sizes(pid)[1:]) / 2**20
+    mirror.update_incremental()
+    metrics = mirror.history(1)[0]["operationMetrics"]
+    added_count = int(metrics["numTargetFilesAdded"])
+    changed_count = sum(int(metrics.get(name, 0)) for name in _CHANGED_FILES_METRICS)
     return [
         f"{seconds:.0f}",
         f"{processors:.0f}",
         f"{resident:,.0f}",
-        f"{read / 1e6:,.0f}" if isinstance(stand.lake, Path) else "",  # the store's own else
+        f"{read / 1e6:,.0f}"
+        if isinstance(stand.lake, Path)
+        else "",  # bytes from the store are not counted
         f"{sum(sizes) / 1e6:,.0f}",
-        *map(str, (len(sizes), changed, added)),
+        *map(str, (len(sizes), changed_count, added_count)),
     ]
 
 

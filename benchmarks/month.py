@@ -2,8 +2,9 @@
 
 MySQL, the log, the ledger (the embedded Postgres) and the Delta changelogs are real; mirrors are in
 memory, because Spark's merges would take most of the time. Time is compressed: a run follows the
-other at once, changes are kept for `KEEP` instead of months, and commits older than `LOG` get the
-age at which Delta deletes them, so that each of these spans has as many runs as it would have.
+other at once, changes are kept for `KEEP` instead of months, and commits older than `LOG_SECONDS`
+get the age at which Delta deletes them, so that each of these spans has as many runs as it would
+have.
 """
 
 from __future__ import annotations
@@ -20,8 +21,7 @@ from time import perf_counter, process_time
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, ground, seconds_of, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, Lines, bench_server, env_number, seconds_of
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Workplace
@@ -29,15 +29,15 @@ from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
 from lockstep.resources.postgres.connection import LedgerAddress, connect
 
-SECONDS = size("BENCH_MONTH_SECONDS", 600)
-TABLES = size("BENCH_MONTH_TABLES", 10)
-EVERY = 50
+SECONDS = env_number("BENCH_MONTH_SECONDS", 600)
+TABLES = env_number("BENCH_MONTH_TABLES", 10)
+RUNS_PER_UPKEEP = 50
 LINES = 10
 KEEP = timedelta(seconds=60)
-PROMISED = timedelta(seconds=20)
-LOG = 60.0
+VERSION_RETENTION = timedelta(seconds=20)
+LOG_SECONDS = 60.0
 _DAY = 86_400
-_COLUMNS = (
+_HEADS = (
     *("runs", "files of changes", "KiB", "files of logs", "KiB", "ledger MiB", "batches", "leases"),
     *("s a run", "of our processors", "s of upkeep", "idle"),
 )
@@ -56,37 +56,41 @@ class _Size:
 
 def measure_month(console: Console) -> None:
     """Print a line for each tenth of the time."""
-    lines = Lines(console, f"{SECONDS} seconds of runs", _COLUMNS, texts=0)
+    lines = Lines(console, f"{SECONDS} seconds of runs", _HEADS, texts=0)
     with (
-        ground() as place,
-        place.workplace("month", f"{DATABASE}.m*") as (work, project),
+        bench_server() as bench,
+        bench.workplace("month", f"{DATABASE}.m*") as (work, project),
     ):
-        place.execute(
+        bench.execute(
             *(f"create table {DATABASE}.m{n} (id int primary key, v int)" for n in range(TABLES)),
             *(f"insert into {DATABASE}.m{n} values (1, 0), (2, 0)" for n in range(TABLES)),
         )
-        begun, runs, line = perf_counter(), 0, 1
+        timer_start, runs, line = perf_counter(), 0, 1
         seconds: list[float] = []
-        spent: list[float] = []
-        upkeeps: list[float] = []
-        while perf_counter() - begun < SECONDS:
-            place.execute(
+        processor_seconds: list[float] = []
+        upkeep_seconds: list[float] = []
+        while perf_counter() - timer_start < SECONDS:
+            bench.execute(
                 *(f"update {DATABASE}.m{n} set v = v + 1 where id = 1" for n in range(TABLES))
             )
-            before = process_time()
+            processor_start = process_time()
             seconds.append(seconds_of(lambda: _run(work)))
-            spent.append(process_time() - before)
+            processor_seconds.append(process_time() - processor_start)
             runs += 1
-            if runs % EVERY == 0:
-                _aged(project / "lake")
-                upkeeps.append(seconds_of(lambda: _keep(work)))
-            if perf_counter() - begun >= SECONDS * line / LINES and upkeeps:
+            if runs % RUNS_PER_UPKEEP == 0:
+                _age_commits(project / "lake")
+                upkeep_seconds.append(seconds_of(lambda: _delete_changes(work)))
+            if perf_counter() - timer_start >= SECONDS * line / LINES and upkeep_seconds:
                 line += 1
-                idle = seconds_of(lambda: plan_changes(work, timedelta(days=1), PROMISED))
-                lines.add(*_cells(project, runs, seconds, spent, upkeeps, idle))
+                idle_seconds = seconds_of(
+                    lambda: plan_changes(work, timedelta(days=1), VERSION_RETENTION)
+                )
+                lines.add(
+                    *_cells(project, runs, seconds, processor_seconds, upkeep_seconds, idle_seconds)
+                )
                 seconds.clear()
-                spent.clear()
-                upkeeps.clear()
+                processor_seconds.clear()
+                upkeep_seconds.clear()
 
 
 def _run(work: Workplace) -> None:
@@ -96,34 +100,34 @@ def _run(work: Workplace) -> None:
         acknowledge(work, lease)
 
 
-def _keep(work: Workplace) -> None:
-    delete_changes(work, plan_changes(work, KEEP, PROMISED), "benchmark")
+def _delete_changes(work: Workplace) -> None:
+    delete_changes(work, plan_changes(work, KEEP, VERSION_RETENTION), "benchmark")
 
 
 def _cells(
     project: Path,
     runs: int,
     seconds: list[float],
-    spent: list[float],
-    upkeeps: list[float],
-    idle: float,
+    processor_seconds: list[float],
+    upkeep_seconds: list[float],
+    idle_seconds: float,
 ) -> list[str]:
     lake = project / "lake"
     changes = _Size.of(path for path in lake.rglob("*.parquet") if "_delta_log" not in path.parts)
     logs = _Size.of(path for path in lake.rglob("_delta_log/*"))
     ledger = _Size.of((project / ".lockstep").rglob("base/*/*"))
-    batches, leases = _rows(project)
+    batches, leases = _ledger_counts(project)
     counts = (runs, changes.files, changes.bytes >> 10, logs.files, logs.bytes >> 10)
     return [
         *(f"{count:,}" for count in counts),
         f"{ledger.bytes / (1 << 20):.1f}",
         *(f"{count:,}" for count in (batches, leases)),
-        *(f"{median(figures):.2f}" for figures in (seconds, spent, upkeeps)),
-        f"{idle:.3f}",
+        *(f"{median(figures):.2f}" for figures in (seconds, processor_seconds, upkeep_seconds)),
+        f"{idle_seconds:.3f}",
     ]
 
 
-def _rows(project: Path) -> tuple[int, int]:
+def _ledger_counts(project: Path) -> tuple[int, int]:
     """Return the numbers of batches and of leases in the embedded ledger."""
     data = next((project / ".lockstep").rglob("postmaster.pid")).parent
     target = LedgerAddress(f"host='{data}' user=postgres dbname=postgres", "the ledger")
@@ -135,10 +139,10 @@ def _rows(project: Path) -> tuple[int, int]:
     return batches, leases
 
 
-def _aged(lake: Path) -> None:
+def _age_commits(lake: Path) -> None:
     """Give older commits the age at which Delta deletes them."""
     now = time.time()
     for path in lake.rglob("_delta_log/*"):
         modified = path.stat().st_mtime
-        if LOG < now - modified < _DAY:
+        if LOG_SECONDS < now - modified < _DAY:
             os.utime(path, (modified - 40 * _DAY, modified - 40 * _DAY))

@@ -20,8 +20,7 @@ import dagster as dg
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, scratch_folder
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
@@ -30,11 +29,11 @@ from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
 
-DECLARED = (500, 5_000)
-CHANGED = (10, 1_000)
+DECLARED_TABLES = (500, 5_000)
+CHANGED_TABLES = (10, 1_000)
 PASSES = 3
 
-_FILE = """\
+_CONFIGURATION = """\
 [[sources]]
 name = "shop"
 host = "127.0.0.1"
@@ -43,17 +42,17 @@ password = "env:NOWHERE"
 tables = ["shop.*"]
 """
 
-_LOAD = """\
+_LOADING_SCRIPT = """\
 import sys
 from time import process_time
-begun = process_time()
+timer_start = process_time()
 from lockstep.assets.definitions import defs
 from dagster._core.remote_representation.external_data import RepositorySnap
 RepositorySnap.from_def(defs().get_repository_def())
-print(process_time() - begun)
+print(process_time() - timer_start)
 """
 
-_FEW = 100
+_MAX_EVENTS = 100
 """Number of new tables that a step reports at once (`assets.table_news`)."""
 
 _COLUMNS = tuple((f"column_{number}", pa.int64()) for number in range(10))
@@ -63,29 +62,33 @@ def measure_pages(console: Console) -> None:
     """Print the best of `PASSES`: seconds of loading by the number of declared tables, and of
     logging a run by the number of changed tables with ten columns."""
     loading = Lines(console, "Loading", ("tables declared", "loading, s"), texts=0)
-    for tables in DECLARED:
-        loading.add(f"{tables:,}", f"{min(_load(tables) for _ in range(PASSES)):.2f}")
+    for tables in DECLARED_TABLES:
+        loading.add(f"{tables:,}", f"{min(_load_seconds(tables) for _ in range(PASSES)):.2f}")
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     columns = ("tables changed", "events of theirs", "seconds", "ms each")
     reporting = Lines(console, "Reporting", columns, texts=0)
-    for tables in CHANGED:
-        least = min(_tell(tables) for _ in range(PASSES)) - min(_tell(0) for _ in range(PASSES))
-        events = tables + min(tables, 3 * _FEW)
-        reporting.add(f"{tables:,}", f"{events:,}", f"{least:.2f}", f"{1000 * least / events:.2f}")
+    for tables in CHANGED_TABLES:
+        seconds = min(_report_seconds(tables) for _ in range(PASSES)) - min(
+            _report_seconds(0) for _ in range(PASSES)
+        )
+        events = tables + min(tables, 3 * _MAX_EVENTS)
+        reporting.add(
+            f"{tables:,}", f"{events:,}", f"{seconds:.2f}", f"{1000 * seconds / events:.2f}"
+        )
 
 
-def _load(tables: int) -> float:
+def _load_seconds(tables: int) -> float:
     from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
 
-    with scratch() as folder:
-        (folder / "lockstep.toml").write_text(_FILE)
+    with scratch_folder() as folder:
+        (folder / "lockstep.toml").write_text(_CONFIGURATION)
         entries = [
             CatalogueEntry("shop", f"t{n}", f"shop/shop/t{n}", f"shop/_changes/shop/t{n}")
             for n in range(tables)
         ]
         update_catalogue(folder / ".lockstep", "shop", entries, complete=True)
-        done = subprocess.run(
-            [sys.executable, "-c", _LOAD],
+        process = subprocess.run(
+            [sys.executable, "-c", _LOADING_SCRIPT],
             env={
                 "LOCKSTEP_CONFIG": str(folder / "lockstep.toml"),
                 "PYTHONPATH": ":".join(sys.path),
@@ -94,14 +97,18 @@ def _load(tables: int) -> float:
             text=True,
             check=True,
         )
-    return float(done.stdout)
+    return float(process.stdout)
 
 
-def _tell(tables: int) -> float:
+def _report_seconds(tables: int) -> float:
     """Run a step that logs a materialization for each table, and as many evaluations as a run
     logs if a source is new."""
     from lockstep.assets.dagster_interop import evaluate_annotations
-    from lockstep.assets.dagster_metadata import check_result, evaluation_of, materialization
+    from lockstep.assets.dagster_metadata import (
+        evaluation_of,
+        follows_check_result,
+        materialization_of,
+    )
     from lockstep.assets.home import dagster_home
     from lockstep.assets.names import SourceNames
 
@@ -111,28 +118,30 @@ def _tell(tables: int) -> float:
     @dg.op
     @evaluate_annotations
     def step(context: dg.OpExecutionContext) -> None:
-        log: Callable[[Any], None] = context.log_event  # which takes more than its hint says
+        log: Callable[[Any], None] = (
+            context.log_event
+        )  # It takes more kinds of events than its type says.
         for number in range(tables):
             merge = _merge(number)
-            log(materialization(names, merge, lake, now, place, 900, None, {}))
-            if number < 3 * _FEW:  # by each step
-                stands = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
-                log(evaluation_of(check_result(names, stands)))
+            log(materialization_of(names, merge, lake, now, place, 900, None, {}))
+            if number < 3 * _MAX_EVENTS:  # by each step
+                standing = TableStanding(merge.table, TableHealth.FOLLOWING, "it follows")
+                log(evaluation_of(follows_check_result(names, standing)))
 
     @dg.job(executor_def=dg.in_process_executor)
     def run() -> None:
         step()
 
     with (
-        scratch() as folder,
+        scratch_folder() as folder,
         dg.DagsterInstance.from_config(str(dagster_home(folder))) as instance,
     ):
-        begun = process_time()
-        done = run.execute_in_process(instance=instance, raise_on_error=False)
-        took = process_time() - begun
-    if not done.success:
-        raise SystemExit(str([event.message for event in done.all_events if event.is_failure]))
-    return took
+        timer_start = process_time()
+        result = run.execute_in_process(instance=instance, raise_on_error=False)
+        seconds = process_time() - timer_start
+    if not result.success:
+        raise SystemExit(str([event.message for event in result.all_events if event.is_failure]))
+    return seconds
 
 
 def _merge(number: int) -> TableMerge:

@@ -12,12 +12,11 @@ import pyarrow as pa
 from deltalake import write_deltalake
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, BenchServer, Lines, bench_server, env_number
 from benchmarks.resident import highest_resident_size, processor_seconds
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.lake.delta.versions import scan
+from lockstep.resources.lake.delta.versions import scan_rows
 from lockstep.resources.mysql.server import MySqlServer
 
 _COLUMNS = (
@@ -29,80 +28,81 @@ _ROWS = (
     "'2024-01-01 00:00:00.5' + interval n second, '2024-01-01' + interval n % 3000 day, "
     "concat('some longer text ', n), '2024-01-01 00:00:00' + interval n second from s"
 )
-_PART = 100_000
+_ROWS_PER_INSERT = 100_000
 
 
 def measure_proving(console: Console) -> None:
     """Print a line for each side. BENCH_PROOF_ROWS: rows of the table."""
-    rows = size("BENCH_PROOF_ROWS", 1_000_000)
+    rows = env_number("BENCH_PROOF_ROWS", 1_000_000)
     columns = ("what", "seconds", "of our processor", "of the server's", "resident, MiB")
-    with ground() as server:
-        fill(server, rows)
-        source, lake = MySqlServer(server.settings()), server.folder / "lake"
+    with bench_server() as bench:
+        fill(bench, rows)
+        source, lake = MySqlServer(bench.connection_settings()), bench.folder / "lake"
         structure = source.structure(TableName(DATABASE, "t"))
-        copy(source, structure, lake)
+        copy_rows(source, structure, lake)
         hasher = RowHasher(structure, "mysql")
         lines = Lines(console, f"{rows:,} rows", columns)
-        for what, measure in {
-            "the server counts its rows": lambda: server.execute(
+        for title, measure in {
+            "the server counts its rows": lambda: bench.execute(
                 f"select count(*), sum(length(h)) from {DATABASE}.t"
             ),
             "the server sums its rows": lambda: source.row_sum(structure).sum,
-            "we sum the mirror's": lambda: summed(hasher, lake),
-            "the server tells hashes row by row": lambda: told(source, structure),
-            "all rows are selected, for comparison": lambda: selected(source, structure),
+            "we sum the mirror's": lambda: sum_mirror(hasher, lake),
+            "the server tells hashes row by row": lambda: count_hashes(source, structure),
+            "all rows are selected, for comparison": lambda: count_rows(source, structure),
         }.items():
-            seconds = timed(measure)
+            seconds = measure_seconds(measure)
             resident = highest_resident_size() / 2**20
-            lines.add(what, *(f"{second:.1f}" for second in seconds), f"{resident:,.0f}")
-        if source.row_sum(structure).sum != summed(hasher, lake):
+            lines.add(title, *(f"{second:.1f}" for second in seconds), f"{resident:,.0f}")
+        if source.row_sum(structure).sum != sum_mirror(hasher, lake):
             raise SystemExit("the sums differ")
 
 
-def fill(server: Ground, rows: int) -> None:
+def fill(bench: BenchServer, rows: int) -> None:
     """Create and fill a table of ten columns."""
-    server.execute(f"create table {DATABASE}.t ({_COLUMNS})")
-    for first in range(0, rows, _PART):
-        last = min(first + _PART, rows) - 1
-        server.execute(
-            f"set cte_max_recursion_depth = {_PART + 1}",
+    bench.execute(f"create table {DATABASE}.t ({_COLUMNS})")
+    for first in range(0, rows, _ROWS_PER_INSERT):
+        last = min(first + _ROWS_PER_INSERT, rows) - 1
+        bench.execute(
+            f"set cte_max_recursion_depth = {_ROWS_PER_INSERT + 1}",
             f"insert into {DATABASE}.t with recursive s as (select {first} as n union all "
             f"select n + 1 from s where n < {last}) {_ROWS}",
         )
 
 
-def copy(source: MySqlServer, structure: TableStructure, lake: Path) -> None:
+def copy_rows(source: MySqlServer, structure: TableStructure, lake: Path) -> None:
     with source.rows(structure) as batches:
         for batch in batches:
             write_deltalake(lake, pa.Table.from_batches([batch]), mode="append")
 
 
-def summed(hasher: RowHasher, lake: Path) -> RowSum:
-    found = RowSum()
-    for batch in scan(lake, hasher.schema.names, _newest(lake)):
-        columns = [batch.column(one.name).cast(one.type) for one in hasher.schema]
-        found = found + hasher.summed(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
-    return found
+def sum_mirror(hasher: RowHasher, lake: Path) -> RowSum:
+    total = RowSum()
+    for batch in scan_rows(lake, hasher.schema.names, _newest_version(lake)):
+        columns = [batch.column(field.name).cast(field.type) for field in hasher.schema]
+        total = total + hasher.row_sum(pa.RecordBatch.from_arrays(columns, schema=hasher.schema))
+    return total
 
 
-def _newest(lake: Path) -> int:
+def _newest_version(lake: Path) -> int:
     return len(list((lake / "_delta_log").glob("*.json"))) - 1
 
 
-def told(source: MySqlServer, structure: TableStructure) -> int:
-    with source.row_hashes(structure) as found:
-        return sum(len(keys) for keys, _ in found.batches)
+def count_hashes(source: MySqlServer, structure: TableStructure) -> int:
+    with source.row_hashes(structure) as hashes:
+        return sum(len(keys) for keys, _ in hashes.batches)
 
 
-def selected(source: MySqlServer, structure: TableStructure) -> int:
+def count_rows(source: MySqlServer, structure: TableStructure) -> int:
     with source.rows(structure) as batches:
         return sum(batch.num_rows for batch in batches)
 
 
-def timed(measure: Callable[[], object]) -> tuple[float, float, float]:
+def measure_seconds(measure: Callable[[], object]) -> tuple[float, float, float]:
     """Return wall seconds, processor seconds of this process, and those of its children and the
     server."""
-    wall, own, all_of_us = perf_counter(), process_time(), processor_seconds(os.getpid())
+    timer_start, own_start = perf_counter(), process_time()
+    all_start = processor_seconds(os.getpid())
     measure()
-    wall, own = perf_counter() - wall, process_time() - own
-    return wall, own, max(processor_seconds(os.getpid()) - all_of_us - own, 0.0)
+    wall, own = perf_counter() - timer_start, process_time() - own_start
+    return wall, own, max(processor_seconds(os.getpid()) - all_start - own, 0.0)

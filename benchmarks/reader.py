@@ -33,7 +33,7 @@ def read_all(
             while (group := reading.buffer.get()) is not None:
                 reading.take(group)
                 reading.buffer.ack()
-            if reading.buffer.stopped or reading.buffer.ended:
+            if reading.buffer.has_stopped or reading.buffer.has_ended:
                 break
     finally:
         dump.close()

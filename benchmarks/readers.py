@@ -12,8 +12,7 @@ import numpy as np
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch, size
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, env_number, scratch_folder
 from benchmarks.mirrors import append, spark_process
 from benchmarks.resident import processor_seconds
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, MirrorWrite
@@ -33,36 +32,38 @@ SCHEMA = pa.schema(
 def measure_readers(console: Console) -> None:
     """Print a line for each kind of merge and of mirror. BENCH_READERS_ROWS: rows of the mirrors
     (5,000,000)."""
-    rows = size("BENCH_READERS_ROWS", 5_000_000)
+    rows = env_number("BENCH_READERS_ROWS", 5_000_000)
     columns = ("changed keys", "readers", "seconds", "of processors", "MB written")
     lines = Lines(console, f"Merges into {rows:,} rows", columns, texts=2)
-    with scratch() as folder, spark_process(console) as spark:
+    with scratch_folder() as folder, spark_process(console) as spark:
         for readers in Readers:
-            for cells in _merges(folder / readers, spark, readers, rows):
+            for cells in _merge_cells(folder / readers, spark, readers, rows):
                 lines.add(*cells)
 
 
-def _merges(folder: Path, spark: SparkProcess, readers: Readers, rows: int) -> Iterator[list[str]]:
+def _merge_cells(
+    folder: Path, spark: SparkProcess, readers: Readers, rows: int
+) -> Iterator[list[str]]:
     mirrors = SparkMirrors(folder / "lake", staging=folder / "staging", spark=spark)
     staged = mirrors.stage("all", _changes(np.arange(rows), "insert", 0))
     number = 1
     mirrors.write(append(_target(number, readers), staged))
-    chance = np.random.default_rng(1)
+    generator = np.random.default_rng(1)
     for where, count in CHANGES:
-        taken = []
+        costs = []
         for _ in range(ROUNDS):
             number += 1
             keys = (
-                np.sort(chance.choice(rows, count, replace=False))
+                np.sort(generator.choice(rows, count, replace=False))
                 if where == "scattered"
                 else np.arange(rows - count, rows)
             )
-            changed = _changes(keys, "update_postimage", number)
-            file = mirrors.stage(f"changes {number}", changed)
+            changes = _changes(keys, "update_postimage", number)
+            file = mirrors.stage(f"changes {number}", changes)
             write = Merge(_target(number, readers), ("id",), FoldedChanges((file,)))
-            taken.append(_cost(mirrors, write, folder))
+            costs.append(_cost(mirrors, write, folder))
         seconds, processors, written = (
-            sum(one) / (ROUNDS - 1) for one in zip(*taken[1:], strict=True)
+            sum(figures) / (ROUNDS - 1) for figures in zip(*costs[1:], strict=True)
         )
         yield [
             f"{count:,}, {where}",
@@ -71,23 +72,27 @@ def _merges(folder: Path, spark: SparkProcess, readers: Readers, rows: int) -> I
             f"{processors:.1f}",
             f"{written / 1e6:.1f}",
         ]
-    clock, before = perf_counter(), processor_seconds(os.getpid())
+    timer_start, before = perf_counter(), processor_seconds(os.getpid())
     for _ in mirrors.rows("bench", SCHEMA.names, number - 1):
         pass
-    seconds, processors = perf_counter() - clock, processor_seconds(os.getpid()) - before
+    seconds, processors = perf_counter() - timer_start, processor_seconds(os.getpid()) - before
     yield ["then all rows are read", readers, f"{seconds:.1f}", f"{processors:.1f}", ""]
 
 
 def _cost(mirrors: SparkMirrors, write: MirrorWrite, folder: Path) -> tuple[float, float, float]:
     """Return wall seconds, processor seconds and bytes that were written to the lake."""
-    bytes_before, before, clock = _bytes(folder), processor_seconds(os.getpid()), perf_counter()
+    bytes_before, before, timer_start = (
+        _lake_bytes(folder),
+        processor_seconds(os.getpid()),
+        perf_counter(),
+    )
     mirrors.write(write)
-    seconds = perf_counter() - clock
-    return seconds, processor_seconds(os.getpid()) - before, _bytes(folder) - bytes_before
+    seconds = perf_counter() - timer_start
+    return seconds, processor_seconds(os.getpid()) - before, _lake_bytes(folder) - bytes_before
 
 
-def _bytes(folder: Path) -> int:
-    return sum(one.stat().st_size for one in (folder / "lake").rglob("*") if one.is_file())
+def _lake_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in (folder / "lake").rglob("*") if path.is_file())
 
 
 def _changes(keys: np.ndarray, kind: str, number: int) -> pa.Table:

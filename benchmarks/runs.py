@@ -7,8 +7,15 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, plain, size, tuned
-from benchmarks.lines import Lines
+from benchmarks.common import (
+    DATABASE,
+    BenchServer,
+    Lines,
+    bench_server,
+    env_number,
+    plain_spark_settings,
+    product_spark_settings,
+)
 
 CHANGES = 10
 
@@ -19,9 +26,9 @@ _NUMBERS = (
 )
 
 
-def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
+def insert_rows(bench: BenchServer, table: str, first: int, last: int) -> None:
     """Insert the rows first to last in transactions of 100,000."""
-    with ground.connect() as connection, connection.cursor() as cursor:
+    with bench.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295")
         for start in range(first, last + 1, 100_000):
             end = min(start + 99_999, last)
@@ -29,45 +36,48 @@ def insert_rows(ground: Ground, table: str, first: int, last: int) -> None:
             cursor.execute(f"insert into {DATABASE}.{table} {numbers}")
 
 
-def big_table(ground: Ground, rows: int) -> list[dict[str, Any]]:
+def big_table(bench: BenchServer, rows: int) -> list[dict[str, Any]]:
     """Measure inserts, then as many scattered updates, each by a cold run beside the floors;
     before the inserts' run measure their capture alone, into another lake."""
-    ground.execute(f"create table {DATABASE}.big {COLUMNS}")
-    folder = ground.project("big", f"{DATABASE}.big")
-    alone = ground.project("alone", f"{DATABASE}.big")
-    insert_rows(ground, "big", 1, rows)
-    captured = ground.capture(alone)
-    lines = [_beside_floors(ground, folder, "big", f"{rows:,} inserts", "append")]
-    lines[0]["alone"] = captured["seconds"]
+    bench.execute(f"create table {DATABASE}.big {COLUMNS}")
+    folder = bench.make_project("big", f"{DATABASE}.big")
+    alone = bench.make_project("alone", f"{DATABASE}.big")
+    insert_rows(bench, "big", 1, rows)
+    capture_cost = bench.measure_capture(alone)
+    lines = [_run_beside_floors(bench, folder, "big", f"{rows:,} inserts", "append")]
+    lines[0]["alone"] = capture_cost["seconds"]
     # Every second row of twice as many, so that no file of the mirror is left out.
-    insert_rows(ground, "big", rows + 1, 2 * rows)
-    _beside_floors(ground, folder, "big", "", "append")
-    ground.execute(f"update {DATABASE}.big set a = a + 1 where id % 2 = 0")
-    what = f"{rows:,} scattered updates"
-    lines.append(_beside_floors(ground, folder, "big", what, "merge"))
+    insert_rows(bench, "big", rows + 1, 2 * rows)
+    _run_beside_floors(bench, folder, "big", "", "append")
+    bench.execute(f"update {DATABASE}.big set a = a + 1 where id % 2 = 0")
+    title = f"{rows:,} scattered updates"
+    lines.append(_run_beside_floors(bench, folder, "big", title, "merge"))
     return lines
 
 
-def _beside_floors(
-    ground: Ground, folder: Path, table: str, what: str, mode: str
+def _run_beside_floors(
+    bench: BenchServer, folder: Path, table: str, title: str, mode: str
 ) -> dict[str, Any]:
     """Measure a run, then both floors on its newest segments, each with a table of its own."""
-    seconds, report = ground.run(folder)
+    seconds, report = bench.measure_run(folder)
     changelog = folder / "lake" / "bench" / "_changes" / DATABASE / table
     newest = max(int(path.name.split("-")[1]) for path in changelog.glob("batch-*.parquet"))
-    floors = _floors(ground, table, mode, f"{changelog}/batch-{newest:012d}-*.parquet")
-    return {"what": what, "seconds": seconds, **floors, **_parts(report)}
+    floors = _floor_seconds(bench, table, mode, f"{changelog}/batch-{newest:012d}-*.parquet")
+    return {"title": title, "seconds": seconds, **floors, **_report_figures(report)}
 
 
-def _floors(ground: Ground, table: str, mode: str, segments: str) -> dict[str, float]:
-    found = {}
-    for name, conf in (("plain", plain()), ("tuned", tuned(ground.folder))):
-        twin = ground.folder / f"{name}-{table}"
-        found[name] = ground.floor(conf, mode, segments, twin, "id")
-    return found
+def _floor_seconds(bench: BenchServer, table: str, mode: str, segments: str) -> dict[str, float]:
+    seconds = {}
+    for name, conf in (
+        ("plain", plain_spark_settings()),
+        ("tuned", product_spark_settings(bench.folder)),
+    ):
+        twin = bench.folder / f"{name}-{table}"
+        seconds[name] = bench.floor_seconds(conf, mode, segments, twin, "id")
+    return seconds
 
 
-def _parts(report: dict[str, Any]) -> dict[str, Any]:
+def _report_figures(report: dict[str, Any]) -> dict[str, Any]:
     (source,) = report["sources"].values()
     return {
         "capture": source["seconds"]["capture"],
@@ -76,22 +86,22 @@ def _parts(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def many_tables(ground: Ground, tables: int) -> dict[str, Any]:
+def many_tables(bench: BenchServer, tables: int) -> dict[str, Any]:
     """Measure 10 changes in 1 of many tables, all of which have a mirror."""
-    ground.execute(*(f"create table {DATABASE}.t{n} {COLUMNS}" for n in range(tables)))
-    folder = ground.project("many", f"{DATABASE}.t*")
-    with ground.connect() as connection, connection.cursor() as cursor:
+    bench.execute(*(f"create table {DATABASE}.t{n} {COLUMNS}" for n in range(tables)))
+    folder = bench.make_project("many", f"{DATABASE}.t*")
+    with bench.connect() as connection, connection.cursor() as cursor:
         for number in range(tables):
             cursor.execute(f"insert into {DATABASE}.t{number} (id) values (1)")
-    ground.run(folder)
+    bench.measure_run(folder)
     # A warm-up of the table that counts: a merge of its own, so that both sides merge.
-    ground.execute(f"insert into {DATABASE}.t0 (id) values {_values(100, 200)}")
-    ground.run(folder)
+    bench.execute(f"insert into {DATABASE}.t0 (id) values {_values(100, 200)}")
+    bench.measure_run(folder)
     changelog = folder / "lake" / "bench" / "_changes" / DATABASE / "t0"
-    _floors(ground, "t0", "append", f"{changelog}/batch-*.parquet")
-    ground.execute(f"update {DATABASE}.t0 set a = 5 where id between 100 and {99 + CHANGES}")
-    what = f"{CHANGES} changes in 1 of {tables} tables"
-    return _beside_floors(ground, folder, "t0", what, "merge")
+    _floor_seconds(bench, "t0", "append", f"{changelog}/batch-*.parquet")
+    bench.execute(f"update {DATABASE}.t0 set a = 5 where id between 100 and {99 + CHANGES}")
+    title = f"{CHANGES} changes in 1 of {tables} tables"
+    return _run_beside_floors(bench, folder, "t0", title, "merge")
 
 
 def _values(first: int, last: int) -> str:
@@ -100,16 +110,16 @@ def _values(first: int, last: int) -> str:
 
 def measure_runs(console: Console) -> None:
     """Perform the runs, then print their table. BENCH_ROWS, BENCH_TABLES: sizes."""
-    rows, tables = size("BENCH_ROWS", 1_000_000), size("BENCH_TABLES", 500)
-    with ground() as place:
-        lines = [*big_table(place, rows), many_tables(place, tables)]
+    rows, tables = env_number("BENCH_ROWS", 1_000_000), env_number("BENCH_TABLES", 500)
+    with bench_server() as bench:
+        lines = [*big_table(bench, rows), many_tables(bench, tables)]
     columns = ("workload", "run", "capture", "rest", "plain", "x plain", "tuned", "x tuned")
     table = Lines(console, "Seconds of wall time", columns)
     for line in lines:
         rest = line["seconds"] - line["capture"]
         figures = (line["seconds"], line["capture"], rest)
         table.add(
-            line["what"],
+            line["title"],
             *(f"{figure:.1f}" for figure in figures),
             f"{line['plain']:.1f}",
             f"{line['seconds'] / line['plain']:.2f}",

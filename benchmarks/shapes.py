@@ -8,8 +8,7 @@ from typing import Final
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, Ground, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import DATABASE, BenchServer, Lines, bench_server, env_number
 from benchmarks.runs import COLUMNS, insert_rows
 
 _KEY: Final = "a key of sixteen bytes or more"
@@ -32,34 +31,34 @@ AIMS: Final = {
 
 def measure_shapes(console: Console) -> None:
     """Print how long each capture takes. BENCH_ROWS: number of inserted rows."""
-    rows, times = size("BENCH_ROWS", 1_000_000), size("BENCH_BEST_OF", 3)
-    with ground() as place:
-        place.execute(f"create table {DATABASE}.big {COLUMNS}")
+    rows, times = env_number("BENCH_ROWS", 1_000_000), env_number("BENCH_BEST_OF", 3)
+    with bench_server() as bench:
+        bench.execute(f"create table {DATABASE}.big {COLUMNS}")
         projects = [
-            (what, _project(place, f"shape{number}-{turn}", block))
+            (title, _project(bench, f"shape{number}-{turn}", block))
             for turn in range(times)
-            for number, (what, block) in enumerate(SETTINGS.items())
+            for number, (title, block) in enumerate(SETTINGS.items())
         ]
-        insert_rows(place, "big", 1, rows)
-        captures = [(what, place.capture(project)) for what, project in projects]
+        insert_rows(bench, "big", 1, rows)
+        captures = [(title, bench.measure_capture(project)) for title, project in projects]
     best = {
         figure: {
-            what: min(captured[figure] for name, captured in captures if name == what)
-            for what in SETTINGS
+            title: min(cost[figure] for name, cost in captures if name == title)
+            for title in SETTINGS
         }
-        for figure in ("seconds", "processor")
+        for figure in ("seconds", "processor_seconds")
     }
     columns = ("the lake shows the table", "seconds", "x as it is", "of the processor", "x", "aim")
     table = Lines(console, f"Captures of {rows:,} inserts", columns)
-    for what in SETTINGS:
+    for title in SETTINGS:
         figures = []
-        for each in best.values():
-            figures += [f"{each[what]:.2f}", f"{each[what] / each[PLAIN]:.2f}"]
-        table.add(what, *figures, f"{AIMS[what]:.0f} x" if what in AIMS else "")
+        for seconds in best.values():
+            figures += [f"{seconds[title]:.2f}", f"{seconds[title] / seconds[PLAIN]:.2f}"]
+        table.add(title, *figures, f"{AIMS[title]:.0f} x" if title in AIMS else "")
 
 
-def _project(place: Ground, name: str, block: str) -> Path:
-    folder = place.project(name, f"{DATABASE}.big")
+def _project(bench: BenchServer, name: str, block: str) -> Path:
+    folder = bench.make_project(name, f"{DATABASE}.big")
     if block:
         with (folder / "lockstep.toml").open("a", encoding="utf-8") as file:
             file.write(f'[[sources.table]]\n{block}\n[privacy]\nkey = "file:key"\n')

@@ -1,5 +1,5 @@
-"""Merges into small mirrors, as for many rows and as for few: where one overtakes the other
-(`pipeline.mirror.strategy.FEW`)."""
+"""Merges into small mirrors, done as for many rows and as for few: from which size on the former is
+faster (`pipeline.mirror.strategy.FEW`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from time import perf_counter
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, scratch_folder
 from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import NOTHING, Size
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget
@@ -28,7 +27,7 @@ PAIRS = 5
 """Number of pairs of merges; the first pair warms up. Each has its columns in another order,
 because Spark does not compile the same plan twice."""
 
-_ALL = Size(1 << 60, 1 << 60)
+_ALL_SIZES = Size(1 << 60, 1 << 60)
 _COLUMNS = (
     ("number", pa.int32()),
     ("name", pa.string()),
@@ -46,45 +45,45 @@ def measure_small(console: Console) -> None:
     a table, one table after another."""
     columns = ("rows of the mirror", "as many, s", "as few, s", "ratio")
     lines = Lines(console, "Merges into small mirrors", columns, texts=0)
-    with scratch() as folder, spark_process(console) as spark:
+    with scratch_folder() as folder, spark_process(console) as spark:
         for size in SIZES:
-            many, few = _pairs(folder, spark, size)
+            many, few = _median_seconds(folder, spark, size)
             lines.add(f"{size:,}", f"{many:.2f}", f"{few:.2f}", f"{few / many:.2f}")
 
 
-def _pairs(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
+def _median_seconds(folder: Path, spark: SparkProcess, size: int) -> tuple[float, float]:
     """Return the medians of both, measured in turn."""
     pair = [
         SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few_limit=few)
-        for name, few in (("many", NOTHING), ("few", _ALL))
+        for name, few in (("many", NOTHING), ("few", _ALL_SIZES))
     ]
     seconds: tuple[list[float], list[float]] = ([], [])
     for number in range(PAIRS):
-        chance = Random(number)
-        schema = pa.schema([("id", pa.int64()), *chance.sample(_COLUMNS, len(_COLUMNS))])
-        ids = sorted(chance.sample(range(size), min(size, CHANGES)))
-        for mirrors, into in zip(pair, seconds, strict=True):
+        generator = Random(number)
+        schema = pa.schema([("id", pa.int64()), *generator.sample(_COLUMNS, len(_COLUMNS))])
+        ids = sorted(generator.sample(range(size), min(size, CHANGES)))
+        for mirrors, mirror_seconds in zip(pair, seconds, strict=True):
             mirror = f"of{size}-{number}"
-            _seconds(mirrors, mirror, schema, "append", range(size))
-            into.append(_seconds(mirrors, mirror, schema, "merge", ids))
+            _write_seconds(mirrors, mirror, schema, "append", range(size))
+            mirror_seconds.append(_write_seconds(mirrors, mirror, schema, "merge", ids))
     many, few = (median(second[1:]) for second in seconds)
     return many, few
 
 
-def _seconds(
+def _write_seconds(
     mirrors: SparkMirrors, mirror: str, schema: pa.Schema, mode: str, ids: Sequence[int]
 ) -> float:
     """Return the seconds of one write, without staging its rows."""
     kind = "insert" if mode == "append" else "update_postimage"
     values = {
         "id": ids,
-        "number": [one % 9 for one in ids],
-        "name": [f"{mode} {one}" for one in ids],
-        "price": [Decimal(one % 1000) / 4 for one in ids],
+        "number": [row_id % 9 for row_id in ids],
+        "name": [f"{mode} {row_id}" for row_id in ids],
+        "price": [Decimal(row_id % 1000) / 4 for row_id in ids],
         "at": [_MOMENT] * len(ids),
-        "share": [one / 3 for one in ids],
+        "share": [row_id / 3 for row_id in ids],
         "day": [_MOMENT.date()] * len(ids),
-        "kind": [one % 5 for one in ids],
+        "kind": [row_id % 5 for row_id in ids],
     }
     arrays = [pa.array(values[field.name], field.type) for field in schema]
     changes = pa.table(
@@ -93,6 +92,6 @@ def _seconds(
     file = mirrors.stage("small", changes)
     target = MirrorTarget(mirror, schema, "bench", 1 if mode == "append" else 2, "")
     write = append(target, file) if mode == "append" else merge(target, file, ids)
-    clock = perf_counter()
+    timer_start = perf_counter()
     mirrors.write(write)
-    return perf_counter() - clock
+    return perf_counter() - timer_start

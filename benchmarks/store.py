@@ -37,7 +37,7 @@ class Store:
             "allow_http": "true",
         }
 
-    def put_lake_of(self, project: Path) -> None:
+    def move_lake_of(self, project: Path) -> None:
         """Move the lake of a project from a folder to a prefix of this store."""
         (project / "store.key").write_text("bench")
         secrets = dict.fromkeys(("access_key_id", "secret_access_key"), "file:store.key")
@@ -57,9 +57,9 @@ class Store:
 @contextmanager
 def object_store(folder: Path) -> Iterator[Store]:
     """Yield a running store with its bucket, which is in memory."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
     store = Store(port, folder / "store.log")
     with store.log.open("w") as log:
         process = subprocess.Popen(

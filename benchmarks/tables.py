@@ -27,31 +27,31 @@ class Pass:
     server, bytes received (0 if not counted), and the process's highest resident size."""
 
     seconds: float
-    processor: float
-    server: float
-    received: int
-    peak: int
+    processor_seconds: float
+    server_seconds: float
+    received_bytes: int
+    peak_bytes: int
 
 
-Given = dict[str, Any]
+Task = dict[str, Any]
 _EOF_BYTES = 9
 COLUMNS = "id, big, num, amount, name, note, made, seen, ratio, flag"
 
 
-def ours(task: Given) -> int:
+def ours(task: Task) -> int:
     """Read as the product does; discard the Arrow batches."""
-    server, name = _server(task)
+    server, name = _server_and_table(task)
     with server.rows(server.structure(name)) as batches:
-        _require(task, sum(batch.num_rows for batch in batches))
+        _require_rows(task, sum(batch.num_rows for batch in batches))
     return 0
 
 
-def ours_written(task: Given) -> int:
+def ours_written(task: Task) -> int:
     """Write a snapshot as Parquet, as for a table that must be read again."""
     from lockstep.pipeline.values.row_groups import row_groups
     from lockstep.resources.lake.changelog.segments import ParquetSegments
 
-    server, name = _server(task)
+    server, name = _server_and_table(task)
     (schema,) = server.baseline([name]).tables
     with server.snapshot(schema) as snapshot:
         writer = ParquetSegments(Path(task["folder"])).open(
@@ -59,11 +59,11 @@ def ours_written(task: Given) -> int:
         )
         for group in row_groups(snapshot.batches):
             writer.write(group)
-        _require(task, sum(file.images for file in writer.close()))
+        _require_rows(task, sum(file.images for file in writer.close()))
     return 0
 
 
-def socket(task: Given) -> int:
+def socket(task: Task) -> int:
     """Receive and discard the same answer: the limit of every reader."""
     from lockstep.resources.mysql.connection import connect
     from lockstep.resources.mysql.receiving import ReadingCursor
@@ -74,28 +74,28 @@ def socket(task: Given) -> int:
         cursor.execute(BEGIN)
         cursor.ask(f"select {COLUMNS} from {task['database']}.{task['table']}")
         stream: Any = connection
-        received = throw_away(stream._sock)
+        received = discard_answer(stream._sock)
         stream._force_close()
     return received
 
 
-def connectorx(task: Given) -> int:
+def by_connectorx(task: Task) -> int:
     """Read by ConnectorX into Arrow, by its binary protocol; it holds the whole table at the
     end."""
-    import connectorx as other
+    import connectorx
 
     account = f"{task['user']}:{task['password']}" if task["password"] else task["user"]
-    table = other.read_sql(
+    table = connectorx.read_sql(
         f"mysql://{account}@{task['host']}:{task['port']}/{task['database']}",
         f"select {COLUMNS} from {task['table']}",
         return_type="arrow",
         protocol="binary",
     )
-    _require(task, table.num_rows)
+    _require_rows(task, table.num_rows)
     return 0
 
 
-def cursor_written(task: Given) -> int:
+def cursor_written(task: Task) -> int:
     """Read by PyMySQL's unbuffered cursor and write Parquet by pyarrow, as anybody would write
     it."""
     import pyarrow as pa
@@ -105,7 +105,7 @@ def cursor_written(task: Given) -> int:
     from lockstep.pipeline.schema.types import arrow_schema
     from lockstep.resources.mysql.connection import connect
 
-    server, name = _server(task)
+    server, name = _server_and_table(task)
     schema = arrow_schema(server.structure(name))
     rows = 0
     with connect(_settings(task)) as connection:
@@ -115,14 +115,17 @@ def cursor_written(task: Given) -> int:
         with pq.ParquetWriter(target, schema, compression="zstd") as writer:
             while rows_of_chunk := cursor.fetchmany(100_000):
                 columns = zip(*rows_of_chunk, strict=True)
-                arrays = [pa.array(c, k) for c, k in zip(columns, schema.types, strict=True)]
+                arrays = [
+                    pa.array(column, kind)
+                    for column, kind in zip(columns, schema.types, strict=True)
+                ]
                 writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
                 rows += len(rows_of_chunk)
-    _require(task, rows)
+    _require_rows(task, rows)
     return 0
 
 
-def mysqldump(task: Given) -> int:
+def mysqldump(task: Task) -> int:
     """Discard the statements of the server's own tool."""
     program = which("mysqldump") or which("mariadb-dump")
     if program is None:
@@ -137,40 +140,40 @@ def mysqldump(task: Given) -> int:
     return 0
 
 
-READERS: dict[str, Callable[[Given], int]] = {
+READERS: dict[str, Callable[[Task], int]] = {
     "ours": ours,
     "ours, written": ours_written,
     "socket": socket,
-    "ConnectorX": connectorx,
+    "ConnectorX": by_connectorx,
     "cursor, written": cursor_written,
     "mysqldump": mysqldump,
 }
 
 
-def _settings(task: Given) -> Any:
+def _settings(task: Task) -> Any:
     from lockstep.resources.mysql.connection import ConnectionSettings
 
     return ConnectionSettings(task["host"], task["port"], task["user"], task["password"], tls="off")
 
 
-def _server(task: Given) -> Any:
+def _server_and_table(task: Task) -> Any:
     from lockstep.pipeline.values.table import TableName
     from lockstep.resources.mysql.server import MySqlServer
 
     return MySqlServer(_settings(task)), TableName(task["database"], task["table"])
 
 
-def _require(task: Given, rows: int) -> None:
+def _require_rows(task: Task, rows: int) -> None:
     if rows != task["rows"]:
         raise SystemExit(f"{task['reader']} read {rows} rows of {task['rows']}")
 
 
-def throw_away(sock: Any, least: int = 0) -> int:
-    """Receive until at least so many bytes arrived and the last of them are an EOF packet (MySQL
+def discard_answer(sock: Any, min_bytes: int = 0) -> int:
+    """Receive until at least `min_bytes` arrived and the last of them are an EOF packet (MySQL
     manual, "Protocol::EOF_Packet"); return their number."""
     buffer = bytearray(1 << 20)
     received, tail = 0, b""
-    while received < least or not (tail[:3] == b"\5\0\0" and tail[4:5] == b"\xfe"):
+    while received < min_bytes or not (tail[:3] == b"\5\0\0" and tail[4:5] == b"\xfe"):
         count = sock.recv_into(buffer)
         if count == 0:
             raise SystemExit(f"the server closed the connection after {received} bytes")
@@ -186,13 +189,14 @@ def main() -> None:
     read = READERS[task["reader"]]
     passes = []
     for _ in range(task["passes"]):
-        clock, used, server = perf_counter(), process_time(), processor_seconds(task["pid"])
+        timer_start, own_start = perf_counter(), process_time()
+        server_start = processor_seconds(task["pid"])
         received = read(task)
-        seconds, used = perf_counter() - clock, process_time() - used
-        server = processor_seconds(task["pid"]) - server
-        passes.append(Pass(seconds, used, server, received, highest_resident_size()))
+        seconds, own = perf_counter() - timer_start, process_time() - own_start
+        server = processor_seconds(task["pid"]) - server_start
+        passes.append(Pass(seconds, own, server, received, highest_resident_size()))
     best = min(passes, key=lambda each: each.seconds)
-    print(json.dumps({**asdict(best), "peak": max(each.peak for each in passes)}))
+    print(json.dumps({**asdict(best), "peak_bytes": max(each.peak_bytes for each in passes)}))
 
 
 if __name__ == "__main__":

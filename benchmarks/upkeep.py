@@ -17,8 +17,7 @@ from time import perf_counter
 import pyarrow as pa
 from rich.console import Console
 
-from benchmarks.ground import scratch, size
-from benchmarks.lines import Lines
+from benchmarks.common import Lines, env_number, scratch_folder
 from benchmarks.mirrors import append, merge, spark_process
 from lockstep.pipeline.mirror.strategy import FEW
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget, MirrorWrite
@@ -27,53 +26,53 @@ from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
 from lockstep.resources.lake.spark.session import SparkProcess
 
-ROUNDS = size("BENCH_UPKEEP_ROUNDS", 60)
-TABLES = size("BENCH_UPKEEP_TABLES", 2)
-EVERY = 20
+ROUNDS = env_number("BENCH_UPKEEP_ROUNDS", 60)
+TABLES = env_number("BENCH_UPKEEP_TABLES", 2)
+ROUNDS_PER_UPKEEP = 20
 ROWS = 100
 KEEP = timedelta(seconds=20)
 
 _SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string())])
 
 
-_COLUMNS = ("upkeep", "rounds", "files", "KiB", "files listed", "s a round", "s of upkeep")
+_HEADS = ("upkeep", "rounds", "files", "KiB", "files listed", "s a round", "s of upkeep")
 
 
 def measure_upkeep(console: Console) -> None:
-    """Print a line for each `EVERY` rounds of both lakes. A round writes to each table: half of
-    them get rows, the rows of the others change."""
-    lines = Lines(console, "Rounds of writes", _COLUMNS)
-    with scratch() as folder, spark_process(console) as spark:
-        for name, keeps in (("without", False), ("with", True)):
-            for cells in _lake(folder / name, spark, keeps=keeps):
+    """Print a line for each `ROUNDS_PER_UPKEEP` rounds of both lakes. A round writes to each table:
+    half of the tables get rows, in the other tables rows change."""
+    lines = Lines(console, "Rounds of writes", _HEADS)
+    with scratch_folder() as folder, spark_process(console) as spark:
+        for name, has_upkeep in (("without", False), ("with", True)):
+            for cells in _lake_cells(folder / name, spark, has_upkeep=has_upkeep):
                 lines.add(name, *cells)
 
 
-def _lake(lake: Path, spark: SparkProcess, *, keeps: bool) -> Iterator[list[str]]:
+def _lake_cells(lake: Path, spark: SparkProcess, *, has_upkeep: bool) -> Iterator[list[str]]:
     mirrors = SparkMirrors(lake, staging=lake / "staging", spark=spark, few_limit=FEW, keep=KEEP)
     upkeep = SparkUpkeep(lake, spark=spark, keep=KEEP)
     names = [f"t{number}" for number in range(TABLES)]
     seconds: list[float] = []
     for number in range(1, ROUNDS + 1):
-        clock = perf_counter()
+        timer_start = perf_counter()
         for position, name in enumerate(names):
-            mirrors.write(_write(mirrors, name, number, adds=position % 2 == 0))
-        seconds.append(perf_counter() - clock)
-        if number % EVERY == 0:
-            clock = perf_counter()
-            if keeps:
+            mirrors.write(_write(mirrors, name, number, inserts=position % 2 == 0))
+        seconds.append(perf_counter() - timer_start)
+        if number % ROUNDS_PER_UPKEEP == 0:
+            timer_start = perf_counter()
+            if has_upkeep:
                 for name in names:
-                    _keep(upkeep, mirrors, name)
-            spent = perf_counter() - clock
+                    _carry_out_upkeep(upkeep, mirrors, name)
+            upkeep_seconds = perf_counter() - timer_start
             files = [file for name in names for file in (lake / name).glob("*.parquet")]
-            listed = sum(len(upkeep.files(name).sizes) for name in names)
+            listed_count = sum(len(upkeep.files(name).sizes) for name in names)
             kilobytes = sum(file.stat().st_size for file in files) >> 10
-            counts = (number, len(files), kilobytes, listed)
-            yield [*(f"{n:,}" for n in counts), f"{median(seconds):.2f}", f"{spent:.1f}"]
+            counts = (number, len(files), kilobytes, listed_count)
+            yield [*(f"{n:,}" for n in counts), f"{median(seconds):.2f}", f"{upkeep_seconds:.1f}"]
             seconds.clear()
 
 
-def _keep(upkeep: SparkUpkeep, mirrors: SparkMirrors, name: str) -> None:
+def _carry_out_upkeep(upkeep: SparkUpkeep, mirrors: SparkMirrors, name: str) -> None:
     for step in decide(upkeep.files(name), UpkeepPolicy()).steps:
         newest = mirrors.version(name)
         assert newest is not None
@@ -83,15 +82,18 @@ def _keep(upkeep: SparkUpkeep, mirrors: SparkMirrors, name: str) -> None:
             upkeep.vacuum(name)
 
 
-def _write(mirrors: SparkMirrors, name: str, number: int, *, adds: bool) -> MirrorWrite:
-    first = number * ROWS if adds else 0
+def _write(mirrors: SparkMirrors, name: str, number: int, *, inserts: bool) -> MirrorWrite:
+    first = number * ROWS if inserts else 0
     ids = range(first, first + ROWS)
-    values = {"id": ids, "name": [f"{number} {one}" for one in ids]}
+    values = {"id": ids, "name": [f"{number} {row_id}" for row_id in ids]}
     rows = pa.table(
-        {"_change_type": ["insert" if adds or number == 1 else "update_postimage"] * ROWS, **values}
+        {
+            "_change_type": ["insert" if inserts or number == 1 else "update_postimage"] * ROWS,
+            **values,
+        }
     )
     file = mirrors.stage("upkeep", rows)
     target = MirrorTarget(name, _SCHEMA, "bench", number, "")
-    if adds or number == 1:
+    if inserts or number == 1:
         return append(target, file)
     return merge(target, file, ids)

@@ -11,21 +11,28 @@ from time import perf_counter, sleep
 
 from rich.console import Console
 
-from benchmarks.ground import DATABASE, LOCKSTEP, Ground, environment, ground, size
-from benchmarks.lines import Lines
+from benchmarks.common import (
+    DATABASE,
+    LOCKSTEP,
+    BenchServer,
+    Lines,
+    bench_server,
+    env_number,
+    process_environment,
+)
 from benchmarks.resident import processor_seconds, resident_sizes
 from lockstep import exits
 
 TABLES = (1_000, 10_000)
 SOURCES = (10, 100)
-CHANGED = 50
+CHANGED_TABLES = 50
 """Number of tables that a run has changes of."""
-DAY = (
+COMMANDS_OF_A_DAY = (
     ("lockstep check", ("check",), False),
     ("the first run", ("run",), False),
     ("a run without changes", ("run",), False),
-    (f"a run with changes of {CHANGED} tables, new", ("run",), True),
-    (f"a run with changes of {CHANGED} tables", ("run",), True),
+    (f"a run with changes of {CHANGED_TABLES} tables, new", ("run",), True),
+    (f"a run with changes of {CHANGED_TABLES} tables", ("run",), True),
     ("lockstep status", ("status",), False),
     ("lockstep plan", ("plan",), False),
     ("lockstep metrics", ("metrics",), False),
@@ -48,64 +55,67 @@ class Cost:
     """The cost of a command: wall seconds; processor seconds, including its Java and its ledger;
     the highest sum of resident bytes of its processes, sampled ten times a second."""
 
-    wall: float
-    processors: float
-    resident: int
+    wall_seconds: float
+    processor_seconds: float
+    resident_bytes: int
 
 
 def measure_wide(console: Console) -> None:
     """Print a line for each command by the number of tables, then by the number of sources.
     BENCH_WIDE_TABLES, BENCH_WIDE_SOURCES: the larger number of each."""
-    many = size("BENCH_WIDE_TABLES", TABLES[-1])
-    sources = size("BENCH_WIDE_SOURCES", SOURCES[-1])
-    with ground(_OPTIONS) as place:
+    many = env_number("BENCH_WIDE_TABLES", TABLES[-1])
+    sources = env_number("BENCH_WIDE_SOURCES", SOURCES[-1])
+    with bench_server(_OPTIONS) as bench:
         existing = 0
         for tables in (TABLES[0], many):
-            place.execute(
+            bench.execute(
                 *(f"create table {DATABASE}.t{n} {_COLUMNS}" for n in range(existing, tables))
             )
             existing = tables
-            project = place.project(f"tables-{tables}", f"{DATABASE}.*")
-            _day(console, place, project, f"One source of {tables:,} tables")
+            project = bench.make_project(f"tables-{tables}", f"{DATABASE}.*")
+            _print_day(console, bench, project, f"One source of {tables:,} tables")
         for number in (SOURCES[0], sources):
-            project = _sources(place, number)
-            _day(console, place, project, f"{number} sources of one table")
+            project = _project_of_sources(bench, number)
+            _print_day(console, bench, project, f"{number} sources of one table")
 
 
-def _sources(place: Ground, number: int) -> Path:
+def _project_of_sources(bench: BenchServer, number: int) -> Path:
     """Create a project whose sources are tables of one server, one each."""
-    project = place.project(f"sources-{number}", f"{DATABASE}.t0")
+    project = bench.make_project(f"sources-{number}", f"{DATABASE}.t0")
     file = project / "lockstep.toml"
-    top, one = file.read_text().split("[[sources]]\n")
-    named = (
-        one.replace('"bench"', f'"bench{n}"', 1).replace(f"{DATABASE}.t0", f"{DATABASE}.t{n}")
+    head, block = file.read_text().split("[[sources]]\n")
+    blocks = (
+        block.replace('"bench"', f'"bench{n}"', 1).replace(f"{DATABASE}.t0", f"{DATABASE}.t{n}")
         for n in range(number)
     )
-    file.write_text("[[sources]]\n".join([top, *named]))
+    file.write_text("[[sources]]\n".join([head, *blocks]))
     return project
 
 
-def _day(console: Console, place: Ground, project: Path, title: str) -> None:
+def _print_day(console: Console, bench: BenchServer, project: Path, title: str) -> None:
     lines = Lines(console, title, ("command", "seconds", "of processors", "resident, MiB"))
     row = "select coalesce(max(id), 0) + 1, 'n', 1.5, now(), 'a note', 1 from"
-    for name, words, changes in DAY:
-        if changes:
-            names = [f"{DATABASE}.t{n}" for n in range(CHANGED)]
-            place.execute(*(f"insert into {table} {row} {table}" for table in names))
-        cost = _cost(place, project, words)
+    for name, words, has_changes in COMMANDS_OF_A_DAY:
+        if has_changes:
+            names = [f"{DATABASE}.t{n}" for n in range(CHANGED_TABLES)]
+            bench.execute(*(f"insert into {table} {row} {table}" for table in names))
+        cost = _measure_command(bench, project, words)
         lines.add(
-            name, f"{cost.wall:.1f}", f"{cost.processors:.1f}", f"{cost.resident / 2**20:,.0f}"
+            name,
+            f"{cost.wall_seconds:.1f}",
+            f"{cost.processor_seconds:.1f}",
+            f"{cost.resident_bytes / 2**20:,.0f}",
         )
 
 
-def _cost(place: Ground, project: Path, words: tuple[str, ...]) -> Cost:
-    clock = perf_counter()
+def _measure_command(bench: BenchServer, project: Path, words: tuple[str, ...]) -> Cost:
+    timer_start = perf_counter()
     output = project / "output.txt"
     with output.open("w") as file:
         process = Popen(
             [*LOCKSTEP, *words],
             cwd=project,
-            env=environment(place.secret),
+            env=process_environment(bench.secret_variables),
             stdout=file,
             stderr=STDOUT,
         )
@@ -114,7 +124,7 @@ def _cost(place: Ground, project: Path, words: tuple[str, ...]) -> Cost:
         processors = max(processors, processor_seconds(process.pid))
         resident = max(resident, sum(resident_sizes(process.pid)))
         sleep(0.1)
-    wall = perf_counter() - clock
+    wall = perf_counter() - timer_start
     if process.returncode not in (exits.DONE, exits.QUARANTINED):  # partial: rows of an earlier day
         raise SystemExit(
             f"{' '.join(words)} ended with {process.returncode}:\n{output.read_text()[-2000:]}"

@@ -9,23 +9,24 @@ from dataclasses import dataclass
 
 from pymysql.cursors import Cursor
 
-from benchmarks.ground import DATABASE, Ground
+from benchmarks.common import DATABASE, BenchServer
 from lockstep.pipeline.values.position import Coordinates
 
-CHUNK = 100_000
+ROWS_PER_TRANSACTION = 100_000
 """Number of rows of a transaction in the bulk workloads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
     """The amounts of data and the numbers of passes. `oracle_seconds`: time limit of a pass of
-    mysql-replication; `flat`: row counts of the series whose cost per row should stay the same."""
+    mysql-replication; `series_rows`: row counts of the series whose cost per row should stay
+    the same."""
 
     rows: int
     transactions: int
-    best_of: int
+    passes: int
     oracle_seconds: float
-    flat: tuple[int, ...]
+    series_rows: tuple[int, ...]
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> Sizes:
@@ -35,9 +36,9 @@ class Sizes:
         return cls(
             rows=int(environment.get("BENCH_ENGINE_ROWS", "1000000")),
             transactions=int(environment.get("BENCH_ENGINE_TRANSACTIONS", "100000")),
-            best_of=int(environment.get("BENCH_BEST_OF", "3")),
+            passes=int(environment.get("BENCH_BEST_OF", "3")),
             oracle_seconds=float(environment.get("BENCH_ORACLE_SECONDS", "6")),
-            flat=tuple(n for n in (10_000, 100_000, 1_000_000, 10_000_000) if n <= last),
+            series_rows=tuple(n for n in (10_000, 100_000, 1_000_000, 10_000_000) if n <= last),
         )
 
 
@@ -45,19 +46,19 @@ class Sizes:
 class Workload:
     """A workload. `prepare`: runs before its place in the log is noted; `fill`: runs after that,
     and returns the numbers of rows and transactions; `tables`: the pattern that captures it;
-    `at_least`, `aim`: ratios to mysql-replication's rows per second."""
+    `min_ratio`, `aim_ratio`: ratios to mysql-replication's rows per second."""
 
     name: str
     tables: str
-    at_least: int
-    aim: int
+    min_ratio: int
+    aim_ratio: int
     prepare: Callable[[Cursor], None]
     fill: Callable[[Cursor], tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """The log between two places; `size`: in bytes."""
+class LogSpan:
+    """The log between two places, and what it has; `size`: in bytes."""
 
     start: Coordinates
     end: Coordinates
@@ -66,15 +67,15 @@ class Written:
     size: int
 
 
-def write(ground: Ground, workload: Workload) -> Written:
+def write(bench: BenchServer, workload: Workload) -> LogSpan:
     """Fill the workload's tables; return what it wrote to the log."""
-    with ground.connect() as connection, connection.cursor() as cursor:
+    with bench.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295")
         workload.prepare(cursor)
-        start = ground.head()
+        start = bench.log_end()
         rows, transactions = workload.fill(cursor)
-    end = ground.head()
-    return Written(start, end, rows, transactions, ground.log_bytes(start, end))
+    end = bench.log_end()
+    return LogSpan(start, end, rows, transactions, bench.log_bytes(start, end))
 
 
 def workloads(sizes: Sizes) -> tuple[Workload, ...]:
@@ -87,7 +88,7 @@ def workloads(sizes: Sizes) -> tuple[Workload, ...]:
             f"{DATABASE}.narrow",
             60,
             100,
-            _created("narrow", NARROW),
+            _creator("narrow", NARROW),
             lambda cursor: _insert(cursor, "narrow", NARROW_VALUES, 1, rows),
         ),
         Workload(
@@ -95,7 +96,7 @@ def workloads(sizes: Sizes) -> tuple[Workload, ...]:
             f"{DATABASE}.updated",
             80,
             120,
-            lambda cursor: _filled(cursor, "updated", rows),
+            lambda cursor: _create_and_fill(cursor, "updated", rows),
             lambda cursor: _update(cursor, "updated", rows),
         ),
         Workload(
@@ -103,7 +104,7 @@ def workloads(sizes: Sizes) -> tuple[Workload, ...]:
             f"{DATABASE}.wide",
             60,
             120,
-            _created("wide", WIDE),
+            _creator("wide", WIDE),
             lambda cursor: _insert(cursor, "wide", WIDE_VALUES, 1, wide),
         ),
         Workload(
@@ -111,7 +112,7 @@ def workloads(sizes: Sizes) -> tuple[Workload, ...]:
             f"{DATABASE}.documents",
             10,
             30,
-            _created("documents", DOCUMENT),
+            _creator("documents", DOCUMENT),
             lambda cursor: _insert(cursor, "documents", DOCUMENT_VALUES, 1, documents),
         ),
         Workload(
@@ -119,8 +120,8 @@ def workloads(sizes: Sizes) -> tuple[Workload, ...]:
             f"{DATABASE}.single",
             40,
             100,
-            _created("single", NARROW, single_procedure("single")),
-            lambda cursor: _single(cursor, transactions),
+            _creator("single", NARROW, single_procedure("single")),
+            lambda cursor: _fill_single(cursor, transactions),
         ),
         Workload(
             f"{transactions:,} transactions of 1-5 rows, 20 tables",
@@ -128,28 +129,28 @@ def workloads(sizes: Sizes) -> tuple[Workload, ...]:
             30,
             80,
             _prepare_mixed,
-            lambda cursor: _mixed(cursor, transactions),
+            lambda cursor: _fill_mixed(cursor, transactions),
         ),
     )
 
 
-def series(ground: Ground, sizes: Sizes) -> list[Written]:
+def series(bench: BenchServer, sizes: Sizes) -> list[LogSpan]:
     """Fill one table further and further: each span of the log has the same start and one of the
-    row counts `sizes.flat`."""
-    with ground.connect() as connection, connection.cursor() as cursor:
+    row counts `sizes.series_rows`."""
+    with bench.connect() as connection, connection.cursor() as cursor:
         cursor.execute("set cte_max_recursion_depth = 4294967295")
         cursor.execute(f"create table {DATABASE}.flat {NARROW}")
-        start, before, transactions = ground.head(), 0, 0
-        found = []
-        for rows in sizes.flat:
-            transactions += _insert(cursor, "flat", NARROW_VALUES, before + 1, rows)[1]
-            end, before = ground.head(), rows
-            size = ground.log_bytes(start, end)
-            found.append(Written(start, end, rows, transactions, size))
-    return found
+        start, last_row, transactions = bench.log_end(), 0, 0
+        spans = []
+        for rows in sizes.series_rows:
+            transactions += _insert(cursor, "flat", NARROW_VALUES, last_row + 1, rows)[1]
+            end, last_row = bench.log_end(), rows
+            size = bench.log_bytes(start, end)
+            spans.append(LogSpan(start, end, rows, transactions, size))
+    return spans
 
 
-def _created(table: str, columns: str, *statements: str) -> Callable[[Cursor], None]:
+def _creator(table: str, columns: str, *statements: str) -> Callable[[Cursor], None]:
     def prepare(cursor: Cursor) -> None:
         cursor.execute(f"create table {DATABASE}.{table} {columns}")
         for statement in statements:
@@ -159,11 +160,11 @@ def _created(table: str, columns: str, *statements: str) -> Callable[[Cursor], N
 
 
 def _insert(cursor: Cursor, table: str, values: str, first: int, last: int) -> tuple[int, int]:
-    """Insert the rows first to last in transactions of `CHUNK`; return the numbers of rows and
-    transactions."""
-    starts = range(first, last + 1, CHUNK)
+    """Insert the rows first to last in transactions of `ROWS_PER_TRANSACTION`; return the numbers
+    of rows and transactions."""
+    starts = range(first, last + 1, ROWS_PER_TRANSACTION)
     for start in starts:
-        end = min(start + CHUNK - 1, last)
+        end = min(start + ROWS_PER_TRANSACTION - 1, last)
         cursor.execute(
             f"insert into {DATABASE}.{table} with recursive s as (select {start} n union all "
             f"select n + 1 from s where n < {end}) select {values} from s"
@@ -171,22 +172,22 @@ def _insert(cursor: Cursor, table: str, values: str, first: int, last: int) -> t
     return last - first + 1, len(starts)
 
 
-def _filled(cursor: Cursor, table: str, rows: int) -> None:
+def _create_and_fill(cursor: Cursor, table: str, rows: int) -> None:
     cursor.execute(f"create table {DATABASE}.{table} {NARROW}")
     _insert(cursor, table, NARROW_VALUES, 1, rows)
 
 
 def _update(cursor: Cursor, table: str, rows: int) -> tuple[int, int]:
-    starts = range(1, rows + 1, CHUNK)
+    starts = range(1, rows + 1, ROWS_PER_TRANSACTION)
     for start in starts:
         cursor.execute(
             f"update {DATABASE}.{table} set a = a + 1, c = concat('new ', id) "
-            f"where id between {start} and {start + CHUNK - 1}"
+            f"where id between {start} and {start + ROWS_PER_TRANSACTION - 1}"
         )
     return rows, len(starts)
 
 
-def _single(cursor: Cursor, transactions: int) -> tuple[int, int]:
+def _fill_single(cursor: Cursor, transactions: int) -> tuple[int, int]:
     cursor.execute(f"call {DATABASE}.fill_single({transactions})")
     return transactions, transactions
 
@@ -194,11 +195,11 @@ def _single(cursor: Cursor, transactions: int) -> tuple[int, int]:
 def _prepare_mixed(cursor: Cursor) -> None:
     for table in mixed_tables():
         cursor.execute(f"create table {DATABASE}.{table} {NARROW}")
-        _insert(cursor, table, NARROW_VALUES, 1, MIXED_STANDING)
+        _insert(cursor, table, NARROW_VALUES, 1, MIXED_INITIAL_ROWS)
     cursor.execute(mixed_procedure())
 
 
-def _mixed(cursor: Cursor, transactions: int) -> tuple[int, int]:
+def _fill_mixed(cursor: Cursor, transactions: int) -> tuple[int, int]:
     cursor.execute(f"call {DATABASE}.fill_mixed({transactions}, @rows)")
     cursor.execute("select @rows")
     ((rows,),) = cursor.fetchall()
@@ -208,7 +209,7 @@ def _mixed(cursor: Cursor, transactions: int) -> tuple[int, int]:
 # -- the SQL: columns, the values of row `n`, and procedures that fill tables ---------------------
 
 MIXED_TABLES = 20
-MIXED_STANDING = 1_000
+MIXED_INITIAL_ROWS = 1_000
 """Number of rows that every mixed table has at first. Updates change these, deletes later ones."""
 
 NARROW = "(id int primary key, a bigint, b decimal(12,2), c varchar(20), d datetime(3), e double)"
@@ -289,7 +290,7 @@ begin
     start transaction;
     while s > 0 do
       set hash = crc32(concat(t, '/', s));
-      set n = {MIXED_STANDING} + t * 8 + s;
+      set n = {MIXED_INITIAL_ROWS} + t * 8 + s;
       case hash % {MIXED_TABLES}
       {branches}
       end case;
@@ -311,9 +312,9 @@ def _change(table: str) -> str:
       if {kind} < 5 then
         {insert}
       elseif {kind} < 8 then
-        update {table} set a = a + 1 where id = 1 + (hash div 1000) % {MIXED_STANDING};
+        update {table} set a = a + 1 where id = 1 + (hash div 1000) % {MIXED_INITIAL_ROWS};
       else
-        delete from {table} where id > {MIXED_STANDING} order by id limit 1;
+        delete from {table} where id > {MIXED_INITIAL_ROWS} order by id limit 1;
         if row_count() = 0 then
           {insert}
         end if;

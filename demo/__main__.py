@@ -56,7 +56,7 @@ def run_line(run: DemoRun, number: int) -> str:
     report, rows = run.report, run.report.counts
     last = report.batches[-1]
     end = (last.end or last.start).at
-    read = sum(total.read for total in report.totals)
+    read = sum(total.rows_read for total in report.totals)
     tables = {write.intent.table for write in report.writes}
     return (
         f"  run {number}  {run.transactions:>6,} transactions  "

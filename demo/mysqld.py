@@ -146,11 +146,11 @@ def ensure_data_folder(program: Program, data: Path, cache: Path, options: Seque
     if data.exists():
         return
     initial_options = tuple(sorted(o for o in options if _option_name(o) in _INITIAL_OPTIONS))
-    prepared = _prepared_folder(program, cache, initial_options)
+    prepared_folder = _prepared_folder(program, cache, initial_options)
     # Rename at the end, so that no later start uses a half-copied folder.
     with tempfile.TemporaryDirectory(dir=data.parent, prefix=".copying-") as folder:
         copy = Path(folder, "data")
-        shutil.copytree(prepared, copy, ignore=shutil.ignore_patterns("auto.cnf"))
+        shutil.copytree(prepared_folder, copy, ignore=shutil.ignore_patterns("auto.cnf"))
         copy.rename(data)
 
 
@@ -166,16 +166,16 @@ def _option_name(option: str) -> str:
 def _prepared_folder(program: Program, cache: Path, initial_options: tuple[str, ...]) -> Path:
     words = (*program.command, program.version, *initial_options)
     digest = hashlib.sha256("\0".join(words).encode()).hexdigest()[:12]
-    prepared = cache / f"mysql-data-{digest}"
+    prepared_folder = cache / f"mysql-data-{digest}"
     cache.mkdir(parents=True, exist_ok=True)
     with exclusive_lock(cache / f"mysql-data-{digest}.lock"):
-        if not prepared.exists():
-            _initialise(program, prepared, initial_options)
-    return prepared
+        if not prepared_folder.exists():
+            _initialise(program, prepared_folder, initial_options)
+    return prepared_folder
 
 
-def _initialise(program: Program, prepared: Path, initial_options: tuple[str, ...]) -> None:
-    with tempfile.TemporaryDirectory(dir=prepared.parent, prefix=".initialising-") as folder:
+def _initialise(program: Program, prepared_folder: Path, initial_options: tuple[str, ...]) -> None:
+    with tempfile.TemporaryDirectory(dir=prepared_folder.parent, prefix=".initialising-") as folder:
         data = Path(folder, "data")
         process = subprocess.run(
             [
@@ -197,7 +197,7 @@ def _initialise(program: Program, prepared: Path, initial_options: tuple[str, ..
                 f"mysqld could not make a data folder: {last_line}",
                 hint="name a server: LOCKSTEP_TEST_MYSQL=mysql://root:password@host:3306",
             )
-        data.rename(prepared)
+        data.rename(prepared_folder)
 
 
 # -- a program of this host ---------------------------------------------------------------------

@@ -28,9 +28,9 @@ class UsageError(ConfigurationError):
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        required = message.removeprefix("the following arguments are required: ")
-        if required != message:
-            message = f"{required} must be given"
+        missing_names = message.removeprefix("the following arguments are required: ")
+        if missing_names != message:
+            message = f"{missing_names} must be given"
         sentence = message.removeprefix("argument ")
         raise UsageError(f"{sentence[0].upper()}{sentence[1:]}.", hint=f"`{self.prog} --help`")
 
@@ -64,14 +64,14 @@ def _require_known_command(arguments: Sequence[str]) -> None:
     unknown."""
     parser = _global_options()
     parser.add_argument("command", nargs="?")
-    typed = parser.parse_known_args(arguments)[0].command
-    if typed is not None and typed not in _COMMANDS:
-        for command in difflib.get_close_matches(typed, _COMMANDS, n=1):
+    typed_command = parser.parse_known_args(arguments)[0].command
+    if typed_command is not None and typed_command not in _COMMANDS:
+        for command in difflib.get_close_matches(typed_command, _COMMANDS, n=1):
             raise UsageError(
-                f"There is no command {typed!r}; did you mean {command!r}?",
+                f"There is no command {typed_command!r}; did you mean {command!r}?",
                 hint=f"`lockstep {command} --help`",
             )
-        raise UsageError(f"There is no command {typed!r}.", hint="`lockstep --help`")
+        raise UsageError(f"There is no command {typed_command!r}.", hint="`lockstep --help`")
 
 
 # -- commands and their options ----------------------------------------------------------------

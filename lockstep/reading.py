@@ -48,7 +48,7 @@ from lockstep.resources.lake.changelog.frame import (
     read_generations,
 )
 from lockstep.resources.lake.delta.versions import (
-    MirrorVersion,
+    DeltaVersion,
     open_version,
     version_frame,
     version_rows,
@@ -108,8 +108,8 @@ class TableVersion:
         return version_frame(session, self._mirror_version)
 
     @property
-    def _mirror_version(self) -> MirrorVersion:
-        return MirrorVersion(self.path, self.version, self.table_id, self.batch)
+    def _mirror_version(self) -> DeltaVersion:
+        return DeltaVersion(self.path, self.version, self.table_id, self.batch)
 
 
 class VersionSet(Mapping[str, TableVersion]):
@@ -377,9 +377,9 @@ class ChangelogDelivery:
         Spark reads the files when the DataFrame is used, so acknowledge only after
         that.
         """
-        delivered = self._delivered_table(table, incomplete)
-        require_files(self._adapters.lake().segments, delivered)
-        return changes_frame(spark, self._lake, delivered)
+        delivered_table = self._delivered_table(table, incomplete)
+        require_files(self._adapters.lake().segments, delivered_table)
+        return changes_frame(spark, self._lake, delivered_table)
 
     def ack(self) -> None:
         """Acknowledge this delivery, as `ChangelogConsumer.ack` does."""

@@ -29,7 +29,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 def open_lock(path: Path) -> int:
     """Open a lock's file and return its descriptor. Only this account may open the
-    file, because whoever can open it can make others wait."""
+    file, because a process that opens it can make others wait."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 

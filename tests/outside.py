@@ -26,7 +26,7 @@ from lockstep.pipeline.run.merge import merge as merge
 from lockstep.pipeline.run.proof.verify_rows import verify as verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample as verify_sample
 from lockstep.pipeline.run.publish import publish as publish
-from lockstep.pipeline.run.recovery.recover import KIND as KIND
+from lockstep.pipeline.run.recovery.recover import RECOVERY_KIND as RECOVERY_KIND
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome as RecoveryOutcome
 from lockstep.pipeline.run.recovery.recover import plan_recovery as plan_recovery
 from lockstep.pipeline.run.recovery.recover import recover as recover
@@ -49,8 +49,8 @@ from lockstep.pipeline.values.table import TableName
 def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]:
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
-    plans = make_plan(work).tables
-    return list(plans.supplied(FromChangelog)), dict(plans.supplied(RowsRead))
+    plans = make_plan(work).table_plans
+    return list(plans.tables_supplied(FromChangelog)), dict(plans.tables_supplied(RowsRead))
 
 
 def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:

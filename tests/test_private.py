@@ -20,7 +20,7 @@ import pytest
 from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
 from lockstep.assets.coverage import Coverage, write_coverage
 from lockstep.assets.home import dagster_home
-from lockstep.assets.run_page import keep_page, page_path
+from lockstep.assets.run_page import page_path, store_page
 from lockstep.cli import write_report
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.resources import file_lock
@@ -56,7 +56,7 @@ def a_partition(state: Path) -> None:
 
 
 def a_page(state: Path) -> None:
-    keep_page(page_path(state, "shop", "run 1"), "")
+    store_page(page_path(state, "shop", "run 1"), "")
 
 
 def a_staged_file(state: Path) -> None:
@@ -65,7 +65,7 @@ def a_staged_file(state: Path) -> None:
 
 
 def a_scratch_file(state: Path) -> None:
-    FileSpool(state.parent / "lake", state / "staging" / "spool").scratch()
+    FileSpool(state.parent / "lake", state / "staging" / "spool").create_scratch_file()
 
 
 def a_report_of_a_defect(state: Path) -> None:

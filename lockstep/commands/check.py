@@ -281,8 +281,8 @@ def _check_server(adapters: Adapters, source: str) -> str:
 
 def _check_ledger(adapters: Adapters, settings: Settings) -> str:
     adapters.ledger().require_writable()
-    embedded = settings.ledger_dsn() == "embedded"
-    return f"embedded, {settings.state_folder / 'ledger'}" if embedded else "your Postgres"
+    is_embedded = settings.ledger_dsn() == "embedded"
+    return f"embedded, {settings.state_folder / 'ledger'}" if is_embedded else "your Postgres"
 
 
 def _update_catalogue(settings: Settings, work: Workplace) -> None:
@@ -294,9 +294,9 @@ def _update_catalogue(settings: Settings, work: Workplace) -> None:
 
     source, states = work.source, work.ledger.table_states(work.source.name)
     tables = [table.name for table in work.server.tables()]
-    captured = [name for name in tables if source.patterns.matches(name)]
+    captured_tables = [name for name in tables if source.patterns.matches(name)]
     # Two new tables whose mirrors would have one path get no mirror.
-    colliding = collisions(work, states, captured).keys() - states.keys()
+    colliding_tables = collisions(work, states, captured_tables).keys() - states.keys()
     entries = [
         CatalogueEntry(
             name.database,
@@ -306,8 +306,8 @@ def _update_catalogue(settings: Settings, work: Workplace) -> None:
             else mirror_path(source.name, source.mirror_name(name)),
             states[name].changelog if name in states else changelog_path(source.name, name),
         )
-        for name in captured
-        if name not in colliding
+        for name in captured_tables
+        if name not in colliding_tables
     ]
     update_catalogue(settings.state_folder, source.name, entries, complete=True)
 
@@ -354,7 +354,7 @@ def _move_finding(work: Workplace, table: TableName, name: TableName) -> Finding
     from lockstep.pipeline.run.table_plans import estimates_of, origin_of
 
     state = work.ledger.table_states(work.source.name)[table]
-    origin = origin_of(work, state, files=False)
+    origin = origin_of(work, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
         price = price_words(estimates_of(work, [table])[table])

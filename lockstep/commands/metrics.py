@@ -28,7 +28,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.proof.proven import open_differences, proven_since
+from lockstep.pipeline.proof.proven import open_differences, proof_times
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, Verdict
@@ -78,7 +78,7 @@ def _count_files(mirrors: Mirrors, states: Iterable[TableState]) -> int:
     for state in states:
         version = mirrors.version(state.mirror)
         size = None if version is None else mirrors.size(state.mirror, version)
-        total += 0 if size is None else size.files
+        total += 0 if size is None else size.file_count
     return total
 
 
@@ -200,7 +200,7 @@ def _work_samples(standing: Standing) -> Iterator[Sample]:
 def _proof_samples(standing: Standing, now: datetime) -> Iterator[Sample]:
     differing_count = len(open_differences(standing.proofs))
     yield "tables_differing", "tables that differed when compared", {}, differing_count
-    moments = proven_since(standing.proofs, standing.stopped_names).values()
+    moments = proof_times(standing.proofs, standing.stopped_names).values()
     description = "tables that were proven equal and follow the source"
     yield "tables_proven", description, {}, len(moments)
     if moments:
@@ -210,7 +210,7 @@ def _proof_samples(standing: Standing, now: datetime) -> Iterator[Sample]:
 
 def _last_run_samples(report: SpanReport) -> Iterator[Sample]:
     row_counts = attributes(report.counts, "inserted, updated, deleted")
-    row_counts["read"] = sum(total.read for total in report.totals)
+    row_counts["read"] = sum(total.rows_read for total in report.totals)
     description = "rows of the last run, by operation"
     for operation, count in row_counts.items():
         yield "last_run_rows", description, {"operation": operation}, count
@@ -218,7 +218,7 @@ def _last_run_samples(report: SpanReport) -> Iterator[Sample]:
     yield "last_run_log_bytes", "bytes of log that the last run read", {}, log_bytes
     transactions = sum(batch.transactions for batch in report.batches)
     yield "last_run_transactions", "transactions of the last run", {}, transactions
-    for client, request_count in attributes(report.requests, "lockstep, spark").items():
+    for client, request_count in attributes(report.request_counts, "lockstep, spark").items():
         description = "requests of the last run to the object store, by client, without delta-rs"
         if request_count is not None:
             yield "last_run_requests", description, {"client": client}, request_count

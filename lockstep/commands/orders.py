@@ -43,7 +43,7 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
         work = adapters.workplace(source, SilentProgress())
         if kind is OrderKind.RESUME and arguments.dry_run:
             forecast = plan_resume(work, request)
-            context.say(f"{source}: {forecast.next}\n  nothing is recorded (--dry-run)")
+            context.say(f"{source}: {forecast.sentence}\n  nothing is recorded (--dry-run)")
             return Outcome(exits.DONE, {"source": source, **_order_values(forecast), "order": None})
         with work.ledger.lock(source, holder_name(kind), None) as lease:
             order = give_order(
@@ -51,7 +51,7 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
             )
     reason = f": {request.reason}" if request.reason else ""
     sentence = f"{source}: recorded: {kind} {request.table} ({request.author}{reason})"
-    context.say(sentence if kind is OrderKind.RESUME else f"{sentence}\n  {order.next}")
+    context.say(sentence if kind is OrderKind.RESUME else f"{sentence}\n  {order.sentence}")
     return Outcome(exits.DONE, {"source": source, **_order_values(order)})
 
 
@@ -104,7 +104,7 @@ def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
         },
-        **attributes(recorded, "order.stopped.at as stopped", "next"),
+        **attributes(recorded, "order.stopped.at as stopped, sentence as next"),
     }
 
 
@@ -127,23 +127,23 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
         return Outcome.of_sources({source: context.report_error(source, error)})
     context.say(*_choice_lines(source, choice))
     next_start = choice.position and attributes(  # None if the server could not be asked
-        choice, "position as start, follows, continuity, gap_tables, abandoned as abandons"
+        choice, "position as start, follows, continuity, gap_tables, abandoned_batches as abandons"
     )
-    values = {"override": choice.override, "next": next_start, "trouble": choice.trouble}
+    values = {"override": choice.override, "next": next_start, "trouble": choice.server_error}
     return Outcome.of_sources({source: (exits.DONE, values)})
 
 
 def _choice_lines(source: str, choice: Choice) -> Iterator[str]:
     override = choice.override
     yield f"{source}: recorded: start at {override.place} ({override.author}: {override.reason})"
-    if choice.trouble is not None:
+    if choice.server_error is not None:
         yield (
-            f"  the server could not be asked ({choice.trouble.message}); the next run checks that "
-            "the place exists"
+            f"  the server could not be asked ({choice.server_error.message}); the next run checks "
+            "that the place exists"
         )
     elif choice.position is not None:
         yield f"  the next run starts at {choice.position}; `lockstep plan` shows it"
-    for batch in choice.abandoned:
+    for batch in choice.abandoned_batches:
         yield f"  batch {batch}, which was never acknowledged, is abandoned"
     if choice.continuity is Continuity.GAP:
         yield (

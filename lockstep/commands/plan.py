@@ -61,8 +61,8 @@ def _plan_source(
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)
-    quarantined = plan.quarantined or (plan.reading is not None and plan.reading.quarantined)
-    return (exits.QUARANTINED if quarantined else exits.DONE), plan_values(plan)
+    has_quarantined = plan.stopped_tables or (plan.reading is not None and plan.reading.quarantines)
+    return (exits.QUARANTINED if has_quarantined else exits.DONE), plan_values(plan)
 
 
 # -- the answer to a program ---------------------------------------------------------------
@@ -72,11 +72,11 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     """Return the plan's values for `--json`. If the run would fail, `error` is the one
     that `lockstep run` would print."""
     return {
-        **attributes(plan, "abandoned", "waiting"),
-        "supplies": supply_values(plan.tables),
-        **attributes(plan, "loads_take", "start", "seconds"),
+        **attributes(plan, "abandoned_sentences as abandoned, waiting_tables as waiting"),
+        "supplies": supply_values(plan.table_plans),
+        **attributes(plan, "load_forecasts as forecast_loads, start, capture_seconds as seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
-        **attributes(plan, "quarantined as already_quarantined", "busy.holder as busy"),
+        **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
         **({"shapes": dict(plan.shapes)} if plan.shapes else {}),
         **({"error": plan.refusal} if plan.refusal else {}),
@@ -126,7 +126,9 @@ _SUPPLIER_NAMES: Final[Mapping[type[Supply], str]] = {
 def _reading_values(reading: PlannedReading) -> dict[str, Any]:
     return {
         **attributes(
-            reading, "end", "why as ends_because", "runs", "transactions", "log_bytes as bytes"
+            reading,
+            "end, end_reason as ends_because, run_count as runs",
+            "transaction_count as transactions, log_bytes as bytes",
         ),
         "tables": {
             table: {
@@ -134,11 +136,15 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
                 **attributes(tally, "events as row_events", "size as bytes"),
                 "merge": reading.merges.get(table),
             }
-            for table, tally in reading.tables.items()
+            for table, tally in reading.tallies.items()
         },
-        "not_captured": attributes(reading, "foreign as transactions", "foreign_bytes as bytes"),
-        **attributes(reading, "statements", "more_statements", "largest as largest_transaction"),
-        **attributes(reading, "passed as passed_statements", "rereads", "quarantined"),
+        "not_captured": attributes(
+            reading, "foreign_transaction_count as transactions, foreign_bytes as bytes"
+        ),
+        **attributes(reading, "statements, unlisted_statement_count as more_statements"),
+        **attributes(reading, "largest_transaction"),
+        **attributes(reading, "passed_sentences as passed_statements, rereads"),
+        **attributes(reading, "quarantines as quarantined"),
     }
 
 
@@ -151,26 +157,28 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     if reading is None:
         return
     counts = "counts.inserted, counts.updated, counts.deleted, size"
-    rows = [(table, *attributes(tally, counts).values()) for table, tally in reading.tables.items()]
+    rows = [
+        (table, *attributes(tally, counts).values()) for table, tally in reading.tallies.items()
+    ]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
     for table, sentence in sorted(reading.merges.items()):
         context.say(f"  {table} {sentence}")
-    if reading.foreign:
+    if reading.foreign_transaction_count:
         context.say(
-            f"  not captured: {pluralize(reading.foreign, 'transaction')} without rows of captured "
-            f"tables, {reading.foreign_bytes:,} bytes of log"
+            f"  not captured: {pluralize(reading.foreign_transaction_count, 'transaction')} "
+            f"without rows of captured tables, {reading.foreign_bytes:,} bytes of log"
         )
     for statement in reading.statements:
         context.say(f"  {statement.position}  {statement.text}\n    {statement.effect}")
-    if reading.more_statements:
-        context.say(f"  and {pluralize(reading.more_statements, 'more statement')}")
-    for line in reading.passed:
+    if reading.unlisted_statement_count:
+        context.say(f"  and {pluralize(reading.unlisted_statement_count, 'more statement')}")
+    for line in reading.passed_sentences:
         context.say(f"  {line}")
     for table, reason in reading.rereads.items():
         context.say(f"  {table} is read from the source: {reason}")
-    if reading.quarantined:
+    if reading.quarantines:
         context.say("  would be quarantined:")
-        show_stopped_tables(context, reading.quarantined)
+        show_stopped_tables(context, reading.quarantines)
 
 
 def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
@@ -181,21 +189,22 @@ def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  hint: {plan.refusal.hint}"
     elif plan.reading is not None:
         has_gap = plan.start is not None and bool(plan.start.gap_tables)
-        is_idle = not (plan.reading.transactions or has_gap or plan.tables or plan.shapes)
+        is_idle = not (plan.reading.transaction_count or has_gap or plan.table_plans or plan.shapes)
         result = "find nothing new" if is_idle else "go through"
         if is_idle and plan.reading.end_is_behind:
-            result = f"read nothing: its end, {plan.reading.why}, is not after its start"
+            result = f"read nothing: its end, {plan.reading.end_reason}, is not after its start"
         yield f"{source}: the next run would {result}"
-    if plan.busy is not None:
-        yield f"  a run is going on: {plan.busy.holder}, since {utc_text(plan.busy.taken_at)}"
-    for sentence in plan.abandoned:
+    if plan.active_run is not None:
+        lease = plan.active_run
+        yield f"  a run is going on: {lease.holder}, since {utc_text(lease.taken_at)}"
+    for sentence in plan.abandoned_sentences:
         yield f"  repair  {sentence}"
-    for batch, tables in plan.waiting.items():
+    for batch, tables in plan.waiting_tables.items():
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'nothing is left'}"
     for table, shape in plan.shapes.items():
         yield from _shape_lines(table, shape)
-    yield from supply_lines(plan.tables)
-    for sentence in plan.loads_take:
+    yield from supply_lines(plan.table_plans)
+    for sentence in plan.load_forecasts:
         yield f"          {sentence}"
     for table, words in plan.settings.items():
         yield f"  table   {table}: {words}"
@@ -204,7 +213,7 @@ def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
         if plan.start.gap_tables:
             yield f"          a gap: changes of {', '.join(plan.start.gap_tables)} may be missing"
     if plan.reading is not None:
-        yield from _reading_lines(plan.reading, plan.seconds)
+        yield from _reading_lines(plan.reading, plan.capture_seconds)
 
 
 def price_words(price: Price) -> str:
@@ -232,7 +241,7 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
     for table, plan in sorted(plans.plans.items()):
         order = orders.get(table)
         if plan.waits is not None:
-            yield f"  waits   {table}: {plans.waits_for(table)}"
+            yield f"  waits   {table}: {plans.wait_sentence(table)}"
         elif order is not None and order.stopped is not None and plan.goes_on:
             yield f"  back    {table} goes on from {order.stopped.at}, where the others are"
         for step in plan.steps:
@@ -286,15 +295,15 @@ def start_line(start: PlannedStart) -> str:
 
 
 def _reading_lines(reading: PlannedReading, seconds: float | None) -> Iterator[str]:
-    runs = f"; {reading.runs:,} such runs reach the end" if reading.runs > 1 else ""
-    yield f"  end     {reading.end}, {reading.why}{runs}"
-    rows = sum(tally.counts.total for tally in reading.tables.values())
+    runs = f"; {reading.run_count:,} such runs reach the end" if reading.run_count > 1 else ""
+    yield f"  end     {reading.end}, {reading.end_reason}{runs}"
+    rows = sum(tally.counts.total for tally in reading.tallies.values())
     duration = "" if seconds is None else f", about {seconds:,.0f} s to capture"
     yield (
-        f"  reads   {pluralize(reading.transactions, 'transaction')}, {pluralize(rows, 'row')}, "
-        f"{reading.log_bytes:,} bytes of log{duration}"
+        f"  reads   {pluralize(reading.transaction_count, 'transaction')}, "
+        f"{pluralize(rows, 'row')}, {reading.log_bytes:,} bytes of log{duration}"
     )
-    if reading.largest is not None and reading.transactions > 1:
-        largest = reading.largest
+    if reading.largest_transaction is not None and reading.transaction_count > 1:
+        largest = reading.largest_transaction
         size = f"{largest.bytes:,} bytes, {pluralize(largest.rows, 'row')}"
         yield f"  largest {size}, at {largest.position}"

@@ -25,13 +25,13 @@ from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.recover import (
     RecoveryOutcome,
-    UndoneRun,
+    RunToUndo,
     plan_recovery,
     recover,
-    undone_run,
+    run_to_undo,
 )
 from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
-from lockstep.pipeline.run.status.plan import loads_take
+from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.supply.plan import RowsRead
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
@@ -61,7 +61,7 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     start_over=start_over,
                 )
             with suppress(LockstepError):  # The recovery is done even if the server is down.
-                outcome = replace(outcome, tables=tables_of_next_run(work))
+                outcome = replace(outcome, table_plans=tables_of_next_run(work))
         else:
             outcome = plan_recovery(work, after_batch, start_over=start_over)
         is_refused = outcome.case is Case.REFUSED
@@ -75,10 +75,11 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload = {
         "source": source,
         "done": is_recorded,
-        **attributes(outcome, "case, disagreement, moved_to"),
+        **attributes(outcome, "case, disagreement, moved_folders as moved_to"),
         **recovery_values(outcome),
         "changelogs": {
-            folder: attributes(files, "removed, added, lost") for folder, files in outcome.restated
+            folder: attributes(files, "removed, added, lost")
+            for folder, files in outcome.restatements
         },
         "consumers": {consumer.name: consumer.cursor for consumer in consumers},
     }
@@ -105,7 +106,7 @@ def _outcome_lines(
         case _:
             assert outcome.plan is not None, "a ledger is made from the lake"
             yield from recovery_lines(source, outcome, outcome.plan, consumers)
-    yield from (f"  now at {folder}" for folder in outcome.moved_to)
+    yield from (f"  now at {folder}" for folder in outcome.moved_folders)
 
 
 def _kept_ledger_lines(
@@ -120,10 +121,10 @@ def _kept_ledger_lines(
             "  versions of these tables that are gone from the lake, or belong to another history, "
             f"can no longer be read (`lockstep versions --list --source {source}` lists the places)"
         )
-    for folder, files in outcome.restated:
+    for folder, files in outcome.restatements:
         yield (
-            f"  {folder}: {files.removed} files that this ledger does not have are no longer "
-            f"listed, {files.added} are listed again, {len(files.lost)} are lost"
+            f"  {folder}: {files.removed_count} files that this ledger does not have are no longer "
+            f"listed, {files.added_count} are listed again, {len(files.lost_paths)} are lost"
         )
     if not is_recorded:
         yield (
@@ -135,12 +136,13 @@ def _kept_ledger_lines(
 def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
     """Yield lines about tables that do not simply continue: the steps of the next run,
     with their prices."""
-    tables = outcome.tables
+    tables = outcome.table_plans
     if tables.plans:
         yield "  the next run then:"
     yield from (f"  {line}" for line in supply_lines(tables))
-    if tables.rows:
-        yield from (f"    {line}" for line in loads_take(work, work.server.facts(), tables.rows))
+    if tables.estimated_rows:
+        lines = forecast_loads(work, work.server.facts(), tables.estimated_rows)
+        yield from (f"    {line}" for line in lines)
 
 
 _ALTERNATIVES: Final = {
@@ -177,8 +179,8 @@ def _next_command_lines(
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json`: the place at which the ledger continues, and its
     tables."""
-    plan, tables = outcome.plan, outcome.tables
-    next_run = {"read_again": tables.supplied(RowsRead), "supplies": supply_values(tables)}
+    plan, tables = outcome.plan, outcome.table_plans
+    next_run = {"read_again": tables.tables_supplied(RowsRead), "supplies": supply_values(tables)}
     if plan is None:
         return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
     adopted = {
@@ -194,7 +196,7 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
         "tables": adopted,
         **next_run,
         "left": [mirror.folder for mirror in plan.left],
-        "cut": outcome.cut,
+        "cut": outcome.shortened_changelogs,
         "doubts": plan.doubts,
     }
 
@@ -218,7 +220,7 @@ def recovery_lines(
                 f"  {adoption.mirror.table}: its mirror is set back to version {adoption.version}, "
                 f"because version {adoption.mirror.newest} shows another place"
             )
-    for folder in outcome.cut:
+    for folder in outcome.shortened_changelogs:
         yield f"  {folder} no longer lists changes after that place: they are read again"
     for mirror in plan.left:
         yield f"  {mirror.folder} stays as it is: {mirror.table} was dropped at the source"
@@ -250,19 +252,23 @@ def _consumer_clause(cursor: int, after_batch: int) -> str:
 def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     with context.work_on(source) as (adapters, work):
-        undone = undone_run(work.ledger, source, arguments.run)
-        outcome = plan_recovery(work, undone.before)
+        undone = run_to_undo(work.ledger, source, arguments.run)
+        outcome = plan_recovery(work, undone.previous_batch)
         assert outcome.plan is not None, "the ledger has the source"
         if arguments.yes:
-            _require_embedded_with_one_source(context, source, work.ledger, undone.before)
+            _require_embedded_with_one_source(context, source, work.ledger, undone.previous_batch)
             with work.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
                 tuple(correct_changelogs(work, lease))
         consumers = adapters.consumers().consumers(source)
         next_run_lines = list(_next_run_lines(work, outcome))
-    later_runs = f", and what came after it ({undone.later} more)" if undone.later else ""
-    context.say(f"{source}: run {undone.run} is undone, from batch {undone.first} on{later_runs}")
+    later_runs = (
+        f", and what came after it ({undone.later_count} more)" if undone.later_count else ""
+    )
+    context.say(
+        f"{source}: run {undone.run} is undone, from batch {undone.first_batch} on{later_runs}"
+    )
     context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *next_run_lines)
     former_folder = _replace_ledger(arguments, context, source, undone) if arguments.yes else None
     if former_folder is None:
@@ -271,7 +277,7 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     payload = {
         "source": source,
         "run": undone.run,
-        "behind": undone.before,
+        "behind": undone.previous_batch,
         "done": arguments.yes,
         "ledger_kept": former_folder,
         **recovery_values(outcome),
@@ -281,13 +287,13 @@ def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _replace_ledger(
-    arguments: argparse.Namespace, context: CommandContext, source: str, undone: UndoneRun
+    arguments: argparse.Namespace, context: CommandContext, source: str, undone: RunToUndo
 ) -> Path:
     """Replace the ledger by one that ends before the run; return the former ledger's
     folder."""
     folder = context.settings.state_folder / "ledger"
     former_folder = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    command = f"`lockstep recover --back-to {undone.before} --source {source} --yes`"
+    command = f"`lockstep recover --back-to {undone.previous_batch} --source {source} --yes`"
     context.say(
         f"  the former ledger is kept in {former_folder}; if this is interrupted, {command} "
         "finishes it"
@@ -297,7 +303,7 @@ def _replace_ledger(
         context.work_on(source) as (_, work),
         work.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        recover(work, lease, author=author_of(arguments), after_batch=undone.before)
+        recover(work, lease, author=author_of(arguments), after_batch=undone.previous_batch)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return former_folder
 

@@ -16,13 +16,13 @@ from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
-from lockstep.pipeline.run.status.plan import loads_take
+from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.run.status.reloads import (
     Reload,
-    Reloading,
+    ReloadFacts,
     give_reload,
+    plan_condition_reload,
     plan_reload,
-    plan_rows,
 )
 from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.snapshot.condition import read_condition
@@ -62,10 +62,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def reload_values(reload: Reload) -> dict[str, Any]:
     """Return the values of a reload, recorded or only planned, for `--json`."""
-    if reload.part is not None:
-        return attributes(reload, "part.condition.text as where, rows as estimated_rows")
+    if reload.condition_rows is not None:
+        return attributes(reload, "condition_rows.condition.text as where, estimated_rows")
     return {
-        **attributes(reload, "order.id as order, load, next, rows as estimated_rows"),
+        **attributes(
+            reload, "order.id as order, load_id as load, sentence as next, estimated_rows"
+        ),
         **(origin_values(reload.origin) if reload.origin else {}),
     }
 
@@ -127,7 +129,10 @@ def _planned_reloads(
             )
         else:
             tables.append(table)
-    facts, author_and_reason = Reloading(work, tables), (author_of(arguments), reason_of(arguments))
+    facts, author_and_reason = (
+        ReloadFacts(work, tables),
+        (author_of(arguments), reason_of(arguments)),
+    )
     return [
         plan_reload(work, OrderRequest(table, *author_and_reason), supplier, facts)
         for table in tables
@@ -141,27 +146,28 @@ def _captured_tables(work: Workplace, patterns: Sequence[str]) -> list[TableName
     tables |= {
         table for table, state in states.items() if state.condition is not TableCondition.DROPPED
     }
-    captured = sorted(filter(matches, tables))
+    captured_tables = sorted(filter(matches, tables))
     for pattern in patterns:
-        if not any(TablePatterns((pattern,), ()).matches(table) for table in captured):
+        if not any(TablePatterns((pattern,), ()).matches(table) for table in captured_tables):
             raise NothingMatches(
                 f"no captured table of {work.source.name} is called {pattern}",
                 hint="`lockstep tables` lists what there is, and what is captured",
             )
-    wanted = TablePatterns(tuple(patterns), ())
-    return [table for table in captured if wanted.matches(table)]
+    wanted_patterns = TablePatterns(tuple(patterns), ())
+    return [table for table in captured_tables if wanted_patterns.matches(table)]
 
 
 def _reload_line(work: Workplace, reload: Reload) -> str:
-    estimate = "" if reload.rows is None else f", about {reload.rows:,} rows"
-    return f"{work.source.name}: {reload.next}{estimate}"
+    estimate = "" if reload.estimated_rows is None else f", about {reload.estimated_rows:,} rows"
+    return f"{work.source.name}: {reload.sentence}{estimate}"
 
 
 def _say_recorded(context: CommandContext, work: Workplace, reload: Reload) -> None:
-    if not reload.already_reading:
-        asked = reload.asked
+    if not reload.is_already_reading:
+        request = reload.request
         context.say(
-            f"{work.source.name}: recorded: reload {asked.table} ({asked.author}: {asked.reason})"
+            f"{work.source.name}: recorded: reload {request.table} "
+            f"({request.author}: {request.reason})"
         )
     context.say(_reload_line(work, reload))
 
@@ -169,9 +175,9 @@ def _say_recorded(context: CommandContext, work: Workplace, reload: Reload) -> N
 def _cost_lines(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
     """Return lines on the costs of reading all rows of tables: time, space, and whether
     the server keeps its log long enough. Return none if no table is read completely."""
-    total = sum(reload.rows or 0 for reload in reloads if reload.part is None)
+    total = sum(reload.estimated_rows or 0 for reload in reloads if reload.condition_rows is None)
     facts = work.server.facts() if total else None
-    return [] if facts is None else [f"  {line}" for line in loads_take(work, facts, total)]
+    return [] if facts is None else [f"  {line}" for line in forecast_loads(work, facts, total)]
 
 
 # -- some rows of one table ----------------------------------------------------------------
@@ -193,9 +199,9 @@ def _reload_rows(
     be read."""
     work = adapters.workplace(source, SilentProgress())
     order = _row_order(work, arguments)
-    if (refused := condition_refusal(work, order.table)) is not None:
-        raise refused
-    reload = plan_rows(work, order)
+    if (refusal := condition_refusal(work, order.table)) is not None:
+        raise refusal
+    reload = plan_condition_reload(work, order)
     if arguments.dry_run:
         show_planned(context, work, [reload])
         tables = {str(reload.table): reload_values(reload)}
@@ -211,8 +217,9 @@ def read_parts(
     Return the exit code and JSON of the last run, in which `refreshed` has the tables
     of all these reloads."""
     source = work.source.name
-    orders = [reload.part for reload in reloads if reload.part is not None]
-    context.say(*(_reload_line(work, reload) for reload in reloads if reload.part is not None))
+    orders = [reload.condition_rows for reload in reloads if reload.condition_rows is not None]
+    by_condition = [reload for reload in reloads if reload.condition_rows is not None]
+    context.say(*(_reload_line(work, reload) for reload in by_condition))
     # A run that finds differences when it samples rows has still done all of its work.
     success_codes = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     refreshed: dict[str, Any] = {}
@@ -240,8 +247,8 @@ def _row_order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
 
 def _say_refreshed(context: CommandContext, order: RereadRows, values: dict[str, Any]) -> None:
     refreshed = values["refreshed"].get(str(order.table))
-    stopped = {quarantine.table for quarantine in values["stopped"]}
-    if refreshed is not None and order.table not in stopped:
+    stopped_tables = {quarantine.table for quarantine in values["stopped"]}
+    if refreshed is not None and order.table not in stopped_tables:
         context.say(
             f"{order.table}: {pluralize(refreshed.read, 'row')} read again, "
             f"{pluralize(refreshed.gone, 'row')} deleted from the mirror because the source no "

@@ -22,7 +22,7 @@ from lockstep.printing import differing_row_lines, pluralize
 from lockstep.resources.holders import holder_name
 
 _VALUE_ATTRIBUTES: Final = {"the log says": "told", "the lake has": "shown"}
-_CORRECT_STANDINGS: Final = (SegmentStanding.SAME, SegmentStanding.UNTOLD)
+_CORRECT_STANDINGS: Final = (SegmentStanding.SAME, SegmentStanding.AS_RECORDED)
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
@@ -61,8 +61,8 @@ def exit_code(report: ReplayReport) -> int:
     """Return 4 if `--compare` found a difference or a damaged file could not be
     replaced, 6 if tables could not be compared."""
     codes = [exits.DONE]
-    has_damage = report.left or report.wrong_changelogs
-    if has_damage or (report.differs and not report.committed):
+    has_damage = report.unreplaced_segments or report.wrong_changelogs
+    if has_damage or (report.has_differences and not report.committed):
         codes.append(exits.DIFFERENCES)
     if any(mirror.not_compared is not None for mirror in report.mirrors):
         codes.append(exits.QUARANTINED)
@@ -79,16 +79,16 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
     first, last = batches[0].batch, batches[-1].batch
     count = pluralize(len(batches), "batch", "batches")
     yield f"{count}, {first.id} to {last.id}: {first.start} to {last.end}"
-    if report.early is not None:
-        yield f"the span ends after the lake, which ends at {report.early}"
+    if report.lake_end is not None:
+        yield f"the span ends after the lake, which ends at {report.lake_end}"
     for batch in batches:
-        if batch.as_recorded is not None:
-            yield f"batch {batch.batch.id} from its changelog alone: {batch.as_recorded}"
+        if batch.reason_not_recaptured is not None:
+            yield f"batch {batch.batch.id} from its changelog alone: {batch.reason_not_recaptured}"
     if is_planned:
         yield f"tables: {', '.join(map(str, report.tables)) or 'none'}"
         yield "nothing is read or written (--dry-run)"
         return
-    for check in report.changelogs:
+    for check in report.changelog_checks:
         yield f"{check.changelog.table}: {check.sentence}"
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
@@ -112,9 +112,11 @@ def _segment_line(segment: SegmentResult, *, is_committed: bool) -> str:
         sentence += f" in {', '.join(segment.columns)}"
     if segment.why is not None:
         sentence += f" ({segment.why})"
-    if segment.waits is not None:
-        return f"{sentence}; the log has it, but it cannot be replaced yet: {segment.waits}"
-    if not segment.replaced:
+    if segment.reason_waiting is not None:
+        return (
+            f"{sentence}; the log has it, but it cannot be replaced yet: {segment.reason_waiting}"
+        )
+    if not segment.is_replaced:
         return (
             f"{sentence}; the log no longer has it: restore the file from a copy of the lake, or "
             f"`lockstep verify {segment.table} --repair`"
@@ -135,7 +137,8 @@ def _mirror_line(correction: MirrorCorrection, *, is_committed: bool) -> str:
 
 
 _BATCH_KEYS: Final = (
-    "batch.id as batch, batch.start.at as start, batch.end.at as end, as_recorded, revision"
+    "batch.id as batch, batch.start.at as start, batch.end.at as end, "
+    "reason_not_recaptured as as_recorded, revision"
 )
 _CHANGELOG_KEYS: Final = (
     "changelog.table as table, changelog.folder as folder, error.reason as foreign, "
@@ -148,7 +151,7 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
     return {
         "from": str(report.span.since),
         "to": str(report.span.until),
-        **attributes(report, "committed", "early as ends_at", "seconds"),
+        **attributes(report, "committed", "lake_end as ends_at", "seconds"),
         "batches": [attributes(batch, _BATCH_KEYS) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}
@@ -160,7 +163,7 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
                 "not_listed": [file.path for file in check.difference.missing],
                 **attributes(check, "is_corrected as set_right, reason_not_corrected as why_not"),
             }
-            for check in report.changelogs
+            for check in report.changelog_checks
         ],
     }
 
@@ -169,7 +172,7 @@ def _segment_values(report: ReplayReport, table: TableName) -> dict[str, Any]:
     segments = [segment for segment in report.segments if segment.table == table]
     return {
         "segments": Counter(segment.standing for segment in segments),
-        "replaced": sum(segment.replaced for segment in segments) if report.committed else 0,
+        "replaced": sum(segment.is_replaced for segment in segments) if report.committed else 0,
         "changelog": [
             segment for segment in segments if segment.standing not in _CORRECT_STANDINGS
         ],

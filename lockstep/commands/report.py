@@ -24,7 +24,7 @@ from lockstep.streams import file_errors
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Write the page. It is made from the ledger alone: MySQL and the lake may be down."""
-    from lockstep.assets.run_page import keep_page, page, page_path
+    from lockstep.assets.run_page import page_path, render_page, store_page
 
     span = _span_of(arguments)
     sources = context.sources(arguments.source)
@@ -40,13 +40,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 if span is None
                 else report_of_span(ledger, name, span, now)
             )
-            default_path = page_path(context.settings.state_folder, name, report.about)
+            default_path = page_path(context.settings.state_folder, name, report.title)
             path = Path(arguments.output).absolute() if arguments.output else default_path
             with file_errors("The page", path, "--output"):
                 if path == default_path:
-                    keep_page(path, page(report, lake))
+                    store_page(path, render_page(report, lake))
                 else:
-                    path.write_text(page(report, lake), encoding="utf-8")
+                    path.write_text(render_page(report, lake), encoding="utf-8")
             payload[name] = {**_report_values(report, lake), "page": path}
             context.say(*_report_lines(report, path))
     return Outcome(exits.DONE, {"sources": payload})
@@ -71,12 +71,12 @@ def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
     counts = report.counts
     transactions = sum(batch.transactions for batch in report.batches)
     yield (
-        f"{report.source}: {report.about}: {pluralize(transactions, 'transaction')}, "
+        f"{report.source}: {report.title}: {pluralize(transactions, 'transaction')}, "
         f"+{counts.inserted:,} ~{counts.updated:,} -{counts.deleted:,} rows of "
         f"{pluralize(len(report.totals), 'table')}"
     )
-    if report.requests is not None:
-        yield f"  requests to the store: {report.requests}"
+    if report.request_counts is not None:
+        yield f"  requests to the store: {report.request_counts}"
     yield f"  the page: {path}"
 
 
@@ -92,22 +92,25 @@ _WRITE_KEYS: Final = (
 
 def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     return {
-        **attributes(report, "about", "made_at"),
+        **attributes(report, "title as about", "made_at"),
         "batches": [_batch_values(batch, report) for batch in report.batches],
         "tables": {
             total.table: {
                 **attributes(total.counts, "inserted", "updated", "deleted"),
                 **attributes(
-                    total, "read", "size as bytes", "written.delta_version as delta_version"
+                    total,
+                    "rows_read as read",
+                    "size_bytes as bytes",
+                    "last_write.delta_version as delta_version",
                 ),
             }
             for total in report.totals
         },
-        "structures": [attributes(change, _CHANGE_KEYS) for change in report.changes],
+        "structures": [attributes(change, _CHANGE_KEYS) for change in report.structure_changes],
         "writes": [attributes(write, _WRITE_KEYS) for write in report.writes],
-        "stopped": report.stopped,
+        "stopped": report.stopped_tables,
         "proofs": proof_values(report.proofs, report.made_at),
-        "versions": report.shown and version_set_values(report.shown, lake),
+        "versions": report.version_set and version_set_values(report.version_set, lake),
     }
 
 

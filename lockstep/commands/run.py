@@ -29,7 +29,7 @@ from lockstep.resources.holders import holder_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from lockstep.assets.run_events import RunEvents
+    from lockstep.assets.run_events import RunEventSender
     from lockstep.pipeline.run.context import Progress
     from lockstep.pipeline.run.reports import MergeReport, TableMerge, VerifyReport
     from lockstep.pipeline.run.run import RunRecord, Site
@@ -99,12 +99,12 @@ def run_source(
     from lockstep.resources.full_disk import disk_full_error
 
     record, run_id = RunRecord(source), str(uuid4())
-    events: RunEvents | None = None
+    events: RunEventSender | None = None
     if settings.file.lineage is not None:
-        from lockstep.assets.run_events import RunEvents
+        from lockstep.assets.run_events import RunEventSender
 
         try:
-            events = RunEvents(settings, record, run_id, progress.note)
+            events = RunEventSender(settings, record, run_id, progress.note)
         except LockstepError as error:
             record.error = error
             return record
@@ -142,7 +142,7 @@ def _update_pages(
     """Write the list of tables that Dagster declares at its next load, and the run's
     page."""
     from lockstep.assets.catalogue import catalogue_entries, update_catalogue
-    from lockstep.assets.run_page import keep_page_of_run
+    from lockstep.assets.run_page import store_page_of_run
 
     if record.capture_report is None:
         return
@@ -151,7 +151,7 @@ def _update_pages(
         entries = catalogue_entries(work.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
-            keep_page_of_run(settings, work, run_id)
+            store_page_of_run(settings, work, run_id)
     except LockstepError as error:
         progress.note(f"The run's page was not written: {error.message}")
 
@@ -201,7 +201,7 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
     unfinished_loads, finished_loads = (
         (capture.unfinished_loads, capture.finished_loads) if capture else ((), ())
     )
-    refreshed = capture.reread_counts if capture else None
+    reread_counts = capture.reread_counts if capture else None
     return {
         **attributes(record, "capture_report.batch as batch, capture_report.start as start"),
         **attributes(record, "capture_report.end as end"),
@@ -214,7 +214,7 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
         "partial": acknowledgement.partial_tables if acknowledgement else (),
         "reading": {str(load.table): load for load in unfinished_loads},
         "loaded": {str(load.table): load.rows for load in finished_loads},
-        "refreshed": {} if refreshed is None else {str(refreshed.table): refreshed},
+        "refreshed": {} if reread_counts is None else {str(reread_counts.table): reread_counts},
         "softened": capture.softened_counts if capture else {},
         "held": acknowledgement.waiting_tables if acknowledgement else {},
         "catalog": record.catalog_report,
@@ -223,13 +223,13 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
 
 def _table_values(merge_report: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {
-        str(last.table): {
+        str(last_merge.table): {
             **attributes(counts, "inserted", "updated", "deleted"),
-            **attributes(last, "delta_version", "reason"),
-            "path": f"{lake}/{last.mirror}",
+            **attributes(last_merge, "delta_version", "reason"),
+            "path": f"{lake}/{last_merge.mirror}",
             "state": "following",
         }
-        for last, counts in _merges_by_table(merge_report)
+        for last_merge, counts in _merges_by_table(merge_report)
     }
     for quarantine in merge_report.quarantined:
         tables.setdefault(str(quarantine.table), {})["state"] = "stopped"
@@ -268,9 +268,15 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
         context.say(f"  requests to the store: {record.request_counts}")
     loaded_tables = {load.table for load in capture.finished_loads}
     cells = [
-        (last.table, counts.inserted, counts.updated, counts.deleted, last.delta_version)
-        for last, counts in _merges_by_table(merge_report)
-        if last.table not in loaded_tables or counts.total
+        (
+            last_merge.table,
+            counts.inserted,
+            counts.updated,
+            counts.deleted,
+            last_merge.delta_version,
+        )
+        for last_merge, counts in _merges_by_table(merge_report)
+        if last_merge.table not in loaded_tables or counts.total
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "version"), cells)
     for batch, tables in acknowledgement.waiting_tables.items():
@@ -289,10 +295,10 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
 
 def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
     rows = sum(comparison.compared or 0 for comparison in report.tables)
-    differing = [comparison for comparison in report.tables if not comparison.equal]
-    tables = pluralize(len(differing), "table DIFFERS", "tables DIFFER")
-    result = f"{tables} from MySQL" if differing else "all equal to MySQL"
+    differing_tables = [comparison for comparison in report.tables if not comparison.equal]
+    tables = pluralize(len(differing_tables), "table DIFFERS", "tables DIFFER")
+    result = f"{tables} from MySQL" if differing_tables else "all equal to MySQL"
     yield f"{source}: {pluralize(rows, 'row')} compared at {report.position}: {result}"
-    for comparison in differing:
+    for comparison in differing_tables:
         yield from difference_lines(comparison)
         yield f"  `lockstep verify {comparison.table}` finds all of them"

@@ -111,13 +111,13 @@ def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | 
 def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, Any]:
     """Return the values in `--json`. `at` is null for the present structure; `schema`
     and `columns` are null if the table is dropped or its structure is not known."""
-    version = view.shown.version
+    version = view.shown_version.version
     schema, shown_as = version.schema, version.shown_as
     return {
         "source": source,
         "table": view.table,
         "at": at,
-        **_version_values(view.shown, view.table),
+        **_version_values(view.shown_version, view.table),
         "columns": schema and _column_values(version, schema),
         "schema": schema and schema_to_json(schema),
         # The condition for rows that the lake has, and the fingerprint of the key with
@@ -146,17 +146,17 @@ def _version_values(view: ShownVersion, table: TableName) -> dict[str, Any]:
 
 def print_schema(context: CommandContext, source: str, view: ShownSchema, at: str | None) -> None:
     context.say(*_heading_lines(source, view, at))
-    schema = view.shown.version.schema
+    schema = view.shown_version.version.schema
     if schema is not None:
-        _print_columns(context, view.shown.version, schema)
+        _print_columns(context, view.shown_version.version, schema)
     context.say(f"  {pluralize(len(view.versions), 'version')}:")
     for version_view in view.versions:
-        is_shown = version_view is view.shown
+        is_shown = version_view is view.shown_version
         context.say(*_version_lines(version_view, is_marked=is_shown))
 
 
 def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[str]:
-    version, statement = view.shown.version, view.shown.statement
+    version, statement = view.shown_version.version, view.shown_version.statement
     place = f" at {at}" if at else ""
     yield f"{source}: {view.table}{place}: version {version.version}, since {version.since}"
     if statement is None:
@@ -167,7 +167,7 @@ def _heading_lines(source: str, view: ShownSchema, at: str | None) -> Iterator[s
         for effect in statement.effects_on(view.table):
             yield f"    {effect}"
     if version.knowledge is not Knowledge.KNOWN:
-        yield f"  {_state(view.shown)}"
+        yield f"  {_state(view.shown_version)}"
 
 
 def _column_values(version: SchemaVersion, schema: TableSchema) -> list[dict[str, Any]]:

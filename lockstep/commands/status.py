@@ -17,9 +17,9 @@ from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
-from lockstep.pipeline.proof.proven import TableProof, open_differences, proven_since
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.catalog import CatalogStanding
-from lockstep.pipeline.run.catalog import stand as registered
+from lockstep.pipeline.run.catalog import stand as standing_of_catalog
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
@@ -83,7 +83,7 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
         registry = adapters.registry()
     except LockstepError:
         return None
-    return None if registry is None else registered(adapters.ledger(), mirrors, registry)
+    return None if registry is None else standing_of_catalog(adapters.ledger(), mirrors, registry)
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
@@ -113,8 +113,11 @@ _DECISION_KEYS: Final = (
     "decided_at as at, decision.kind as kind, decision.rule as rule, decision.reason as reason, "
     "decision.author as author"
 )
-_PROVEN_KEYS: Final = (
-    "proven.proof as proof, proven.rows as rows, proven.at as position, proven.gtid_set as gtid_set"
+_COMPARISON_KEYS: Final = (
+    "table, is_whole as whole, compared_at, differing_count as differing, proven_at"
+)
+_PROOF_KEYS: Final = (
+    "proof.kind as proof, proof.row_count as rows, proof.at as position, proof.gtid_set as gtid_set"
 )
 _UNCLEARED_KEYS: Final = (
     "table, tightening.columns as columns, tightening.rows as rows, "
@@ -169,7 +172,9 @@ def status_values(
         "unproven": standing.unproven,
         "in_clear": [attributes(note, _UNCLEARED_KEYS) for note in standing.uncleared_values],
         "former_mirrors": standing.former_folders,
-        "decisions": [attributes(recorded, _DECISION_KEYS) for recorded in decisions],
+        "decisions": [
+            attributes(recorded_decision, _DECISION_KEYS) for recorded_decision in decisions
+        ],
         "trouble": standing.server_error,
     }
 
@@ -184,16 +189,16 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
     }
 
 
-def proof_values(proofs: Iterable[TableProof], now: datetime) -> list[dict[str, Any]]:
+def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dict[str, Any]]:
     """Return each table's comparisons with MySQL; `age_seconds`: since it was last
     proven equal."""
     return [
         {
-            **attributes(proof, "table", "whole", "compared_at", "differing", "proven_at"),
-            "age_seconds": proof.proven_at and now - proof.proven_at,
-            **attributes(proof, _PROVEN_KEYS),
+            **attributes(record, _COMPARISON_KEYS),
+            "age_seconds": record.proven_at and now - record.proven_at,
+            **attributes(record, _PROOF_KEYS),
         }
-        for proof in proofs
+        for record in records
     ]
 
 
@@ -244,9 +249,9 @@ def status_lines(
     for folder in standing.former_folders:
         yield f"  {folder}: the former place of a mirror; `lockstep upkeep` deletes it later"
     yield from table_lines
-    for recorded in decisions:
-        decision = recorded.decision
-        yield f"  {utc_text(recorded.decided_at)}  {decision.rule}: {decision.reason}"
+    for recorded_decision in decisions:
+        decision = recorded_decision.decision
+        yield f"  {utc_text(recorded_decision.decided_at)}  {decision.rule}: {decision.reason}"
 
 
 def _gap_lines(standing: Standing) -> Iterator[str]:
@@ -326,21 +331,21 @@ def _cursor_words(cursor: Cursor | None) -> str:
 
 
 def proof_lines(
-    proofs: Sequence[TableProof], stopped: Collection[TableName], now: datetime
+    proofs: Sequence[ComparisonRecord], stopped_tables: Collection[TableName], now: datetime
 ) -> Iterator[str]:
     """Yield the tables that differed in their last comparison, then the age of the
     oldest proof of tables that follow the source."""
     for table, proof in open_differences(proofs).items():
-        rows, when = pluralize(proof.differing, "row"), utc_text(proof.compared_at)
+        rows, when = pluralize(proof.differing_count, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
         yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
-    proven = proven_since(proofs, stopped).values()
-    if proven:
-        oldest = duration_text(max(now - min(proven), now - now))
-        tables = pluralize(len(proven), "table")
+    proven_times = proof_times(proofs, stopped_tables).values()
+    if proven_times:
+        oldest = duration_text(max(now - min(proven_times), timedelta()))
+        tables = pluralize(len(proven_times), "table")
         yield f"  proven equal to MySQL: {tables}, the oldest proof {oldest} ago"
-    if stopped and proofs:
-        yield f"  not proven: {pluralize(len(stopped), 'table')} that stopped"
+    if stopped_tables and proofs:
+        yield f"  not proven: {pluralize(len(stopped_tables), 'table')} that stopped"
 
 
 # -- tables that are not followed just now ----------------------------------------------------

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
-from lockstep.assets.run_page import size
+from lockstep.assets.run_page import format_bytes
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import parse_table_name
 from lockstep.pipeline.model.json_values import attributes
@@ -68,10 +68,10 @@ def _upkeep_report(
 
 
 def _report_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
-    deleted = "would be deleted" if is_planned else "deleted"
+    deleted_words = "would be deleted" if is_planned else "deleted"
     yield from _changes_lines(report.changes, is_planned=is_planned)
     if report.checkpoints.count:
-        yield f"logs: {_total_words(report.checkpoints)} of checkpoints {deleted}"
+        yield f"logs: {_total_words(report.checkpoints)} of checkpoints {deleted_words}"
     for note in report.cleared_values:
         values = f"values of {note.tightening.hidden_in_words}"
         if is_planned:
@@ -79,7 +79,7 @@ def _report_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
         else:
             yield f"{note.table}: no {values} are left in plaintext"
     for former_mirror in report.former_mirrors:
-        result = former_mirror.reason_kept or deleted
+        result = former_mirror.reason_kept or deleted_words
         yield f"{former_mirror.folder}, where a mirror was before: {result}"
     idle_count = 0
     for table in report.tables:
@@ -115,17 +115,17 @@ def _table_lines(upkeep: TableUpkeep, *, is_planned: bool) -> Iterator[str]:
     if is_planned:
         for step in upkeep.planned_steps:
             yield f"{table}: would {step.kind.value} {_total_words(step.total)}: {step.reason}"
-    for done in upkeep.completed_steps:
-        result = f"version {done.delta_version}, {done.step.reason}"
-        if done.step.kind is StepKind.VACUUM:
-            result = f"{_total_words(done.deleted)} deleted"
-        yield f"{table}: {done.step.kind.value}: {result}"
+    for completed_step in upkeep.completed_steps:
+        result = f"version {completed_step.delta_version}, {completed_step.step.reason}"
+        if completed_step.step.kind is StepKind.VACUUM:
+            result = f"{_total_words(completed_step.deleted)} deleted"
+        yield f"{table}: {completed_step.step.kind.value}: {result}"
     for obstacle in upkeep.obstacles:
         yield f"{table}: {obstacle}"
 
 
 def _total_words(total: FileTotal) -> str:
-    return f"{pluralize(total.count, 'file')} ({size(total.bytes)})"
+    return f"{pluralize(total.count, 'file')} ({format_bytes(total.bytes)})"
 
 
 _CHANGES_KEYS: Final = (

@@ -15,11 +15,11 @@ from lockstep.grammar import UsageError, parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.table_extents import now_whole, record_whole
+from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
-from lockstep.pipeline.run.status.reloads import Reloading, plan_reload, plan_repairs
+from lockstep.pipeline.run.status.reloads import ReloadFacts, plan_reload, plan_repairs
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import difference_lines, pluralize, show_stopped_tables, show_table
@@ -119,11 +119,11 @@ def _proof_words(comparison: TableComparison) -> str:
 def _record_complete_tables(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
     """Record that partial tables which proved equal are complete. If a run is going on,
     record nothing, because the run may change them."""
-    if not now_whole(work, report):
+    if not tables_proven_complete(work, report):
         return
     try:
         with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
-            record_whole(work, lease, report)
+            record_complete(work, lease, report)
     except SourceBusy:
         context.note(
             "a run began, so it is not recorded which tables are complete: verify them again"
@@ -147,11 +147,11 @@ def _repair_tables(
             show_planned(context, work, repairs)
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     refreshed: dict[str, Any] = {}
-    if any(repair.part is not None for repair in repairs):
+    if any(repair.condition_rows is not None for repair in repairs):
         refreshed = read_parts(context, adapters, work, repairs)[1]["refreshed"]
-    facts = Reloading(work, [repair.table for repair in repairs])
+    facts = ReloadFacts(work, [repair.table for repair in repairs])
     whole_reloads = [
-        plan_reload(work, repair.asked, Supplier.SOURCE, facts)
+        plan_reload(work, repair.request, Supplier.SOURCE, facts)
         for repair in repairs
         if str(repair.table) not in refreshed
     ]

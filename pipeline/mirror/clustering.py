@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 
 _WITH_STATISTICS: Final = 32
 """Number of leading columns with minimum and maximum values in Delta's log, unless the
@@ -25,9 +25,9 @@ table sets `delta.dataSkippingNumIndexedCols`. Delta clusters only by these colu
 def unclusterable(names: Sequence[str], columns: pa.Schema) -> Iterator[tuple[str, str]]:
     """Yield each name by which a mirror with these columns cannot be clustered, and the
     reason."""
-    places = {folded(name): place for place, name in enumerate(columns.names)}
+    places = {comparable_name(name): place for place, name in enumerate(columns.names)}
     for name in names:
-        place = places.get(folded(name))
+        place = places.get(comparable_name(name))
         if place is None:
             yield name, "is not a column of the table"
         elif not _has_statistics(columns.field(place).type):
@@ -42,8 +42,8 @@ def clustered_by(names: Sequence[str], columns: pa.Schema) -> tuple[str, ...] | 
     name: the mirror then keeps its present clustering."""
     if any(unclusterable(names, columns)):
         return None
-    own = {folded(name): name for name in columns.names}
-    return tuple(own[folded(name)] for name in names)
+    own = {comparable_name(name): name for name in columns.names}
+    return tuple(own[comparable_name(name)] for name in names)
 
 
 def _has_statistics(kind: pa.DataType) -> bool:

@@ -120,7 +120,9 @@ def delivered_table(
 def require_files(store: SegmentStore, table: DeliveredTable) -> None:
     """Raise `SegmentsLost` if a file of the delivery is missing or is not what was
     captured."""
-    damages = [damage for part in table.parts for damage in store.damaged(part.folder, part.files)]
+    damages = [
+        damage for part in table.parts for damage in store.damage_sentences(part.folder, part.files)
+    ]
     if damages:
         raise SegmentsLost(
             f"The changelog of {table.table} has lost changes of this delivery: {damages[0]}",

@@ -30,7 +30,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     SetProperties,
     WidenColumn,
 )
-from lockstep.pipeline.schema.types import folded, is_refused
+from lockstep.pipeline.schema.types import comparable_name, is_refused
 from lockstep.pipeline.values.policies import Deletes, Readers
 
 MAPPING: Final = ("delta.columnMapping.mode", "name")
@@ -103,8 +103,10 @@ def _in_place(
 
 
 def _names_in_use(lineage: ColumnLineage) -> set[str]:
-    present = {folded(column.source) for column in lineage.mirror if column.source is not None}
-    return present | {folded(name) for name in lineage.schema.names}
+    present = {
+        comparable_name(column.source) for column in lineage.mirror if column.source is not None
+    }
+    return present | {comparable_name(name) for name in lineage.schema.names}
 
 
 def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColumn]:
@@ -113,8 +115,10 @@ def _renames(renamed: Mapping[str, str], names: set[str]) -> Iterator[RenameColu
     waiting = dict(renamed)
     number = 0
     while waiting:
-        in_use = {folded(name) for name in waiting}
-        free = next((name for name, to in waiting.items() if folded(to) not in in_use), None)
+        in_use = {comparable_name(name) for name in waiting}
+        free = next(
+            (name for name, to in waiting.items() if comparable_name(to) not in in_use), None
+        )
         if free is not None:
             yield RenameColumn(free, waiting.pop(free))
             continue

@@ -17,7 +17,7 @@ from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.schema.history import Hash, SchemaVersion, ShownAs, Treatment, Visibility
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableStructure
 
@@ -31,9 +31,9 @@ def holds_version(changelog: pa.Schema, version: SchemaVersion) -> bool:
 def can_take(changelog: pa.Schema, new_columns: pa.Schema) -> bool:
     """Return whether a changelog with these columns can take files with the columns
     `new_columns`."""
-    present = {folded(field.name): field for field in changelog}
+    present = {comparable_name(field.name): field for field in changelog}
     return all(
-        (own := present.get(folded(field.name))) is None
+        (own := present.get(comparable_name(field.name))) is None
         or (own.name == field.name and own.type == field.type)
         for field in new_columns
     )
@@ -121,26 +121,28 @@ def shared_columns(
     other column has that name.
     """
     columns: dict[str, SharedColumn] = {}
-    taken = {folded(name) for schema in schemas for name in schema.names}
+    taken = {comparable_name(name) for schema in schemas for name in schema.names}
     count = len(schemas)
     # From the newest generation back, so that a name gets its newest type.
     for number in range(count, 0, -1):
         for field in schemas[number - 1]:
-            shared = columns.get(folded(field.name))
+            shared = columns.get(comparable_name(field.name))
             if shared is not None and type_change(field.type, shared.type) is not TypeChange.REREAD:
                 name = shared.name
             elif shared is None:
                 name = field.name
             else:
                 name = f"{field.name}@{numbers[number - 1] if numbers else number}"
-                while folded(name) in taken:
+                while comparable_name(name) in taken:
                     name = f"_{name}"
-            column = columns.get(folded(name), SharedColumn(name, field.type, (None,) * count))
+            column = columns.get(
+                comparable_name(name), SharedColumn(name, field.type, (None,) * count)
+            )
             sources = tuple(
                 field.name if at == number else source
                 for at, source in enumerate(column.sources, start=1)
             )
-            columns[folded(name)] = replace(column, sources=sources)
+            columns[comparable_name(name)] = replace(column, sources=sources)
     return tuple(columns.values())
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.schema.types import arrow_schema, escaped, folded
+from lockstep.pipeline.schema.types import arrow_schema, comparable_name, escape_name
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.stamps import STAMPS
 from lockstep.pipeline.values.table import TableName, TableStructure
@@ -62,7 +62,7 @@ columns. `_sequence` numbers all changes of a source; `_file`, `_offset` and `_r
 a change's place in the binary log; `_derived` is true for a row that was read by
 SELECT, not from the log."""
 
-_MARKS = frozenset(map(folded, MARKS.names))
+_MARKS = frozenset(map(comparable_name, MARKS.names))
 
 
 DELETED_AT = pa.field("_deleted_at", pa.timestamp("us", tz="UTC"))
@@ -178,7 +178,7 @@ def scratch_path(source: str, folder: str = "") -> str:
 
 def changelog_schema(structure: TableStructure) -> pa.Schema:
     """Return a changelog's columns: `MARKS`, then the table's. Characters that Delta
-    refuses in names become `%XX` (`schema.types.escaped`). A column with the name of a
+    refuses in names become `%XX` (`schema.types.escape_name`). A column with the name of a
     mark is prefixed with `_` until the name is free."""
     table = arrow_schema(structure)
     names = changelog_names(table.names)
@@ -193,15 +193,15 @@ def mirror_columns(table: TableSchema) -> pa.Schema:
 
 def changelog_names(columns: list[str]) -> list[str]:
     """Return the table's column names as a changelog spells them, in the same order."""
-    names = list(map(escaped, columns))
-    taken = set(map(folded, (*MARKS.names, *names)))
+    names = list(map(escape_name, columns))
+    taken = set(map(comparable_name, (*MARKS.names, *names)))
     result = []
     for name in names:
         spelled = name
-        if folded(name) in _MARKS:
-            while folded(spelled) in taken:
+        if comparable_name(name) in _MARKS:
+            while comparable_name(spelled) in taken:
                 spelled = f"_{spelled}"
-            taken.add(folded(spelled))
+            taken.add(comparable_name(spelled))
         result.append(spelled)
     return result
 
@@ -271,7 +271,7 @@ def _all_free(prefix: str, columns: list[str]) -> dict[str, str]:
 
 
 def _taken(columns: list[str]) -> set[str]:
-    return set(map(folded, changelog_names(columns)))
+    return set(map(comparable_name, changelog_names(columns)))
 
 
 def _free(name: str, taken: Collection[str]) -> str:

@@ -41,7 +41,7 @@ from lockstep.pipeline.schema.fills import StatementMoment, fill_of
 from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
 from lockstep.pipeline.values.stamps import STAMPS, Stamp
@@ -186,7 +186,7 @@ def lineage(
     policies = policies or LakePolicies()
     history = ColumnHistory(versions, moments)
     key = merge_key(history.schemas[history.last])
-    first = {folded(track.names[history.first]) for track in history.of(history.first)}
+    first = {comparable_name(track.names[history.first]) for track in history.of(history.first)}
     own, marked, stamped = _mirror_parts(mirror, first)
     final = history.of(history.last)
     kept = _kept(history, own, keep=bool(key), drop=policies.dropped_columns == DroppedColumns.DROP)
@@ -236,7 +236,7 @@ def _former_stamps(
 ) -> list[pa.Field]:
     """Return the mirror's stamps that the setting no longer names, except those whose
     name a column of the table has."""
-    taken = {folded(name) for track in history.tracks for name in track.names.values()}
+    taken = {comparable_name(name) for track in history.tracks for name in track.names.values()}
     return [
         stamp for stamp in stamped if stamp.name not in policies.stamps and stamp.name not in taken
     ]
@@ -284,11 +284,11 @@ def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bo
     and the last version."""
     if own is None or not keep:
         return []
-    first = {folded(track.names[history.first]) for track in history.of(history.first)}
+    first = {comparable_name(track.names[history.first]) for track in history.of(history.first)}
     before = [
         Track({_BEFORE: field.name}, {_BEFORE: field.type})
         for field in own
-        if folded(field.name) not in first
+        if comparable_name(field.name) not in first
     ]
     gone = [track for track in history.of(history.first) if track.end != history.last]
     going = [] if drop else sorted(gone, key=lambda track: track.end)
@@ -300,7 +300,7 @@ def _retired(track: Track, history: ColumnHistory) -> bool:
     a while counts, since the result must not depend on how versions are divided among
     runs."""
     return any(
-        folded(name) == folded(track.name)
+        comparable_name(name) == comparable_name(track.name)
         for other in history.tracks
         for version, name in other.names.items()
         if version > track.end
@@ -328,15 +328,15 @@ def _from_mirror(
 ) -> Iterator[PartColumn]:
     """Yield the origin of each column in the present mirror; nothing if there is no
     mirror."""
-    present = {} if own is None else {folded(field.name): field for field in own}
+    present = {} if own is None else {comparable_name(field.name): field for field in own}
     for track, kind in zip(tracks, schema.types, strict=True):
         name = _name_before(track, first)
         if own is None:
             return
         if name is None:
             yield _origin(track, kind, first)
-        elif folded(name) in present:
-            column = present[folded(name)]
+        elif comparable_name(name) in present:
+            column = present[comparable_name(name)]
             yield PartColumn(column.name, column.type)
         else:
             raise TableError(
@@ -350,8 +350,8 @@ def _name_before(track: Track, first: int) -> str | None:
 
 
 def _dropped(tracks: Sequence[Track], first: int, own: pa.Schema | None) -> tuple[str, ...]:
-    stay = {folded(_name_before(track, first) or "") for track in tracks}
-    return tuple(column.name for column in own or () if folded(column.name) not in stay)
+    stay = {comparable_name(_name_before(track, first) or "") for track in tracks}
+    return tuple(column.name for column in own or () if comparable_name(column.name) not in stay)
 
 
 def _unproven(
@@ -434,8 +434,8 @@ def taken_names(columns: Collection[str], policies: LakePolicies) -> Iterator[tu
     if policies.deletes == Deletes.SOFT:
         own[DELETED_AT.name] = ("the column that marks deleted rows", 'set deletes = "remove"')
     for name in columns:
-        if folded(name) in own:
-            yield (name, *own[folded(name)])
+        if comparable_name(name) in own:
+            yield (name, *own[comparable_name(name)])
 
 
 _WITHOUT_STATEMENT: Final = (VersionOrigin.CARRIED, VersionOrigin.BASELINE)

@@ -28,7 +28,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.proof.proven import Proven, TableProof
+from lockstep.pipeline.proof.proven import ComparisonRecord, EqualityProof
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Position
 
@@ -100,7 +100,7 @@ class Gap:
 
 
 def found_equal(
-    proofs: Iterable[TableProof], start: Position, acknowledged_at: datetime | None
+    proofs: Iterable[ComparisonRecord], start: Position, acknowledged_at: datetime | None
 ) -> dict[str, datetime]:
     """Return the tables whose rows were all found equal at a place after a gap, each
     with the time of that comparison. `start` and `acknowledged_at` are those of the
@@ -108,13 +108,13 @@ def found_equal(
     return {
         str(proof.table): proof.proven_at
         for proof in proofs
-        if proof.whole and proof.proven is not None and proof.proven_at is not None
+        if proof.is_whole and proof.proof is not None and proof.proven_at is not None
         if acknowledged_at is not None and proof.proven_at > acknowledged_at
-        if _reached(proof.proven, start)
+        if _reached(proof.proof, start)
     }
 
 
-def _reached(proven: Proven, start: Position) -> bool:
+def _reached(proven: EqualityProof, start: Position) -> bool:
     """Return whether the proof's place is `start` or later. Places in logs of different
     names can only be compared by their GTIDs."""
     same_log = proven.at.file.base == start.at.file.base

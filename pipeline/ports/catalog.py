@@ -52,8 +52,8 @@ class Catalog(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A catalog and the template (`schema`) for the names of the schemas in which
-    mirrors are registered there."""
+    """A catalog and the template (`schema_template`) for the names of the schemas in
+    which mirrors are registered there."""
 
     catalog: Catalog
-    schema: str
+    schema_template: str

@@ -20,38 +20,42 @@ from lockstep.pipeline.values.segment import SegmentFile
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A changelog's Delta version after publishing a batch. `skipped`: it had the batch
-    already."""
+    """A changelog's Delta version after publishing a batch. `was_skipped`: it had the
+    batch already."""
 
     delta_version: int
-    skipped: bool
+    was_skipped: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Restatement:
-    """The result of `restate`. `removed` and `added`: numbers of files that the
-    changelog no longer lists, and lists again. `lost`: recorded files that do not
-    exist. `delta_version`: the new version, or None if there is no table."""
+    """The result of `restate`. `removed_count`, `added_count`: numbers of files that
+    the changelog no longer lists, or lists again. `lost_paths`: recorded files that do
+    not exist. `delta_version`: the new version, or None if there is no table."""
 
     delta_version: int | None
-    removed: int = 0
-    added: int = 0
-    lost: tuple[str, ...] = ()
+    removed_count: int = 0
+    added_count: int = 0
+    lost_paths: tuple[str, ...] = ()
 
 
 def is_revised(
-    listed: Collection[str], removed: Iterable[str], files: Iterable[SegmentFile]
+    listed: Collection[str], removed_paths: Iterable[str], files: Iterable[SegmentFile]
 ) -> bool:
     """Return whether the files that a table lists include `files` and none of the other
-    files in `removed`."""
+    files in `removed_paths`."""
     names = {file.path for file in files}
-    return names.issubset(listed) and names.issuperset(set(removed).intersection(listed))
+    return names.issubset(listed) and names.issuperset(set(removed_paths).intersection(listed))
 
 
 class Changelog(Protocol):
     """Commits to changelogs and to the system tables (`_transactions`, `_ddl`). A
     commit only lists files that exist or removes them from the list; no data is copied,
-    and no JVM is needed."""
+    and no JVM is needed.
+
+    A method that commits calls `require_held` after it read the log and before it
+    commits. If another writer commits in between, it reads the log and tries again, and
+    raises `CommitConflict` after the last try; `restate` tries only once."""
 
     def newest_batch(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""
@@ -72,9 +76,7 @@ class Changelog(Protocol):
         before. Raise `TableError` if a column has another type (see
         `mirror.generations`). If the log already records a version ≥ batch, the batch
         is skipped if that commit has these files and the same metadata; otherwise raise
-        `ForeignCommit`. `require_held` is called after the log was read and before the
-        commit. If another writer commits in between, read the log and try again; raise
-        `CommitConflict` after the last try."""
+        `ForeignCommit`."""
 
     def is_newest_version(self, folder: str, version: int) -> bool:
         """Return whether that version is the table's newest."""
@@ -93,19 +95,18 @@ class Changelog(Protocol):
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        removed: Sequence[str],
+        removed_paths: Sequence[str],
         files: Sequence[SegmentFile],
         user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> Published:
-        """List `files` and remove the files in `removed` from the list, in one commit
-        with the `txn` action (app_id, revision); all other files stay. Files in
-        `removed` that are not listed are ignored. Add the columns of `schema` that the
-        table lacks in a commit before. Skipped if the table already lists them so
-        (`is_revised`); the number of the revision does not decide, because a ledger
-        that was restored from a backup may give a number twice. Raise `SegmentsLost` if
-        a file is missing or differs from its record. `require_held` and
-        `CommitConflict` as for `publish`."""
+        """List `files` and remove the files in `removed_paths` from the list, in one
+        commit with the `txn` action (app_id, revision); all other files stay. Files in
+        `removed_paths` that are not listed are ignored. Add the columns of `schema`
+        that the table lacks in a commit before. Skipped if the table already lists them
+        so (`is_revised`); the number of the revision does not decide, because a ledger
+        that was restored from a backup can give a number twice. Raise `SegmentsLost` if
+        a file is missing or differs from its record."""
 
     def restore(
         self,
@@ -113,14 +114,14 @@ class Changelog(Protocol):
         version: int,
         *,
         app_id: str,
-        number: int,
+        txn_version: int,
         user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
         """Set the table back to an earlier version, with its columns, properties and
-        reader features, in a commit with the `txn` action (app_id, number), and return
-        the new version. Raise `TableError` if the log or files of that version no
-        longer exist. `require_held` and `CommitConflict` as for `publish`."""
+        reader features, in a commit with the `txn` action (app_id, txn_version), and
+        return the new version. Raise `TableError` if the log or files of that version
+        no longer exist."""
 
     def restate(
         self,
@@ -134,8 +135,7 @@ class Changelog(Protocol):
     ) -> Restatement:
         """List these files and no others, in a commit with the `txn` action (app_id,
         batch); files that are missing or differ from their record are left out. If
-        there is no table, none is created. `require_held` as for `publish`; raise
-        `CommitConflict` if another writer commits meanwhile."""
+        there is no table, none is created."""
 
 
 class Claims(Protocol):
@@ -154,7 +154,7 @@ class Claims(Protocol):
         """Move a folder of the lake to `_before/<name>/<folder>` and return that path,
         relative to the lake. A folder that does not exist is no error."""
 
-    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+    def store_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         """Write a file with the structures durably, and return the key by which commits
         name it (`lake_commit.structures_key`). A file that exists under the key is not
         changed."""

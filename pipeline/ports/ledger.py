@@ -41,7 +41,7 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
-from lockstep.pipeline.proof.proven import Compared, TableProof
+from lockstep.pipeline.proof.proven import ComparisonRecord, ComparisonResult
 from lockstep.pipeline.schema.history import DatabaseVersion, SchemaStatement, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.snapshot.bounds import Range
@@ -463,11 +463,11 @@ class Tables(Protocol):
 
     # -- proofs ------------------------------------------------------------------------------------
 
-    def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
+    def note_compared(self, source: str, compared: Sequence[ComparisonResult]) -> None:
         """Record that these tables were compared now. If rows differ, an earlier proof
         stays."""
 
-    def proofs(self, source: str) -> list[TableProof]:
+    def proofs(self, source: str) -> list[ComparisonRecord]:
         """Return the proofs of every compared table, by name; whole comparisons before
         samples."""
 

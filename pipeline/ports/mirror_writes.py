@@ -181,20 +181,20 @@ class Replace:
     empty. A value that a change lacks is taken from the row of the snapshot.
 
     If the target keeps deleted rows, two kinds of rows stay that are no longer at the
-    source: the rows of `gone`, which have all values, and the rows that the mirror had
-    before. If deletes are "soft", rows of `gone` are marked as deleted at their own
-    times, and the mirror's earlier rows (unless they are marked already) at the time of
-    `emptied`, or at the time of the write if `emptied` is None. With `forgets`, none of
-    the mirror's earlier rows stays.
+    source: the rows of `deleted_rows`, which have all values, and the rows that the
+    mirror had before. If deletes are "soft", rows of `deleted_rows` are marked as
+    deleted at their own times, and the mirror's earlier rows (unless they are marked
+    already) at the time of `emptied_by`, or at the time of the write if `emptied_by` is
+    None. With `drops_earlier_rows`, none of the mirror's earlier rows stays.
     """
 
     target: MirrorTarget
     key: tuple[str, ...]
     snapshot: Snapshot = ()
     changes: FoldedChanges = FoldedChanges()
-    emptied: Stamp | None = None
-    gone: FoldedChanges = FoldedChanges()
-    forgets: bool = False
+    emptied_by: Stamp | None = None
+    deleted_rows: FoldedChanges = FoldedChanges()
+    drops_earlier_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ def staged_paths(write: MirrorWrite) -> tuple[str, ...]:
     if isinstance(write, Merge):
         read.append(write.changes)
     elif isinstance(write, Replace):
-        read += [write.changes, write.gone]
+        read += [write.changes, write.deleted_rows]
     return tuple(file for part in read for file in part.files)
 
 

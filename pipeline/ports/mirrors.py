@@ -23,25 +23,26 @@ from lockstep.pipeline.values.policies import Readers, Retention
 
 @dataclass(frozen=True, slots=True)
 class MirrorCommit:
-    """A commit read back from a mirror's log. `scale`: the number of rows for which
-    this way of writing was chosen, in words; "" if an earlier try made the commit.
-    `table_id`: the `metaData.id` of its Delta table, or None if it was not read."""
+    """A commit read back from a mirror's log. `scale_reason`: the number of rows for
+    which this way of writing was chosen, in words; "" if an earlier try made the
+    commit. `table_id`: the `metaData.id` of its Delta table, or None if it was not
+    read."""
 
     delta_version: int
     user_metadata: str
-    scale: str = field(default="", compare=False)
+    scale_reason: str = field(default="", compare=False)
     table_id: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorSize:
-    """The size of a version of a mirror. `rows`: number of rows that a reader sees, or
-    None if counting them would take long. `files`: number of data files. `size`: their
-    bytes."""
+    """The size of a version of a mirror. `row_count`: number of rows that a reader
+    sees; None if counting them would take long. `file_count`, `byte_count`: those of
+    its data files."""
 
-    rows: int | None
-    files: int
-    size: int
+    row_count: int | None
+    file_count: int
+    byte_count: int
 
 
 ColumnRanges: TypeAlias = tuple[str, Sequence[ValueRange]]
@@ -52,9 +53,9 @@ ranges."""
 class Mirrors(Protocol):
     """Mirrors, which Spark writes; most methods that read need no Spark.
 
-    `write` and `evolve` read the newest version, then call `require_held`, and commit
-    directly after that version. If another writer has committed in between, they raise
-    `CommitConflict`. Mirrors are paths relative to the lake."""
+    A method that commits reads the newest version, then calls `require_held`, and
+    commits directly after that version. If another writer has committed in between, it
+    raises `CommitConflict`. Mirrors are paths relative to the lake."""
 
     @property
     def client_id(self) -> UUID | None:
@@ -72,7 +73,7 @@ class Mirrors(Protocol):
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin to start Spark in the background; repeating it changes nothing.
         `log_bytes`: the bytes of log whose changes this process will write, as far as
-        they are known; a local Spark gets memory for them."""
+        they are known; for many, a local Spark uses Java's second compiler."""
 
     def find_commit(self, mirror: str, app_id: str, txn_version: int) -> MirrorCommit | None:
         """Return the commit with the `txn` action (app_id, txn_version), read from the
@@ -102,9 +103,8 @@ class Mirrors(Protocol):
 
         A step counts as done only if a commit after `after_version` names it; the
         present columns prove nothing. The steps of a transaction are the same at every
-        try, so raise `ForeignCommit` if that commit did something else.
-        `CommitConflict` as in `write`. `Fill` and `Rewrite` also have the `txn` action
-        (`<app_id>/evolve`, txn_version)."""
+        try, so raise `ForeignCommit` if that commit did something else. `Fill` and
+        `Rewrite` also have the `txn` action (`<app_id>/evolve`, txn_version)."""
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         """Yield the commits of any Delta table's log, newest first, as far as its files
@@ -121,11 +121,10 @@ class Mirrors(Protocol):
         self, mirror: str, version: int, user_metadata: str, require_held: RequireHeld = no_check
     ) -> int:
         """Set the mirror back to that version in one commit, which copies no data, and
-        return the new Delta version. `CommitConflict` as in `write`; raise `TableError`
-        if the version cannot be
+        return the new Delta version. Raise `TableError` if the version cannot be
         restored."""
 
-    def cut(
+    def delete_history(
         self,
         mirror: str,
         version: int,
@@ -138,8 +137,7 @@ class Mirrors(Protocol):
         metadata, and call `on_commit` with the number of that commit; then delete the
         data files and the log of earlier versions. Writes that were planned before the
         commit fail; later writes of others stay. Repeating it makes another such
-        commit. `CommitConflict` as in `write`; `require_held` is also called before
-        files are deleted."""
+        commit. `require_held` is also called before files are deleted."""
 
     def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         """Delete the mirror with all its versions; it may be repeated after an

@@ -27,12 +27,13 @@ class SegmentWriter(Protocol):
         columns have `layout.present_name` as their last column, and go to files with an
         ending of their own (`segment.ENDINGS`)."""
 
-    def cut(self) -> int:
+    def end_file(self) -> int:
         """End the current file, so that later rows go to new files, and return the
         number of files."""
 
     def drop(self, file_count: int) -> None:
-        """Delete all files after the first `file_count`, a number that `cut` returned."""
+        """Delete all files after the first `file_count`, a number that `end_file`
+        returned."""
 
     def close(self) -> tuple[SegmentFile, ...]:
         """Finish the files and make them and their folder durable (fsync)."""
@@ -53,16 +54,16 @@ class SegmentStore(Protocol):
         batch: int,
         schema_version: int,
         schema: pa.Schema,
-        updated: bool = False,
+        has_updated: bool = False,
     ) -> SegmentWriter:
-        """Begin a segment. `schema`: the columns of every row. `updated`:
+        """Begin a segment. `schema`: the columns of every row. `has_updated`:
         `layout.updated_field` is one of them, and the files' names say so."""
 
     def open_chunk(self, folder: str, *, load: int, chunk: int, schema: pa.Schema) -> SegmentWriter:
         """Begin a chunk of a table whose rows are being read; delete files of an
         earlier try."""
 
-    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+    def damage_sentences(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         """Return one sentence for each file that differs from its record: it is
         missing, or has another size or checksum."""
 
@@ -130,10 +131,10 @@ class Spool(Protocol):
     """Encrypted files of row events. Methods raise `LakeUnavailable` if the disk is
     full."""
 
-    def scratch(self) -> EventFile:
+    def create_scratch_file(self) -> EventFile:
         """Return a new file that is deleted with this process."""
 
-    def prepared(self, source: str, batch: int, number: int) -> EventFile:
+    def create_prepared_file(self, source: str, batch: int, number: int) -> EventFile:
         """Return a new file for the batch's prepared transaction of that number."""
 
     def seal(self, file: EventFile) -> WaitingFile:

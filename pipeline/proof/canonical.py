@@ -32,33 +32,33 @@ from lockstep.pipeline.values.table import Column
 
 MARIADB: Final = "mariadb"
 
-_UTF8: Final = frozenset({None, "utf8mb4", "utf8mb3", "ascii"})
+_UTF8_CHARSETS: Final = frozenset({None, "utf8mb4", "utf8mb3", "ascii"})
 """Character sets whose stored bytes are UTF-8."""
 
-_LONG: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
+_LONG_TYPES: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
 """Types whose values may be so long that a row's text exceeds the server's
 max_allowed_packet."""
 
-_LEAST_PLAIN: Final = 1e-5
-_MOST_PLAIN: Final = 1e9
-"""In between, Arrow prints a double as a server does, without an exponent."""
+_MIN_WITHOUT_EXPONENT: Final = 1e-5
+_MAX_WITHOUT_EXPONENT: Final = 1e9
+"""Between these, Arrow prints a double as a server does, without an exponent."""
 
-_MOST_ZEROS: Final = 14
-_MOST_WHOLE: Final = 15
+_MAX_LEADING_ZEROS: Final = 14
+_MAX_WHOLE_DIGITS: Final = 15
 """With more leading zeros or digits than these, `my_gcvt` (strings/dtoa.cc) writes an
 exponent."""
 
-_HAS_SPATIAL_REFERENCE: Final = 0x2000_0000
+_SPATIAL_REFERENCE_FLAG: Final = 0x2000_0000
 
 
-def plain(values: pa.Array) -> pa.Array:
+def plain_texts(values: pa.Array) -> pa.Array:
     """Return the texts of integers, booleans and dates."""
     if pa.types.is_boolean(values.type):
         values = values.cast(pa.int8())
     return _binary(values.cast(pa.string()))
 
 
-def decimals(values: pa.Array) -> pa.Array:
+def decimal_texts(values: pa.Array) -> pa.Array:
     """Return the texts of decimals, with all digits of the scale. Arrow's own texts
     have exponents for small values."""
     scale = values.type.scale
@@ -76,19 +76,20 @@ def decimals(values: pa.Array) -> pa.Array:
     return _binary(pc.binary_join_element_wise(sign, whole, ".", fraction, ""))
 
 
-def doubles(values: pa.Array) -> pa.Array:
+def double_texts(values: pa.Array) -> pa.Array:
     """Return the texts of DOUBLE, and of FLOAT as a double: the shortest that is read
     back as the same double."""
     values = values.cast(pa.float64())
     size = pc.abs(values)
-    middle = pc.and_(pc.greater_equal(size, _LEAST_PLAIN), pc.less(size, _MOST_PLAIN))
-    middle = pc.or_(middle, pc.equal(size, 0.0))
-    printed = values.cast(pa.string())
-    others = pc.invert(pc.fill_null(middle, True))
-    if pc.any(others).as_py():
-        spelled = [double_text(value) for value in values.filter(others).to_pylist()]
-        printed = pc.replace_with_mask(printed, others, pa.array(spelled, pa.string()))
-    return _binary(printed)
+    is_large = pc.greater_equal(size, _MIN_WITHOUT_EXPONENT)
+    is_plain = pc.and_(is_large, pc.less(size, _MAX_WITHOUT_EXPONENT))
+    is_plain = pc.or_(is_plain, pc.equal(size, 0.0))
+    texts = values.cast(pa.string())
+    has_exponent = pc.invert(pc.fill_null(is_plain, True))
+    if pc.any(has_exponent).as_py():
+        replacements = [double_text(value) for value in values.filter(has_exponent).to_pylist()]
+        texts = pc.replace_with_mask(texts, has_exponent, pa.array(replacements, pa.string()))
+    return _binary(texts)
 
 
 def double_text(value: float) -> str:
@@ -97,13 +98,13 @@ def double_text(value: float) -> str:
         return f"{value:g}"
     negative, digits, power = Decimal(repr(value)).normalize().as_tuple()
     assert isinstance(power, int), "the value is finite"
-    return "-" * negative + _spelled("".join(map(str, digits)), power)
+    return "-" * negative + _double_notation("".join(map(str, digits)), power)
 
 
-def _spelled(digits: str, power: int) -> str:
+def _double_notation(digits: str, power: int) -> str:
     """Return the text of digits · 10**power. The last digit is not 0."""
     whole = len(digits) + power
-    if whole < -_MOST_ZEROS or (whole > _MOST_WHOLE and power >= 0):
+    if whole < -_MAX_LEADING_ZEROS or (whole > _MAX_WHOLE_DIGITS and power >= 0):
         point = f".{digits[1:]}" if len(digits) > 1 else ""
         return f"{digits[0]}{point}e{whole - 1}"
     if whole <= 0:
@@ -113,46 +114,46 @@ def _spelled(digits: str, power: int) -> str:
     return f"{digits[:whole]}.{digits[whole:]}"
 
 
-def moments(values: pa.Array) -> pa.Array:
+def moment_texts(values: pa.Array) -> pa.Array:
     """Return the texts of dates with times: six fractional digits, whatever the
     column's precision; TIMESTAMP in UTC."""
     return _binary(values.cast(pa.timestamp("us")).cast(pa.string()))
 
 
-def counted(values: pa.Array) -> pa.Array:
+def length_prefixed_texts(values: pa.Array) -> pa.Array:
     """Return the bytes of each value, preceded by their number and a colon."""
     data = _binary(values)
     lengths = pc.binary_length(data).cast(pa.string()).cast(data.type)
     return pc.binary_join_element_wise(lengths, data, pa.scalar(b":", data.type))
 
 
-def digested(values: pa.Array, stored: Callable[[Any], bytes] = bytes) -> pa.Array:
+def sha256_texts(values: pa.Array, storage_bytes: Callable[[Any], bytes] = bytes) -> pa.Array:
     """Return the SHA-256 of each value's bytes in the server's storage format, as 64
-    hex digits. `stored`: converts a value to these bytes."""
+    hex digits. `storage_bytes`: converts a value to these bytes."""
     sha = hashlib.sha256
     plain_values = values if pa.types.is_nested(values.type) else _binary(values)
     digests = [
-        None if value is None else sha(stored(value)).hexdigest().encode()
+        None if value is None else sha(storage_bytes(value)).hexdigest().encode()
         for value in plain_values.to_pylist()
     ]
     return pa.array(digests, pa.large_binary())
 
 
-def digested_vectors(values: pa.Array) -> pa.Array:
-    return digested(values, lambda floats: np.asarray(floats, "<f4").tobytes())
+def vector_sha256_texts(values: pa.Array) -> pa.Array:
+    return sha256_texts(values, lambda floats: np.asarray(floats, "<f4").tobytes())
 
 
-def stored_geometry(value: bytes) -> bytes:
+def geometry_storage_bytes(value: bytes) -> bytes:
     """Return EWKB in the server's storage format: the spatial reference id, then WKB."""
     if len(value) < 5:
         return value
     order = "<" if value[0] else ">"
     (kind,) = struct.unpack(f"{order}I", value[1:5])
-    if not kind & _HAS_SPATIAL_REFERENCE:
+    if not kind & _SPATIAL_REFERENCE_FLAG:
         return bytes(4) + value
     (reference,) = struct.unpack(f"{order}I", value[5:9])
-    head = struct.pack(f"{order}I", kind & ~_HAS_SPATIAL_REFERENCE)
-    return struct.pack("<I", reference) + value[:1] + head + value[9:]
+    header = struct.pack(f"{order}I", kind & ~_SPATIAL_REFERENCE_FLAG)
+    return struct.pack("<I", reference) + value[:1] + header + value[9:]
 
 
 def _binary(values: pa.Array) -> pa.Array:
@@ -162,69 +163,75 @@ def _binary(values: pa.Array) -> pa.Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Canonical:
+class CanonicalForm:
     """The two ways to compute a type's texts. `sql`: an expression in which `{c}`
     stands for the column's quoted name, `{n}` for its length, `{p}` and `{s}` for its
-    precision and scale. `text`: converts an Arrow array of the lake's type."""
+    precision and scale. `texts_of`: converts an Arrow array of the lake's type."""
 
     sql: str
-    text: Callable[[pa.Array], pa.Array]
+    texts_of: Callable[[pa.Array], pa.Array]
 
 
-_NUMBER: Final = Canonical("{c}", plain)
+_NUMBER: Final = CanonicalForm("{c}", plain_texts)
 # An unsigned column may have ZEROFILL, which prints leading zeros.
-_UNSIGNED: Final = Canonical("cast({c} as unsigned)", plain)
-_DECIMAL: Final = Canonical("{c}", decimals)
-_UNSIGNED_DECIMAL: Final = Canonical("cast({c} as decimal({p},{s}))", decimals)
+_UNSIGNED: Final = CanonicalForm("cast({c} as unsigned)", plain_texts)
+_DECIMAL: Final = CanonicalForm("{c}", decimal_texts)
+_UNSIGNED_DECIMAL: Final = CanonicalForm("cast({c} as decimal({p},{s}))", decimal_texts)
 # MySQL's CONCAT truncates a double's text to 22 characters; JSON has all its digits.
-_DOUBLE: Final = Canonical(
-    "trim(trailing '.0' from cast(cast({c} * 1e0 as json) as char))", doubles
+_DOUBLE: Final = CanonicalForm(
+    "trim(trailing '.0' from cast(cast({c} * 1e0 as json) as char))", double_texts
 )
-_DOUBLE_OF_MARIADB: Final = Canonical("{c} * 1e0", doubles)
-_BITS: Final = Canonical("{c} + 0", plain)
+_DOUBLE_OF_MARIADB: Final = CanonicalForm("{c} * 1e0", double_texts)
+_BITS: Final = CanonicalForm("{c} + 0", plain_texts)
 # MariaDB's YEAR(2) has two digits, for 1970 to 2069.
-_YEAR: Final = Canonical("if(length({c}) > 2, {c} + 0, {c} + if({c} + 0 < 70, 2000, 1900))", plain)
-_DATE: Final = Canonical("if(year({c}) and month({c}) and dayofmonth({c}), {c}, null)", plain)
-_MOMENT: Final = Canonical(
+_YEAR: Final = CanonicalForm(
+    "if(length({c}) > 2, {c} + 0, {c} + if({c} + 0 < 70, 2000, 1900))", plain_texts
+)
+_DATE: Final = CanonicalForm(
+    "if(year({c}) and month({c}) and dayofmonth({c}), {c}, null)", plain_texts
+)
+_MOMENT: Final = CanonicalForm(
     "if(year({c}) and month({c}) and dayofmonth({c}), cast({c} as datetime(6)), null)",
-    moments,
+    moment_texts,
 )
 
 
-def _counted(value: str, length: str | None = None) -> Canonical:
-    return Canonical(f"concat(length({length or value}), ':', {value})", counted)
+def _length_prefixed_form(value: str, length: str | None = None) -> CanonicalForm:
+    return CanonicalForm(f"concat(length({length or value}), ':', {value})", length_prefixed_texts)
 
 
-def _digested(value: str, text: Callable[[pa.Array], pa.Array] = digested) -> Canonical:
-    return Canonical(f"sha2({value}, 256)", text)
+def _sha256_form(
+    value: str, texts_of: Callable[[pa.Array], pa.Array] = sha256_texts
+) -> CanonicalForm:
+    return CanonicalForm(f"sha2({value}, 256)", texts_of)
 
 
 _IN_UTF8: Final = "convert({c} using utf8mb4)"
-_TEXT: Final = _counted("cast({c} as binary)", "{c}")
-_CONVERTED: Final = _counted(f"cast({_IN_UTF8} as binary)", _IN_UTF8)
-_LONG_TEXT: Final = _digested("{c}")
-_OTHERS: Final = _CONVERTED, _digested(_IN_UTF8)
+_TEXT: Final = _length_prefixed_form("cast({c} as binary)", "{c}")
+_CONVERTED: Final = _length_prefixed_form(f"cast({_IN_UTF8} as binary)", _IN_UTF8)
+_LONG_TEXT: Final = _sha256_form("{c}")
+_CONVERTED_FORMS: Final = _CONVERTED, _sha256_form(_IN_UTF8)
 
-_CANONICAL: Final[dict[str, Canonical]] = {
+_FORMS_BY_TYPE: Final[dict[str, CanonicalForm]] = {
     "bit": _BITS,
     "year": _YEAR,
     "date": _DATE,
     "datetime": _MOMENT,
     "timestamp": _MOMENT,
-    "time": _counted("cast({c} as char)"),
+    "time": _length_prefixed_form("cast({c} as char)"),
     "enum": _CONVERTED,
     "set": _CONVERTED,
     # The log has INET6 and UUID of MariaDB as BINARY.
-    "binary": _counted("cast({c} as binary({n}))"),
-    "varbinary": _counted("{c}"),
+    "binary": _length_prefixed_form("cast({c} as binary({n}))"),
+    "varbinary": _length_prefixed_form("{c}"),
     "blob": _LONG_TEXT,
     "json": _LONG_TEXT,
-    "geometry": _digested("{c}", partial(digested, stored=stored_geometry)),
-    "vector": _digested("cast({c} as binary)", digested_vectors),
+    "geometry": _sha256_form("{c}", partial(sha256_texts, storage_bytes=geometry_storage_bytes)),
+    "vector": _sha256_form("cast({c} as binary)", vector_sha256_texts),
 }
 
 
-def canonical(column: Column, flavour: str) -> Canonical:
+def canonical_form(column: Column, flavour: str) -> CanonicalForm:
     """Return the two ways for a column. Raise TableError for a type that cannot be
     compared."""
     kind = column.type
@@ -232,30 +239,32 @@ def canonical(column: Column, flavour: str) -> Canonical:
         return _UNSIGNED if column.unsigned else _NUMBER
     if kind == "decimal":
         decimal = _UNSIGNED_DECIMAL if column.unsigned else _DECIMAL
-        return decimal if (column.precision or 0) <= MAX_DECIMAL_DIGITS else _counted(decimal.sql)
+        if (column.precision or 0) <= MAX_DECIMAL_DIGITS:
+            return decimal
+        return _length_prefixed_form(decimal.sql)
     if kind in ("float", "double"):
         return _DOUBLE_OF_MARIADB if flavour == MARIADB else _DOUBLE
     if kind in TEXT_TYPES:
-        short, long = (_TEXT, _LONG_TEXT) if column.charset in _UTF8 else _OTHERS
-        return long if kind in _LONG else short
-    listed = _CANONICAL.get(kind)
-    if listed is None:
+        short, long = (_TEXT, _LONG_TEXT) if column.charset in _UTF8_CHARSETS else _CONVERTED_FORMS
+        return long if kind in _LONG_TYPES else short
+    form = _FORMS_BY_TYPE.get(kind)
+    if form is None:
         raise TableError(
             f"column {column.name!r} has the type {kind.upper()}, which this version does not "
             "compare",
             hint="exclude the table, or change the column's type",
         )
-    return listed
+    return form
 
 
-def expression(column: Column, quoted: str, flavour: str) -> str:
+def text_expression(column: Column, quoted: str, flavour: str) -> str:
     """Return the SQL expression for the text of a column's value. `quoted`: the
     column's quoted name."""
-    template = canonical(column, flavour).sql
-    return f"ifnull({_filled(template, column, quoted)}, '')"
+    template = canonical_form(column, flavour).sql
+    return f"ifnull({_filled_template(template, column, quoted)}, '')"
 
 
-def _filled(template: str, column: Column, quoted: str) -> str:
+def _filled_template(template: str, column: Column, quoted: str) -> str:
     """Return the template with its marks filled in. `str.format` would fail on braces
     in a quoted name. For the same reason the name is filled in last."""
     for mark, value in (

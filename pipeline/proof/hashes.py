@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.proof.canonical import canonical
+from lockstep.pipeline.proof.canonical import canonical_form
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.table import TableStructure
 
@@ -26,21 +26,23 @@ Hashes = npt.NDArray[np.uint64]
 """One hash for each row."""
 
 MODULUS: Final = 1 << 64
-BYTES: Final = 8
+HASH_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class RowSum:
     """The number of rows, and the sum of their hashes modulo 2**64."""
 
-    rows: int = 0
-    total: int = 0
+    row_count: int = 0
+    hash_sum: int = 0
 
     def __add__(self, other: RowSum) -> RowSum:
-        return RowSum(self.rows + other.rows, (self.total + other.total) % MODULUS)
+        hash_sum = (self.hash_sum + other.hash_sum) % MODULUS
+        return RowSum(self.row_count + other.row_count, hash_sum)
 
     def __sub__(self, other: RowSum) -> RowSum:
-        return RowSum(self.rows - other.rows, (self.total - other.total) % MODULUS)
+        hash_sum = (self.hash_sum - other.hash_sum) % MODULUS
+        return RowSum(self.row_count - other.row_count, hash_sum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,41 +58,41 @@ class RowHasher:
         object.__setattr__(self, "schema", arrow_schema(self.structure))
 
     @property
-    def key(self) -> tuple[str, ...]:
+    def key_columns(self) -> tuple[str, ...]:
         """The columns that identify a row: all of them in a table without a key."""
         return self.structure.primary_key or self.structure.names
 
-    def rows(self, batch: pa.RecordBatch) -> Hashes:
+    def row_hashes(self, batch: pa.RecordBatch) -> Hashes:
         """Return the hash of each row. `batch` has the columns of `schema`."""
-        return self._hashed(self.texts(batch))
+        return self._hashes(self.texts(batch))
 
-    def keys(self, batch: pa.RecordBatch) -> Hashes:
+    def key_hashes(self, batch: pa.RecordBatch) -> Hashes:
         """Return the hash of each row's key. `batch` has at least the key's columns."""
-        return self._hashed(self.texts(batch, self.key))
+        return self._hashes(self.texts(batch, self.key_columns))
 
-    def summed(self, batch: pa.RecordBatch) -> RowSum:
+    def row_sum(self, batch: pa.RecordBatch) -> RowSum:
         """Return the sum of the rows' hashes."""
-        return RowSum(batch.num_rows, int(self.rows(batch).sum(dtype=np.uint64)))
+        return RowSum(batch.num_rows, int(self.row_hashes(batch).sum(dtype=np.uint64)))
 
     def texts(self, batch: pa.RecordBatch, names: Sequence[str] | None = None) -> list[pa.Array]:
         """Return each column's canonical texts, NULL for NULL. `names`: the columns;
         None for all."""
-        wanted = self.structure.names if names is None else names
+        chosen = self.structure.names if names is None else names
         columns = {column.name: column for column in self.structure.columns}
         return [
-            canonical(columns[name], self.flavour).text(_whole(batch.column(name)))
-            for name in wanted
+            canonical_form(columns[name], self.flavour).texts_of(_one_chunk(batch.column(name)))
+            for name in chosen
         ]
 
-    def _hashed(self, columns: Sequence[pa.Array]) -> Hashes:
+    def _hashes(self, columns: Sequence[pa.Array]) -> Hashes:
         comma = pa.scalar(b",", pa.large_binary())
         joined = pc.binary_join_element_wise(
             *columns, comma, null_handling="replace", null_replacement=b""
         )
         sha = hashlib.sha256
-        digests = b"".join([sha(text).digest()[:BYTES] for text in joined.to_pylist()])
+        digests = b"".join([sha(text).digest()[:HASH_BYTES] for text in joined.to_pylist()])
         return np.frombuffer(digests, ">u8").astype(np.uint64)
 
 
-def _whole(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+def _one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -12,7 +12,7 @@ from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
 
-class Proof(StrEnum):
+class ProofKind(StrEnum):
     """How a table was found equal."""
 
     EXACT = "exact"
@@ -28,63 +28,66 @@ class Proof(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Proven:
-    """The proof that `rows` rows of a table are equal, at a place of the log with its
+class EqualityProof:
+    """The proof that so many rows of a table are equal, at a place of the log with its
     GTIDs."""
 
-    proof: Proof
-    rows: int
+    kind: ProofKind
+    row_count: int
     at: Coordinates
     gtid_set: str
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """The result of one comparison. `whole`: all rows were compared, not a sample.
-    `proven`: the proof if no row differs; `differing`: number of rows that do."""
+class ComparisonResult:
+    """The result of one comparison. `is_whole`: all rows were compared, not a sample.
+    `proof`: None if a row differs; `differing_count`: number of rows that do."""
 
     table: TableName
-    whole: bool
-    proven: Proven | None
-    differing: int
+    is_whole: bool
+    proof: EqualityProof | None
+    differing_count: int
 
 
 @dataclass(frozen=True, slots=True)
-class TableProof:
-    """A table's comparisons of all rows (`whole`), or of samples. `compared_at`: when
-    it was last compared, and `differing`: how many rows differed then. `proven`,
-    `proven_at`: the newest proof that no row differed, and its time; None without
-    one."""
+class ComparisonRecord:
+    """A table's comparisons of all rows (`is_whole`), or of samples. `compared_at`:
+    when it was last compared, and `differing_count`: how many rows differed then.
+    `proof`, `proven_at`: the newest proof that no row differed, and its time; None
+    without one."""
 
     table: TableName
-    whole: bool
+    is_whole: bool
     compared_at: datetime
-    differing: int
-    proven: Proven | None
+    differing_count: int
+    proof: EqualityProof | None
     proven_at: datetime | None
 
 
-def open_differences(proofs: Iterable[TableProof]) -> dict[TableName, TableProof]:
+def open_differences(records: Iterable[ComparisonRecord]) -> dict[TableName, ComparisonRecord]:
     """Return the tables that differ from the source as far as is known, sorted, each
     with the comparison that says so. A comparison of all rows overrides all earlier
     ones. An equal sample overrides none."""
-    differences: dict[TableName, TableProof] = {}
-    for proof in sorted(proofs, key=lambda proof: (proof.compared_at, proof.whole)):
-        if proof.whole and not proof.differing:
-            differences.pop(proof.table, None)
-        elif proof.differing and (proof.whole or proof.table not in differences):
-            differences[proof.table] = proof
+    differences: dict[TableName, ComparisonRecord] = {}
+    for record in sorted(records, key=lambda record: (record.compared_at, record.is_whole)):
+        if record.is_whole and not record.differing_count:
+            differences.pop(record.table, None)
+        elif record.differing_count and (record.is_whole or record.table not in differences):
+            differences[record.table] = record
     return dict(sorted(differences.items()))
 
 
-def proven_since(
-    proofs: Iterable[TableProof], stopped: Collection[TableName]
+def proof_times(
+    records: Iterable[ComparisonRecord], stopped: Collection[TableName]
 ) -> dict[TableName, datetime]:
     """Return the tables whose rows were all equal at the last comparison, with its
     time. `stopped` tables are left out, because their mirrors may lack later
     changes."""
     return {
-        proof.table: proof.proven_at
-        for proof in proofs
-        if proof.whole and not proof.differing and proof.proven_at and proof.table not in stopped
+        record.table: record.proven_at
+        for record in records
+        if record.is_whole
+        and not record.differing_count
+        and record.proven_at
+        and record.table not in stopped
     }

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from lockstep.pipeline.values.table import TableStructure
 
-STRETCH: Final = 20
+STRETCH_ROWS: Final = 20
 """Number of rows in a stretch."""
 
 
@@ -30,37 +30,37 @@ class ValueRange:
     high: Any
 
 
-def stretches(rows: int) -> int:
+def stretch_count(rows: int) -> int:
     """Return the number of stretches in a sample of `rows` rows."""
-    return max(1, -(-rows // STRETCH))
+    return max(1, -(-rows // STRETCH_ROWS))
 
 
-def is_number(structure: TableStructure) -> bool:
+def has_integer_key(structure: TableStructure) -> bool:
     """Return whether the key is one column of integers, which both sides order alike."""
     columns = {column.name: column for column in structure.columns}
     kinds = [columns[name].type for name in structure.primary_key]
     return len(kinds) == 1 and kinds[0].endswith("int")
 
 
-def numbers_between(least: int, most: int, rows: int, chance: Random) -> list[int]:
-    """Return the keys at which stretches begin. `least`, `most`: the smallest and the
-    largest key; `rows`: size of the sample. If the table has no more rows than that,
-    the stretches cover all keys. Otherwise each begins in another part of the range.
-    Stretches overlap only where keys are missing."""
-    count, numbers = stretches(rows), most - least + 1
-    if numbers <= count * STRETCH:
-        return list(range(least, most + 1, STRETCH))
-    edges = [least + part * numbers // count for part in range(count + 1)]
-    return [chance.randint(begin, max(begin, end - STRETCH)) for begin, end in pairwise(edges)]
+def stretch_starts(min_key: int, max_key: int, rows: int, random: Random) -> list[int]:
+    """Return the keys at which stretches begin. `rows`: size of the sample. If the
+    table has no more rows than that, the stretches cover all keys. Otherwise each
+    begins in another part of the range. Stretches overlap only where keys are
+    missing."""
+    count, key_count = stretch_count(rows), max_key - min_key + 1
+    if key_count <= count * STRETCH_ROWS:
+        return list(range(min_key, max_key + 1, STRETCH_ROWS))
+    edges = [min_key + part * key_count // count for part in range(count + 1)]
+    return [random.randint(begin, max(begin, end - STRETCH_ROWS)) for begin, end in pairwise(edges)]
 
 
 def random_rows(
-    batches: Iterable[pa.RecordBatch], count: int, chance: Random
+    batches: Iterable[pa.RecordBatch], count: int, random: Random
 ) -> list[tuple[Any, ...]]:
     """Return a random sample of `count` rows, as tuples of values."""
     sample: list[tuple[float, tuple[Any, ...]]] = []
     for batch in batches:
-        drawn = sorted((chance.random(), at) for at in range(batch.num_rows))[:count]
+        drawn = sorted((random.random(), at) for at in range(batch.num_rows))[:count]
         sample += [
             (draw, tuple(column[at].as_py() for column in batch.columns)) for draw, at in drawn
         ]
@@ -72,30 +72,31 @@ def covered_ranges(
     starts: Sequence[int], rows: Sequence[pa.Table], column: str
 ) -> list[ValueRange]:
     """Return the range of an integer key that each stretch covers. `starts`, `rows`:
-    the first key and the rows of each. A stretch with fewer rows than `STRETCH` ended
+    the first key and the rows of each. A stretch with fewer rows than `STRETCH_ROWS` ended
     with the table, so its range reaches to the largest number."""
     ranges = []
     for start, stretch in zip(starts, rows, strict=True):
         values = stretch.column(column)
-        short = stretch.num_rows < STRETCH
-        high = _most(values.type) if short else int(pc.max(values).as_py())
+        is_last = stretch.num_rows < STRETCH_ROWS
+        high = _max_value(values.type) if is_last else int(pc.max(values).as_py())
         ranges.append(ValueRange(start, high))
     return ranges
 
 
-def inside(values: pa.Array, spans: Sequence[ValueRange]) -> pa.Array:
+def is_in_ranges(values: pa.Array, ranges: Sequence[ValueRange]) -> pa.Array:
     """Return, for each value, whether it is in one of the ranges; false for NULL."""
     result = pa.array(np.zeros(len(values), np.bool_))
-    for span in spans:
-        low, high = pa.scalar(span.low, values.type), pa.scalar(span.high, values.type)
+    for one_range in ranges:
+        low = pa.scalar(one_range.low, values.type)
+        high = pa.scalar(one_range.high, values.type)
         within = pc.and_(pc.greater_equal(values, low), pc.less_equal(values, high))
         result = pc.or_(result, within)
     return pc.fill_null(result, False)
 
 
-def _most(kind: pa.DataType) -> int:
+def _max_value(kind: pa.DataType) -> int:
     """Return the largest number that an integer or decimal type can hold."""
     digits = kind.precision if pa.types.is_decimal(kind) else 0
     bits: int = kind.bit_width
-    most: int = 10**digits - 1 if digits else (1 << bits - 1) - 1
-    return most
+    value: int = 10**digits - 1 if digits else (1 << bits - 1) - 1
+    return value

@@ -3,19 +3,20 @@ the batches.
 
 Formats: MySQL manual, "Binary Protocol Value".
 
-- Numbers are little-endian, two's complement or IEEE 754. A MEDIUMINT has four bytes, a YEAR two; a
-  BIT is selected as a number. A DECIMAL is text, `[-]digits[.digits]`, with as many digits after
-  the point as the column's scale, and leading zeros if it is ZEROFILL.
-- A temporal value has a length, then the year (2 bytes), month, day, hour, minute, second (1 byte
-  each) and microseconds (4 bytes); trailing parts that are zero are left out. A TIME has a sign (1
-  byte), days (4), hour, minute, second (1 each) and microseconds (4). A TIMESTAMP is in the
-  session's zone, UTC.
-- All other values are bytes with a length before them. Text comes in UTF-8 whatever the column's
-  character set, ENUM and SET as their members' names, JSON as text. A geometry comes as it is
-  stored: its SRID (4 bytes, little-endian), then WKB (MySQL manual, "Supported Spatial Data
-  Formats"). EWKB is WKB in which, if there is an SRID, the outer type has a flag and the SRID
-  follows it. When a NOT NULL geometry column is added, MariaDB stores an empty
-  value in each row, which stays empty.
+- Numbers are little-endian, two's complement or IEEE 754. A MEDIUMINT has four bytes, a
+  YEAR two; a BIT is selected as a number. A DECIMAL is text, `[-]digits[.digits]`, with
+  as many digits after the point as the column's scale, and leading zeros if it is
+  ZEROFILL.
+- A temporal value has a length, then the year (2 bytes), month, day, hour, minute,
+  second (1 byte each) and microseconds (4 bytes); trailing parts that are zero are left
+  out. A TIME has a sign (1 byte), days (4), hour, minute, second (1 each) and
+  microseconds (4). A TIMESTAMP is in the session's zone, UTC.
+- All other values are bytes with a length before them. Text comes in UTF-8 whatever the
+  column's character set, ENUM and SET as their members' names, JSON as text. A geometry
+  comes as it is stored: its SRID (4 bytes, little-endian), then WKB (MySQL manual,
+  "Supported Spatial Data Formats"). EWKB is WKB in which, if there is an SRID, the
+  outer type has a flag and the SRID follows it. When a NOT NULL geometry column is
+  added, MariaDB stores an empty value in each row, which stays empty.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from lockstep.pipeline.binlog.arrays.cells import NULL, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.packets import (
+    ColumnDefinition,
     ColumnValues,
-    Definition,
     ResultRows,
-    malformed_answer,
-    walk,
+    find_cells,
+    malformed_answer_error,
 )
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.errors import TableError
@@ -66,9 +67,9 @@ _HAS_SRID: Final = 0x20000000
 
 
 def texts(column: Column, cells: ColumnValues) -> pa.Array:
-    """CHAR to LONGTEXT, ENUM, SET, JSON → string; TableError for bytes that are not
-    UTF-8."""
-    array = _copied(pa.string(), cells)
+    """CHAR to LONGTEXT, ENUM, SET, JSON → string; raise `TableError` for bytes that are
+    not UTF-8."""
+    array = _byte_array(pa.string(), cells)
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -81,14 +82,14 @@ def texts(column: Column, cells: ColumnValues) -> pa.Array:
 
 def binaries(column: Column, cells: ColumnValues) -> pa.Array:
     """BINARY to LONGBLOB → binary."""
-    return _copied(pa.binary(), cells)
+    return _byte_array(pa.binary(), cells)
 
 
 def geometries(column: Column, cells: ColumnValues) -> pa.Array:
-    """Geometry of any kind → EWKB; ValueError for a malformed header."""
+    """Geometry of any kind → EWKB; raise ValueError for a malformed header."""
     offsets, ends, total = _offsets(cells)
     buffer, out = allocate(total, 1)
-    if not _geometries(cells.data, cells.at, cells.size, ends, out):
+    if not _write_ewkb(cells.data, cells.at, cells.size, ends, out):
         raise ValueError("not well-known binary")
     return pa.Array.from_buffers(
         pa.binary(), len(cells), [cells.validity_bitmap(), offsets, buffer]
@@ -96,20 +97,23 @@ def geometries(column: Column, cells: ColumnValues) -> pa.Array:
 
 
 def vectors(column: Column, cells: ColumnValues) -> pa.Array:
-    """VECTOR(n) → list of float32; ValueError if the length is not a multiple of 4."""
+    """VECTOR(n) → list of float32; raise ValueError if the length is not a multiple of
+    4."""
     offsets, ends, total = _offsets(cells)
     if bool((ends & 3).any()):
         raise ValueError("not a vector")
-    floats = pa.Array.from_buffers(pa.float32(), total // 4, [None, _bytes(cells, ends, total)])
+    floats = pa.Array.from_buffers(
+        pa.float32(), total // 4, [None, _contiguous_bytes(cells, ends, total)]
+    )
     ends[:] = ends >> 2
     return pa.Array.from_buffers(
         pa.list_(pa.float32()), len(cells), [cells.validity_bitmap(), offsets], children=[floats]
     )
 
 
-def _copied(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
+def _byte_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     offsets, ends, total = _offsets(cells)
-    buffers = [cells.validity_bitmap(), offsets, _bytes(cells, ends, total)]
+    buffers = [cells.validity_bitmap(), offsets, _contiguous_bytes(cells, ends, total)]
     return pa.Array.from_buffers(kind, len(cells), buffers)
 
 
@@ -118,17 +122,17 @@ def _offsets(cells: ColumnValues) -> tuple[pa.Buffer, Places, int]:
     bytes. All fit into 32 bits, because a batch is smaller than 2 GiB."""
     offsets, raw = allocate(len(cells) + 1, 4)
     ends = raw.view(np.int32)
-    return offsets, ends, _sums(cells.at, cells.size, ends)
+    return offsets, ends, _write_ends(cells.at, cells.size, ends)
 
 
-def _bytes(cells: ColumnValues, ends: Places, total: int) -> pa.Buffer:
+def _contiguous_bytes(cells: ColumnValues, ends: Places, total: int) -> pa.Buffer:
     buffer, out = allocate(total, 1)
-    _copy(cells.data, cells.at, ends, out)
+    _copy_cells(cells.data, cells.at, ends, out)
     return buffer
 
 
 @kernel
-def _sums(at: Places, size: Places, ends: Places) -> int:
+def _write_ends(at: Places, size: Places, ends: Places) -> int:
     total = 0
     ends[0] = 0
     for row in range(len(at)):
@@ -139,14 +143,14 @@ def _sums(at: Places, size: Places, ends: Places) -> int:
 
 
 @kernel
-def _copy(data: Bytes, at: Places, ends: Places, out: Bytes) -> None:
+def _copy_cells(data: Bytes, at: Places, ends: Places, out: Bytes) -> None:
     for row in range(len(at)):
         if at[row] >= 0:
             copy(out, int(ends[row]), data, int(at[row]), int(ends[row + 1]) - int(ends[row]))
 
 
 @kernel
-def _geometries(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes) -> bool:
+def _write_ewkb(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes) -> bool:
     total = 0
     for row in range(len(at)):
         count = int(size[row]) if at[row] >= 0 else 0
@@ -179,8 +183,8 @@ def _geometries(data: Bytes, at: Places, size: Places, ends: Places, out: Bytes)
 
 # -- numbers -------------------------------------------------------------------------
 
-_SHORT_YEAR: Final = 2
-_MOST_POWER: Final = 10**18
+_SHORT_YEAR_LENGTH: Final = 2
+_MAX_POWER: Final = 10**18
 _MINUS, _POINT, _ZERO, _NINE = b"-.09"
 
 
@@ -199,7 +203,7 @@ def bits(column: Column, cells: ColumnValues) -> pa.Array:
 def years(column: Column, cells: ColumnValues) -> pa.Array:
     """YEAR → int16. MariaDB sends a YEAR(2) as the last two digits of 1970 to 2069."""
     buffer, out = allocate(len(cells), 2)
-    _years(cells.data, cells.at, cells.definition.length == _SHORT_YEAR, out)
+    _write_years(cells.data, cells.at, cells.definition.display_length == _SHORT_YEAR_LENGTH, out)
     return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity_bitmap(), buffer])
 
 
@@ -207,13 +211,15 @@ def _number_array(kind: pa.DataType, cells: ColumnValues) -> pa.Array:
     width = kind.bit_width // 8
     buffer, out = allocate(len(cells), width)
     definition = cells.definition
-    signed = not definition.unsigned
-    _numbers(cells.data, cells.at, definition.size, signed, width, out)
+    is_signed = not definition.is_unsigned
+    _write_numbers(cells.data, cells.at, definition.cell_bytes, is_signed, width, out)
     return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
 
 
 @kernel
-def _numbers(data: Bytes, at: Places, size: int, signed: bool, width: int, out: Bytes) -> None:
+def _write_numbers(
+    data: Bytes, at: Places, size: int, is_signed: bool, width: int, out: Bytes
+) -> None:
     """Write integers of `width` bytes. Only unsigned BIGINTs are widened to sixteen
     bytes, so their upper half is 0."""
     for row in range(len(at)):
@@ -221,13 +227,13 @@ def _numbers(data: Bytes, at: Places, size: int, signed: bool, width: int, out: 
         if at[row] >= 0:
             if size == 1:
                 value = u8(data, at[row])
-                value = (value ^ 0x80) - 0x80 if signed else value
+                value = (value ^ 0x80) - 0x80 if is_signed else value
             elif size == 2:
                 value = u16(data, at[row])
-                value = (value ^ 0x8000) - 0x8000 if signed else value
+                value = (value ^ 0x8000) - 0x8000 if is_signed else value
             elif size == 4:
                 value = u32(data, at[row])
-                value = (value ^ 0x80000000) - 0x80000000 if signed else value
+                value = (value ^ 0x80000000) - 0x80000000 if is_signed else value
             else:
                 value = i64(data, at[row])
         if width == 1:
@@ -244,24 +250,24 @@ def _numbers(data: Bytes, at: Places, size: int, signed: bool, width: int, out: 
 
 
 @kernel
-def _years(data: Bytes, at: Places, short: bool, out: Bytes) -> None:
+def _write_years(data: Bytes, at: Places, has_two_digits: bool, out: Bytes) -> None:
     for row in range(len(at)):
         value = u16(data, at[row]) if at[row] >= 0 else 0
-        if short and value < 100:
+        if has_two_digits and value < 100:
             value += 2000 if value < 70 else 1900
         put16(out, row * 2, value)
 
 
 def decimals(column: Column, cells: ColumnValues) -> pa.Array:
-    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. ValueError for text that
-    is not such a number."""
+    """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text. Raise ValueError for text
+    that is not such a number."""
     kind = arrow_type(column)
     if not pa.types.is_decimal(kind):
-        _raise_if_malformed(_without_zeros(cells.data, cells.at, cells.size))
+        _raise_if_malformed(_skip_leading_zeros(cells.data, cells.at, cells.size))
         return texts(column, cells)
     buffer, out = allocate(len(cells), 16)
-    parts = cells.data, cells.at, cells.size
-    _raise_if_malformed(_decimals(*parts, kind.precision, kind.scale, out))
+    cell_arrays = cells.data, cells.at, cells.size
+    _raise_if_malformed(_write_decimals(*cell_arrays, kind.precision, kind.scale, out))
     return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
 
 
@@ -272,7 +278,9 @@ def _raise_if_malformed(row: int) -> None:
 
 
 @kernel
-def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int, out: Bytes) -> int:
+def _write_decimals(
+    data: Bytes, at: Places, size: Places, precision: int, scale: int, out: Bytes
+) -> int:
     """Write 128-bit integers, 18 digits at a time; return the first row that is not
     such a number, or -1."""
     for row in range(len(at)):
@@ -280,20 +288,20 @@ def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int,
         if at[row] >= 0:
             place = int(at[row])
             end = place + int(size[row])
-            negative = place < end and u8(data, place) == _MINUS
-            if negative:
+            is_negative = place < end and u8(data, place) == _MINUS
+            if is_negative:
                 place += 1
             point = end - scale - 1 if scale else end
             if point <= place or (scale and u8(data, point) != _POINT):
                 return row
             while place < point - 1 and u8(data, place) == _ZERO:
                 place += 1
-            zero = point - place == 1 and u8(data, place) == _ZERO
-            if point - place + scale - (1 if zero else 0) > precision:
+            is_zero = point - place == 1 and u8(data, place) == _ZERO
+            if point - place + scale - (1 if is_zero else 0) > precision:
                 return row
             while place < end:
                 word, power = 0, 1
-                while place < end and power < _MOST_POWER:
+                while place < end and power < _MAX_POWER:
                     if place != point:
                         digit = u8(data, place) - _ZERO
                         if digit < 0 or digit > 9:
@@ -302,7 +310,7 @@ def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int,
                         power *= 10
                     place += 1
                 high, low = multiply_add(high, low, power, word)
-            if negative:
+            if is_negative:
                 high, low = multiply_add(high, low, -1, 0)
         put64(out, row * 16, low)
         put64(out, row * 16 + 8, high)
@@ -310,7 +318,7 @@ def _decimals(data: Bytes, at: Places, size: Places, precision: int, scale: int,
 
 
 @kernel
-def _without_zeros(data: Bytes, at: Places, size: Places) -> int:
+def _skip_leading_zeros(data: Bytes, at: Places, size: Places) -> int:
     """Move each number's beginning past its leading zeros, except one before the point;
     return the first row that is not a number, or -1."""
     for row in range(len(at)):
@@ -339,69 +347,69 @@ def _without_zeros(data: Bytes, at: Places, size: Places) -> int:
 
 # -- dates and times -----------------------------------------------------------------
 
-_INVALID: Final = -(1 << 62)
-_NULL: Final = _INVALID + 1
-_DAY: Final = 86_400_000_000
-_DATE_BYTES, _CLOCK_BYTES, _FULL_BYTES = 4, 7, 11
+_INVALID_DATE: Final = -(1 << 62)
+_NO_DATE: Final = _INVALID_DATE + 1
+_DAY_MICROSECONDS: Final = 86_400_000_000
+_DATE_BYTES, _CLOCK_BYTES, _FRACTION_BYTES = 4, 7, 11
 _TIME_BYTES, _LONG_TIME_BYTES = 8, 12
-_MOST_HOURS: Final = 838
-_LONGEST_TIME: Final = 10
+_MAX_HOURS: Final = 838
+_MAX_TIME_CHARACTERS: Final = 10
 """Characters of -838:59:59."""
 
 
 def dates(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATE → date32; a zero or partial date becomes NULL. ValueError for an invalid
-    date."""
+    """DATE → date32; a zero or partial date becomes NULL. Raise ValueError for an
+    invalid date."""
     buffer, out = allocate(len(cells), 4)
-    _add_nulls(cells, _dates(cells.data, cells.at, cells.size, out))
+    _add_nulls(cells, _write_dates(cells.data, cells.at, cells.size, out))
     return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def moments(column: Column, cells: ColumnValues) -> pa.Array:
-    """DATETIME and TIMESTAMP → timestamp, microseconds; NULL and ValueError as in
-    `dates`."""
+    """DATETIME and TIMESTAMP → timestamp, microseconds; a zero or partial date becomes
+    NULL. Raise ValueError for an invalid date or time."""
     buffer, out = allocate(len(cells), 8)
-    _add_nulls(cells, _moments(cells.data, cells.at, cells.size, out))
+    _add_nulls(cells, _write_moments(cells.data, cells.at, cells.size, out))
     return pa.Array.from_buffers(arrow_type(column), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def times(column: Column, cells: ColumnValues) -> pa.Array:
-    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. ValueError for an invalid
-    time."""
+    """TIME(n) → text: [-]HH:MM:SS[.ffffff], hours to 838. Raise ValueError for an
+    invalid time."""
     digits = column.length or 0
-    buffer, out = allocate(len(cells), _LONGEST_TIME + 1 + digits)
+    buffer, out = allocate(len(cells), _MAX_TIME_CHARACTERS + 1 + digits)
     offsets, ends = allocate(len(cells) + 1, 4)
-    parts = cells.data, cells.at, cells.size
-    if not _times(*parts, digits, out, ends.view(np.int32)):
+    cell_arrays = cells.data, cells.at, cells.size
+    if not _write_times(*cell_arrays, digits, out, ends.view(np.int32)):
         raise ValueError("not a time")
     return pa.Array.from_buffers(
         pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
     )
 
 
-def _add_nulls(cells: ColumnValues, nulls: int) -> None:
-    """Count the dates that became NULL. ValueError for -1, which stands for an invalid
-    date."""
-    if nulls < 0:
+def _add_nulls(cells: ColumnValues, null_count: int) -> None:
+    """Count the dates that became NULL. Raise ValueError for -1, which stands for an
+    invalid date."""
+    if null_count < 0:
         raise ValueError("not a date")
-    cells.nulls += nulls
+    cells.null_count += null_count
 
 
 @part
 def _days(data: Bytes, at: int) -> int:
-    """Return the days from 1970-01-01 to a date, `_NULL` for a zero or partial date,
-    `_INVALID` for one that no calendar has. Years are counted from March, so that the
-    leap day is the last."""
+    """Return the days from 1970-01-01 to a date, `_NO_DATE` for a zero or partial date,
+    `_INVALID_DATE` for one that no calendar has. Years are counted from March, so that
+    the leap day is the last."""
     year, month, day = u16(data, at), u8(data, at + 2), u8(data, at + 3)
     if year == 0 or month == 0 or day == 0:
-        return _NULL
+        return _NO_DATE
     if month > 12 or year > 9999:
-        return _INVALID
+        return _INVALID_DATE
     length = 30 + (month + (month >> 3) & 1)
     if month == 2:
         length = 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
     if day > length:
-        return _INVALID
+        return _INVALID_DATE
     months = year * 12 + month - 3
     whole_years, months = months // 12, months % 12
     leap_days = whole_years // 4 - whole_years // 100 + whole_years // 400
@@ -409,64 +417,65 @@ def _days(data: Bytes, at: int) -> int:
 
 
 @kernel
-def _dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
+def _write_dates(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
     """Write days; return the number of dates that became NULL, or -1 at an invalid
     date."""
-    nulls = 0
+    null_count = 0
     for row in range(len(at)):
         days = 0
         if at[row] >= 0:
-            days = _NULL
+            days = _NO_DATE
             if size[row] == _DATE_BYTES:
                 days = _days(data, at[row])
             elif size[row] != 0:
                 return -1
-            if days == _INVALID:
+            if days == _INVALID_DATE:
                 return -1
-            if days == _NULL:
+            if days == _NO_DATE:
                 at[row] = NULL
-                nulls += 1
+                null_count += 1
                 days = 0
         put32(out, row * 4, days)
-    return nulls
+    return null_count
 
 
 @kernel
-def _moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
-    """Write microseconds since 1970; return what `_dates` does."""
-    nulls = 0
-    last_date, days = 0, _NULL
+def _write_moments(data: Bytes, at: Places, size: Places, out: Bytes) -> int:
+    """Write microseconds since 1970; return the number of dates that became NULL, or -1
+    at an invalid date or time."""
+    null_count = 0
+    last_date, days = 0, _NO_DATE
     for row in range(len(at)):
         value = 0
         if at[row] >= 0:
             place, count = int(at[row]), int(size[row])
-            if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _FULL_BYTES):
+            if count not in (0, _DATE_BYTES, _CLOCK_BYTES, _FRACTION_BYTES):
                 return -1
             # Neighbouring rows often have the same date, whose days are then known.
             date = u32(data, place) if count else 0
             if date != last_date:
                 last_date = date
-                days = _days(data, place) if date else _NULL
+                days = _days(data, place) if date else _NO_DATE
             micros = 0
             if count >= _CLOCK_BYTES:
                 hour, minute, second = u8(data, place + 4), u8(data, place + 5), u8(data, place + 6)
                 micros = (hour * 3600 + minute * 60 + second) * 1_000_000
                 if hour > 23 or minute > 59 or second > 59:
                     return -1
-            if count == _FULL_BYTES:
+            if count == _FRACTION_BYTES:
                 fraction = u32(data, place + 7)
                 if fraction > 999_999:
                     return -1
                 micros += fraction
-            if days == _INVALID:
+            if days == _INVALID_DATE:
                 return -1
-            if days == _NULL:
+            if days == _NO_DATE:
                 at[row] = NULL
-                nulls += 1
+                null_count += 1
             else:
-                value = days * _DAY + micros
+                value = days * _DAY_MICROSECONDS + micros
         put64(out, row * 8, value)
-    return nulls
+    return null_count
 
 
 @part
@@ -476,7 +485,9 @@ def _put_two_digits(out: Bytes, at: int, value: int) -> None:
 
 
 @kernel
-def _times(data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places) -> bool:
+def _write_times(
+    data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends: Places
+) -> bool:
     """Write texts one after another, and where each ends; return False at an invalid
     time."""
     total = 0
@@ -495,7 +506,7 @@ def _times(data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends:
                     total += 1
             elif count != 0:
                 return False
-            if hour > _MOST_HOURS or minute > 59 or second > 59 or micros > 999_999:
+            if hour > _MAX_HOURS or minute > 59 or second > 59 or micros > 999_999:
                 return False
             if hour > 99:
                 put8(out, total, 48 + hour // 100)
@@ -519,19 +530,19 @@ def _times(data: Bytes, at: Places, size: Places, digits: int, out: Bytes, ends:
 
 # -- rows to batches -----------------------------------------------------------------
 
-MOST_ROWS: Final = 10_000
-"""Most rows of a batch."""
+MAX_ROWS: Final = 10_000
+"""Largest number of rows of a batch."""
 
-MOST_BYTES: Final = 32 << 20
+FULL_BYTES: Final = 32 << 20
 """Bytes of rows, as received, after which a batch takes no further row."""
 
-_MOST_CELLS: Final = 1 << 22
-_FEWEST_ROWS: Final = 64
-"""A table of very many columns has fewer rows in a batch: `_MOST_CELLS` cells, but 64
+_MAX_CELLS: Final = 1 << 22
+_MIN_ROWS: Final = 64
+"""A table of very many columns has fewer rows in a batch: `_MAX_CELLS` cells, but 64
 rows or more.
 """
 
-_BYTES: Final = frozenset({15, 242, 245, *range(247, 256)})
+_BYTES_CODES: Final = frozenset({15, 242, 245, *range(247, 256)})
 """VARCHAR, VECTOR, JSON, ENUM, SET, the BLOBs, VAR_STRING, STRING, GEOMETRY: bytes with
 a length before them."""
 
@@ -545,7 +556,7 @@ class Decoder:
     decode: Callable[[Column, ColumnValues], pa.Array]
 
 
-READ_BY: Final[Mapping[str, Decoder]] = MappingProxyType(
+DECODERS: Final[Mapping[str, Decoder]] = MappingProxyType(
     {
         "tinyint": Decoder(frozenset({1}), numbers),
         "smallint": Decoder(frozenset({2}), numbers),
@@ -562,94 +573,104 @@ READ_BY: Final[Mapping[str, Decoder]] = MappingProxyType(
         "time": Decoder(frozenset({11}), times),
         "datetime": Decoder(frozenset({12}), moments),
         "timestamp": Decoder(frozenset({7}), moments),
-        **dict.fromkeys(("char", "varchar", "text", "enum", "set", "json"), Decoder(_BYTES, texts)),
-        **dict.fromkeys(("binary", "varbinary", "blob"), Decoder(_BYTES, binaries)),
-        "geometry": Decoder(_BYTES, geometries),
-        "vector": Decoder(_BYTES, vectors),
+        **dict.fromkeys(
+            ("char", "varchar", "text", "enum", "set", "json"), Decoder(_BYTES_CODES, texts)
+        ),
+        **dict.fromkeys(("binary", "varbinary", "blob"), Decoder(_BYTES_CODES, binaries)),
+        "geometry": Decoder(_BYTES_CODES, geometries),
+        "vector": Decoder(_BYTES_CODES, vectors),
     }
 )
 
 
 def mismatched_column(
-    columns: Sequence[Column], definitions: Sequence[Definition]
+    columns: Sequence[Column], definitions: Sequence[ColumnDefinition]
 ) -> Column | None:
     """Return the first column whose definition in the result differs from the table's
     structure."""
     for column, definition in zip(columns, definitions, strict=True):
-        integer = column.type.endswith("int")
-        if definition.code not in READ_BY[column.type].codes or (
-            integer and definition.unsigned != column.unsigned
+        is_integer = column.type.endswith("int")
+        if definition.type_code not in DECODERS[column.type].codes or (
+            is_integer and definition.is_unsigned != column.unsigned
         ):
             return column
     return None
 
 
 class ResultBatches:
-    """The record batches of one result, to be iterated once; `warnings` is set after
-    the last.
+    """The record batches of one result, to be iterated once; `warning_count` is set
+    after the last.
 
     `sequence`: the sequence number of the first row's packet. A batch has at most
-    `most_rows` rows (fewer for a table of hundreds of columns), and ends with the row
-    that exceeds `most_bytes`.
+    `max_rows` rows (fewer for a table of hundreds of columns), and ends with the row
+    that exceeds `full_bytes`.
     """
 
     def __init__(
         self,
         columns: Sequence[Column],
-        definitions: Sequence[Definition],
+        definitions: Sequence[ColumnDefinition],
         pieces: Iterable[Received],
         *,
         sequence: int,
-        most_rows: int = MOST_ROWS,
-        most_bytes: int = MOST_BYTES,
+        max_rows: int = MAX_ROWS,
+        full_bytes: int = FULL_BYTES,
     ) -> None:
         self._columns = columns
         self._definitions = definitions
         self._pieces = pieces
-        self._widths = np.array([column.size for column in definitions], np.int64)
+        self._fixed_sizes = np.array(
+            [definition.cell_bytes for definition in definitions], np.int64
+        )
         self._schema = pa.schema([(column.name, arrow_type(column)) for column in columns])
-        most_rows = max(min(most_rows, _FEWEST_ROWS), min(most_rows, _MOST_CELLS // len(columns)))
-        self._rows = ResultRows(sequence=sequence, most_rows=most_rows, most_bytes=most_bytes)
-        self._at = np.empty((len(columns), most_rows), np.int32)
-        self._size = np.empty((len(columns), most_rows), np.int32)
+        max_rows = max(min(max_rows, _MIN_ROWS), min(max_rows, _MAX_CELLS // len(columns)))
+        self._rows = ResultRows(sequence=sequence, max_rows=max_rows, full_bytes=full_bytes)
+        self._at = np.empty((len(columns), max_rows), np.int32)
+        self._size = np.empty((len(columns), max_rows), np.int32)
 
     @property
-    def warnings(self) -> int | None:
-        """See `ResultRows.warnings`."""
-        return self._rows.warnings
+    def warning_count(self) -> int | None:
+        """The number of warnings, from the result's last packet; None until that has
+        arrived."""
+        return self._rows.warning_count
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches. TableError for a value that is invalid for its column's
-        type, SourceUnavailable for a malformed answer, `packets.ErrorPacket` for the
-        server's error."""
+        """Yield the batches. Raise `TableError` for a value that is invalid for its
+        column's type, `SourceUnavailable` for a malformed answer, and
+        `packets.ErrorPacket` for the server's error."""
         rows = self._rows
         for piece in self._pieces:
-            rows.put(piece.data[piece.begin : piece.end])
+            rows.set_piece(piece.data[piece.begin : piece.end])
             while rows.fill():
                 if len(rows):
                     yield self._batch()
                 rows.clear()
-                if rows.warnings is not None:
+                if rows.warning_count is not None:
                     return
-        raise malformed_answer("it has no last packet")
+        raise malformed_answer_error("it has no last packet")
 
     def _batch(self) -> pa.RecordBatch:
         rows, count = self._rows, len(self._rows)
         at, size = self._at[:, :count], self._size[:, :count]
-        nulls = np.zeros(len(self._columns), np.int64)
-        if walk(rows.data, rows.starts, count, self._widths, self._at, self._size, nulls) >= 0:
-            raise malformed_answer("a row does not match the result's columns")
-        parts = zip(self._columns, self._definitions, at, size, nulls.tolist(), strict=True)
+        null_counts = np.zeros(len(self._columns), np.int64)
+        if (
+            find_cells(
+                rows.data, rows.starts, count, self._fixed_sizes, self._at, self._size, null_counts
+            )
+            >= 0
+        ):
+            raise malformed_answer_error("a row does not match the result's columns")
+        columns = zip(self._columns, self._definitions, at, size, null_counts.tolist(), strict=True)
         arrays = [
-            _array(column, ColumnValues(rows.data, places, sizes, null_count, definition))
-            for column, definition, places, sizes, null_count in parts
+            _decode_column(column, ColumnValues(rows.data, places, sizes, null_count, definition))
+            for column, definition, places, sizes, null_count in columns
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
-def _array(column: Column, cells: ColumnValues) -> pa.Array:
+def _decode_column(column: Column, cells: ColumnValues) -> pa.Array:
     try:
-        return READ_BY[column.type].decode(column, cells)
+        return DECODERS[column.type].decode(column, cells)
     except ValueError as error:
         raise TableError(
             f"column {column.name!r} holds a value that is not a valid {column.type}",

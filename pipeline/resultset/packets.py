@@ -3,8 +3,8 @@ out.
 
 `ResultRows` copies each row once, so that its bytes are contiguous: a piece may end
 anywhere, and a row may fill several packets. Room is made for the length that a
-packet's header declares, at most 16 MiB. `walk` then finds the cells, and checks that
-they make up the whole row.
+packet's header declares, at most 16 MiB. `find_cells` then finds the cells, and checks
+that they make up the whole row.
 
 Protocol: MySQL manual, "Protocol::Packet", "Protocol::EOF_Packet",
 "Protocol::OK_Packet" (which ends a result where a client deprecates EOF packets),
@@ -32,29 +32,42 @@ Integers = npt.NDArray[np.int64]
 MAX_ROW_BYTES: Final = (1 << 30) + (1 << 25)
 """No server sends more (`max_allowed_packet` ends at 1 GiB)."""
 
-_HEAD: Final = 4
+_HEADER_BYTES: Final = 4
 """Bytes of a packet's header: length 3, sequence number 1."""
 
-_WHOLE: Final = 0xFFFFFF
+_MAX_PAYLOAD: Final = 0xFFFFFF
 """Length of a packet that the next packet continues."""
 
-_FIRST_BYTES: Final = 1 << 20
+_INITIAL_BYTES: Final = 1 << 20
 """Size of the memory for rows before it grows."""
 
-_ROW, _END, _ERROR = 0x00, 0xFE, 0xFF
-_LEAST_ERROR_BYTES: Final = 3
+_ROW_MARKER, _END_MARKER, _ERROR_MARKER = 0x00, 0xFE, 0xFF
+_MIN_ERROR_BYTES: Final = 3
 """The marker and the error number; the text may be missing."""
 
-_AT, _HEAD_BYTES, _HEAD_VALUE, _LEFT, _CONTINUED, _SEQUENCE, _PUT, _ROWS = range(8)
-"""Elements of the state that `_unpack` keeps between calls. AT: the place in the piece.
-HEAD_BYTES, HEAD_VALUE: the part of a packet's header that has arrived. LEFT: bytes of
-the packet still to be copied. CONTINUED: 1 if the next packet continues the row. PUT:
-the end of the bytes copied."""
+(
+    _PIECE_PLACE,
+    _HEADER_ARRIVED,
+    _HEADER_VALUE,
+    _REMAINING,
+    _IS_CONTINUED,
+    _SEQUENCE,
+    _DATA_END,
+    _ROW_COUNT,
+) = range(8)
+"""Elements of the state that `_unpack` keeps between calls.
 
-_MORE, _FULL, _ROOM, _OTHER, _WRONG = range(5)
-"""Outcomes of the loop. MORE: the piece is used up. FULL: the batch has its rows or
-bytes. ROOM: the current packet does not fit. OTHER: a packet that is not a row. WRONG:
-a packet that no server sends."""
+PIECE_PLACE: the place in the piece.
+HEADER_ARRIVED, HEADER_VALUE: the bytes of a packet's header that have arrived.
+REMAINING: the bytes of the packet that are still to be copied.
+IS_CONTINUED: 1 if the next packet continues the row.
+DATA_END: the end of the copied bytes.
+"""
+
+_PIECE_USED_UP, _BATCH_FULL, _NO_ROOM, _NOT_A_ROW, _MALFORMED = range(5)
+"""Outcomes of the loop. BATCH_FULL: the batch has its rows or bytes. NO_ROOM: the
+current packet does not fit. NOT_A_ROW: a packet that is not a row. MALFORMED: a packet
+that no server sends."""
 
 
 class ErrorPacket(Exception):
@@ -66,117 +79,119 @@ class ErrorPacket(Exception):
         self.text = text
 
 
-def malformed_answer(what: str) -> SourceUnavailable:
-    """Return the error for an answer that breaks the protocol. `what`: a sentence
+def malformed_answer_error(fault: str) -> SourceUnavailable:
+    """Return the error for an answer that breaks the protocol. `fault`: a sentence
     without its full stop."""
     return SourceUnavailable(
-        f"MySQL's answer is malformed: {what}",
+        f"MySQL's answer is malformed: {fault}",
         hint="run again; if it happens every time, check the proxies before the server",
     )
 
 
-def memory(least: int, better: int) -> Bytes:
-    """Return uninitialised memory of `better` bytes, at least `least`."""
-    return np.empty(max(least, better), np.uint8)
+def allocate_bytes(needed: int, preferred: int) -> Bytes:
+    """Return uninitialised memory of `preferred` bytes, or of `needed` bytes if that is
+    more."""
+    return np.empty(max(needed, preferred), np.uint8)
 
 
 class ResultRows:
     """A buffer for the rows of a result, one batch at a time. A batch ends after
-    `most_rows` rows, or after the row that exceeds `most_bytes`. `sequence`: the
+    `max_rows` rows, or after the row that exceeds `full_bytes`. `sequence`: the
     sequence number of the first packet."""
 
-    def __init__(self, *, sequence: int, most_rows: int, most_bytes: int) -> None:
-        self.data: Bytes = memory(0, _FIRST_BYTES)
-        self.starts: Integers = np.zeros(most_rows + 1, np.int64)
+    def __init__(self, *, sequence: int, max_rows: int, full_bytes: int) -> None:
+        self.data: Bytes = allocate_bytes(0, _INITIAL_BYTES)
+        self.starts: Integers = np.zeros(max_rows + 1, np.int64)
         """`data[starts[n] : starts[n + 1]]` is row n."""
-        self.warnings: int | None = None
+        self.warning_count: int | None = None
         """The number of warnings, from the result's last packet; None until that has
         arrived."""
-        self._most_bytes = most_bytes
+        self._full_bytes = full_bytes
         self._state: Integers = np.zeros(8, np.int64)
         self._state[_SEQUENCE] = sequence
         self._piece: Bytes = np.empty(0, np.uint8)
 
     def __len__(self) -> int:
-        return int(self._state[_ROWS])
+        return int(self._state[_ROW_COUNT])
 
-    def put(self, piece: Bytes) -> None:
+    def set_piece(self, piece: Bytes) -> None:
         """Set the next piece; it must not be changed before `fill` returns False."""
         self._piece = piece
-        self._state[_AT] = 0
+        self._state[_PIECE_PLACE] = 0
 
     def fill(self) -> bool:
         """Copy rows out of the piece. Return False if it is used up; True if the batch
         is full, so that the caller must read and `clear` it, or if the result has
         ended.
 
-        ErrorPacket for the server's error, SourceUnavailable for a malformed packet.
+        Raise `ErrorPacket` for the server's error, and `SourceUnavailable` for a
+        malformed packet.
         """
-        while self.warnings is None:
-            outcome = _unpack(self._piece, self._state, self.data, self.starts, self._most_bytes)
-            if outcome == _WRONG:
-                raise malformed_answer("a packet has a wrong sequence number, or is empty")
-            if outcome == _ROOM:
+        while self.warning_count is None:
+            outcome = _unpack(self._piece, self._state, self.data, self.starts, self._full_bytes)
+            if outcome == _MALFORMED:
+                raise malformed_answer_error("a packet has a wrong sequence number, or is empty")
+            if outcome == _NO_ROOM:
                 self._grow()
-            elif outcome == _OTHER:
-                self.warnings = self._read_ending()
+            elif outcome == _NOT_A_ROW:
+                self.warning_count = self._read_ending()
             else:
-                return outcome == _FULL
+                return outcome == _BATCH_FULL
         return True
 
     def clear(self) -> None:
         """Remove the rows. Their memory is used again, or freed if large rows made it
         grow."""
-        if len(self.data) > 2 * self._most_bytes:
-            self.data = memory(0, _FIRST_BYTES)
-        self._state[_PUT] = self._state[_ROWS] = 0
+        if len(self.data) > 2 * self._full_bytes:
+            self.data = allocate_bytes(0, _INITIAL_BYTES)
+        self._state[_DATA_END] = self._state[_ROW_COUNT] = 0
 
     def _grow(self) -> None:
-        needed = int(self._state[_PUT] + self._state[_LEFT])
+        needed = int(self._state[_DATA_END] + self._state[_REMAINING])
         if needed - int(self.starts[len(self)]) > MAX_ROW_BYTES:
-            raise malformed_answer("a row is larger than any server sends")
-        larger = memory(needed, 2 * len(self.data))
+            raise malformed_answer_error("a row is larger than any server sends")
+        larger = allocate_bytes(needed, 2 * len(self.data))
         larger[: len(self.data)] = self.data
         self.data = larger
 
     def _read_ending(self) -> int:
         """Read the packet after the rows; return the number of warnings."""
-        start, end = int(self.starts[len(self)]), int(self._state[_PUT])
+        start, end = int(self.starts[len(self)]), int(self._state[_DATA_END])
         payload = self.data[start:end].tobytes()
-        if payload[0] == _ERROR and len(payload) >= _LEAST_ERROR_BYTES:
-            raise _error(payload)
-        if int(self._state[_AT]) != len(self._piece):
-            raise malformed_answer("bytes follow its last packet")
-        return warning_count(payload)
+        if payload[0] == _ERROR_MARKER and len(payload) >= _MIN_ERROR_BYTES:
+            raise _read_error_packet(payload)
+        if int(self._state[_PIECE_PLACE]) != len(self._piece):
+            raise malformed_answer_error("bytes follow its last packet")
+        return read_warning_count(payload)
 
 
-def _error(payload: bytes) -> ErrorPacket:
+def _read_error_packet(payload: bytes) -> ErrorPacket:
     """Read an ERR packet: 0xFF, number 2, usually # and an SQL state of 5, then the
     text."""
-    text = payload[_STATE_END:] if payload[3:4] == b"#" else payload[_LEAST_ERROR_BYTES:]
+    text = payload[_SQL_STATE_END:] if payload[3:4] == b"#" else payload[_MIN_ERROR_BYTES:]
     return ErrorPacket(int.from_bytes(payload[1:3], "little"), text.decode(errors="replace"))
 
 
-_STATE_END: Final = 9
+_SQL_STATE_END: Final = 9
 _EOF_BYTES: Final = 5
 _MORE_RESULTS: Final = 0x0008
 
 
-def warning_count(payload: bytes) -> int:
+def read_warning_count(payload: bytes) -> int:
     """Return the number of warnings from an EOF packet, or from an OK packet in place
-    of one. SourceUnavailable for another packet, and if it announces further
-    results."""
-    if payload[0] != _END:
-        raise malformed_answer("a packet is neither a row nor the end")
+    of one. Raise `SourceUnavailable` for another packet, and if it announces
+    further results."""
+    if payload[0] != _END_MARKER:
+        raise malformed_answer_error("a packet is neither a row nor the end")
     if len(payload) == _EOF_BYTES:
         warnings, status = payload[1:3], payload[3:5]
     else:
         at = _skip_length(payload, _skip_length(payload, 1))
         status, warnings = payload[at : at + 2], payload[at + 2 : at + 4]
     if len(status) < 2 or len(warnings) < 2:
-        raise malformed_answer("its last packet ends too early")
+        raise malformed_answer_error("its last packet ends too early")
     if int.from_bytes(status, "little") & _MORE_RESULTS:
-        raise malformed_answer("another result follows")
+        raise malformed_answer_error("another result follows")
     return int.from_bytes(warnings, "little")
 
 
@@ -186,121 +201,132 @@ def _skip_length(payload: bytes, at: int) -> int:
 
 
 @kernel
-def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, most_bytes: int) -> int:
+def _unpack(piece: Bytes, state: Integers, data: Bytes, starts: Integers, full_bytes: int) -> int:
     """Copy packets from `piece` to `data`, and set the `starts` of rows; return why it
-    ended (`_MORE` …). A batch may be full only before a row's first packet."""
-    at, put, rows = state[_AT], state[_PUT], state[_ROWS]
-    head_bytes, head, left = state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT]
-    continued, sequence = state[_CONTINUED], state[_SEQUENCE]
-    end, room, most_rows = len(piece), len(data), len(starts) - 1
+    ended (`_PIECE_USED_UP` …). A batch may be full only before a row's first packet."""
+    at, data_end, row_count = state[_PIECE_PLACE], state[_DATA_END], state[_ROW_COUNT]
+    header_arrived, header, remaining = (
+        state[_HEADER_ARRIVED],
+        state[_HEADER_VALUE],
+        state[_REMAINING],
+    )
+    is_continued, sequence = state[_IS_CONTINUED], state[_SEQUENCE]
+    end, capacity, max_rows = len(piece), len(data), len(starts) - 1
     outcome = -1
     while outcome < 0:
-        if head_bytes < _HEAD:
-            if head_bytes == 0 and not continued and (rows == most_rows or put >= most_bytes):
-                outcome = _FULL
+        if header_arrived < _HEADER_BYTES:
+            if (
+                header_arrived == 0
+                and not is_continued
+                and (row_count == max_rows or data_end >= full_bytes)
+            ):
+                outcome = _BATCH_FULL
                 break
-            if head_bytes == 0 and end - at >= _HEAD:
-                head = u32(piece, at)
-                at += _HEAD
-                head_bytes = _HEAD
+            if header_arrived == 0 and end - at >= _HEADER_BYTES:
+                header = u32(piece, at)
+                at += _HEADER_BYTES
+                header_arrived = _HEADER_BYTES
             else:
-                while head_bytes < _HEAD and at < end:
-                    head |= u8(piece, at) << 8 * head_bytes
+                while header_arrived < _HEADER_BYTES and at < end:
+                    header |= u8(piece, at) << 8 * header_arrived
                     at += 1
-                    head_bytes += 1
-                if head_bytes < _HEAD:
-                    outcome = _MORE
+                    header_arrived += 1
+                if header_arrived < _HEADER_BYTES:
+                    outcome = _PIECE_USED_UP
                     break
-            if head >> 24 != sequence:
-                outcome = _WRONG
+            if header >> 24 != sequence:
+                outcome = _MALFORMED
                 break
             sequence = sequence + 1 & 0xFF
-            left = head & _WHOLE
-        if room - put < left:
-            outcome = _ROOM
+            remaining = header & _MAX_PAYLOAD
+        if capacity - data_end < remaining:
+            outcome = _NO_ROOM
             break
-        count = min(left, end - at)
-        copy(data, put, piece, at, count)
-        put += count
+        count = min(remaining, end - at)
+        copy(data, data_end, piece, at, count)
+        data_end += count
         at += count
-        left -= count
-        if left:
-            outcome = _MORE
+        remaining -= count
+        if remaining:
+            outcome = _PIECE_USED_UP
             break
-        continued = 1 if head & _WHOLE == _WHOLE else 0
-        head_bytes = 0
-        head = 0
-        if not continued:
-            if put == starts[rows]:
-                outcome = _WRONG
-            elif u8(data, starts[rows]) != _ROW:
-                outcome = _OTHER
+        is_continued = 1 if header & _MAX_PAYLOAD == _MAX_PAYLOAD else 0
+        header_arrived = 0
+        header = 0
+        if not is_continued:
+            if data_end == starts[row_count]:
+                outcome = _MALFORMED
+            elif u8(data, starts[row_count]) != _ROW_MARKER:
+                outcome = _NOT_A_ROW
             else:
-                rows += 1
-                starts[rows] = put
-    state[_AT], state[_PUT], state[_ROWS] = at, put, rows
-    state[_HEAD_BYTES], state[_HEAD_VALUE], state[_LEFT] = head_bytes, head, left
-    state[_CONTINUED], state[_SEQUENCE] = continued, sequence
+                row_count += 1
+                starts[row_count] = data_end
+    state[_PIECE_PLACE], state[_DATA_END], state[_ROW_COUNT] = at, data_end, row_count
+    state[_HEADER_ARRIVED], state[_HEADER_VALUE], state[_REMAINING] = (
+        header_arrived,
+        header,
+        remaining,
+    )
+    state[_IS_CONTINUED], state[_SEQUENCE] = is_continued, sequence
     return outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Definition:
+class ColumnDefinition:
     """A column as the result defines it: its type code in the protocol, whether it is
     unsigned, and its display length in characters or bytes."""
 
-    code: int
-    unsigned: bool
-    length: int
+    type_code: int
+    is_unsigned: bool
+    display_length: int
 
     @property
-    def size(self) -> int:
+    def cell_bytes(self) -> int:
         """Bytes of a cell; 0 if each cell has a length before it."""
-        return _FIXED.get(self.code, 0)
+        return _FIXED_BYTES.get(self.type_code, 0)
 
 
-_FIXED: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
+_FIXED_BYTES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
 """TINY, SHORT, LONG, FLOAT, DOUBLE, LONGLONG, INT24, YEAR."""
 
 
 @dataclass(slots=True)
 class ColumnValues:
     """One column's cells of many rows. Row n's cell is `data[at[n] : at[n] + size[n]]`,
-    or NULL if `at[n]` is `NULL`. `size` is not set for types of a fixed size. `nulls`
-    is the number of NULLs."""
+    or NULL if `at[n]` is `NULL`. `size` is not set for types of a fixed size."""
 
     data: Bytes
     at: Places
     size: Places
-    nulls: int
-    definition: Definition
+    null_count: int
+    definition: ColumnDefinition
 
     def __len__(self) -> int:
         return len(self.at)
 
     def validity_bitmap(self) -> pa.Buffer | None:
-        return validity_bitmap(self.at) if self.nulls else None
+        return validity_bitmap(self.at) if self.null_count else None
 
 
 @kernel
-def walk(
+def find_cells(
     data: Bytes,
     starts: Integers,
     rows: int,
-    sizes: Integers,
+    fixed_sizes: Integers,
     at: npt.NDArray[np.int32],
     size: npt.NDArray[np.int32],
-    nulls: Integers,
+    null_counts: Integers,
 ) -> int:
     """Find the cells of all rows: set `at` and `size` (bytes) by column and row, and
-    the number of NULLs by column. Return the first malformed row, or -1. `sizes`: each
-    column's bytes, 0 if each cell has a length before it."""
-    columns = len(sizes)
-    flags = columns + 9 >> 3
+    the number of NULLs by column. Return the first malformed row, or -1. `fixed_sizes`:
+    the bytes of each column's cells, 0 if each cell has a length before it."""
+    columns = len(fixed_sizes)
+    bitmap_bytes = columns + 9 >> 3
     for row in range(rows):
         end = starts[row + 1]
         bitmap = starts[row] + 1
-        place = bitmap + flags
+        place = bitmap + bitmap_bytes
         if place > end:
             return row
         for column in range(columns):
@@ -308,9 +334,9 @@ def walk(
             if u8(data, bitmap + (bit >> 3)) >> (bit & 7) & 1:
                 at[column, row] = NULL
                 size[column, row] = 0
-                nulls[column] += 1
+                null_counts[column] += 1
                 continue
-            count = sizes[column]
+            count = fixed_sizes[column]
             if count == 0:
                 if place >= end:
                     return row

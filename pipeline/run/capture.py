@@ -188,13 +188,15 @@ def _capture_once(
     stop_reshaped_tables(work, lease)
     past_report = follow_pasts(work, lease)
     return_plans = plan_returns(work, open_orders(work, lease))
-    for table in return_plans.waits:
-        work.progress.note(f"{table} waits: {return_plans.waits_for(table)}")
+    for table in return_plans.wait_reasons:
+        work.progress.note(f"{table} waits: {return_plans.wait_sentence(table)}")
     catch_up_result = catch_up(work, lease, return_plans)
     if catch_up_result is not None:
-        without_log = catch_up_result if isinstance(catch_up_result, str) else ""
+        reason_without_log = catch_up_result if isinstance(catch_up_result, str) else ""
         orders = open_orders(work, lease)
-        return_plans = plan_returns(work, orders, before=return_plans, without_log=without_log)
+        return_plans = plan_returns(
+            work, orders, earlier_plans=return_plans, reason_without_log=reason_without_log
+        )
     # An ordinary batch begins at the cursor: earlier changes that a table lacks would
     # be lost.
     assert not return_plans.spans, "each table has caught up with the cursor"
@@ -310,7 +312,7 @@ def _capture_batch(
     high_watermarks = [reread.high for reread in source_readings] + ([read.high] if read else [])
     if high_watermarks:
         run_start = _extended_start(work, run_start, max(high_watermarks))
-    resumed_tables = [order.table for order in plans.resumed]
+    resumed_tables = [order.table for order in plans.resumed_orders]
     resumed_tables += [load.table for load in begun_loads(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
@@ -331,7 +333,7 @@ def _capture_batch(
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
             segmenter.stop(table, run_start.start.at, error)
-    capture.rewrite(plans.rewritten)
+    capture.rewrite(plans.changelog_origins)
     if read is not None:
         put_condition_rows(read, basis.tables, basis.structures, work.clock())
     reading.run()
@@ -349,7 +351,7 @@ def _capture_batch(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
-        orders_done=tuple(order.id for order in plans.resumed),
+        carried_out_orders=tuple(order.id for order in plans.resumed_orders),
     )
     # As late as this, so that a first run which fails does not claim the lake for its
     # ledger.
@@ -363,14 +365,16 @@ def _capture_batch(
             "server's log: rows that both changed may differ; `lockstep verify` compares them"
         )
     for line in (
-        *reading.row_statements.lines(),
+        *reading.row_statements.passed_sentences(),
         *softened_lines(segmenter.nulled_counts, "zero or partial dates are NULL"),
         *softened_lines(
             segmenter.unknown_code_counts, "values hold codes that have no character: U+FFFD"
         ),
     ):
         work.progress.note(line)
-    return capture.report(record, began=timer_start, start_seconds=start_seconds, repaired=repairs)
+    return capture.report(
+        record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
+    )
 
 
 def _with_misread_error(

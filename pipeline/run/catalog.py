@@ -134,7 +134,7 @@ def _compared(
     shown = [table for table, state in states.items() if _is_shown(state)]
 
     def named(table: TableName) -> EntryName:
-        return entry_name(registry.schema, source, mirrors.of(table))
+        return entry_name(registry.schema_template, source, mirrors.of(table))
 
     names, left = entry_names(shown, named, catalog.reason_refused, registered)
     differing = frozenset(

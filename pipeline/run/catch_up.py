@@ -54,11 +54,11 @@ def catch_up(work: Workplace, lease: Lease, plans: TablePlans) -> CaptureReport 
     """Capture a batch with the changes that the tables of `plans.spans` lack. Return
     None if there are no such tables. If the log cannot be read or decoded as planned,
     abandon the batch and return a sentence that says why."""
-    first, cursor = plans.first, plans.cursor
+    first, cursor = plans.first_span, plans.cursor
     if first is None or cursor is None:
         return None
     timer_start = perf_counter()
-    for order in plans.caught_up:
+    for order in plans.catch_up_orders:
         low = plans.spans[order.table].low
         work.progress.note(
             f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
@@ -117,16 +117,22 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
 
 def _tables_with_supply(plans: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
     """Return the tables that catch up and also need this supply, each with the reason."""
-    return {table: reason for table, reason in plans.supplied(kind).items() if table in plans.spans}
+    return {
+        table: reason
+        for table, reason in plans.tables_supplied(kind).items()
+        if table in plans.spans
+    }
 
 
 def _capture_missing_changes(
     work: Workplace, lease: Lease, plans: TablePlans, batch: Batch, reason: str, timer_start: float
 ) -> CaptureReport:
-    first, cursor, facts = plans.first, plans.cursor, plans.facts
+    first, cursor, facts = plans.first_span, plans.cursor, plans.facts
     assert first is not None and cursor is not None and facts is not None
-    stop_batches = [order.stopped.batch for order in plans.caught_up if order.stopped is not None]
-    resumed_tables = [order.table for order in plans.caught_up]
+    stop_batches = [
+        order.stopped.batch for order in plans.catch_up_orders if order.stopped is not None
+    ]
+    resumed_tables = [order.table for order in plans.catch_up_orders]
     find_recorded = RecordedVersions(work.ledger, work.source.name, first.batch.id)
     basis = Basis(
         work,
@@ -137,13 +143,13 @@ def _capture_missing_changes(
             batch.start,
             batch.id,
             resumed_tables,
-            base=batch.base,
-            before=min(stop_batches, default=0),
+            last_sequence_before=batch.base,
+            catch_up_before=min(stop_batches, default=0),
         ),
         structures=tracker_of(
             work, known_at(work, first.batch, first.start.at), facts, recorded=find_recorded
         ),
-        prepared=plans.prepared,
+        prepared_transactions=plans.prepared_transactions,
     )
     # Values of these tables that the log lacks are read from the server by the next
     # capture.
@@ -153,18 +159,18 @@ def _capture_missing_changes(
     }
     returning_tables = [
         ReturningTable(order, plans.spans[order.table].low, _version_at(work, order, plans))
-        for order in plans.caught_up
+        for order in plans.catch_up_orders
     ]
     basis.tables.add_waiting(returning=returning_tables, completed_later=completed_tables)
     capture = BatchCapture(basis, batch)
     read_proven(lease, capture)
-    origins = plans.rewritten
+    origins = plans.changelog_origins
     capture.rewrite({table: origins[table] for table in origins.keys() & plans.spans.keys()})
     record = capture.record(
         end=cursor.position,
         anchor=cursor.anchor,
         by_gtid=cursor.by_gtid,
-        orders_done=tuple(order.id for order in plans.caught_up),
+        carried_out_orders=tuple(order.id for order in plans.catch_up_orders),
     )
     record = replace(
         record,
@@ -172,7 +178,7 @@ def _capture_missing_changes(
         stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     work.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, began=timer_start)
+    return capture.report(record, timer_start=timer_start)
 
 
 def _version_at(work: Workplace, order: TableOrder, plans: TablePlans) -> SchemaVersion | None:
@@ -211,7 +217,7 @@ def _quarantines(
     - A table that lacks rows or columns after catching up is read from the source by the next run.
     """
     quarantines = tables.quarantines
-    suppliers = {order.table: order.supplier for order in plans.caught_up}
+    suppliers = {order.table: order.supplier for order in plans.catch_up_orders}
     for table, quarantined in tables.quarantines.items():
         made_no_progress = (
             quarantined.at is not None and not plans.spans[table].low < quarantined.at

@@ -18,7 +18,7 @@ the batch of the tightening is cleared, in five steps:
 
 A repeated step does nothing, so an interrupted clearing begins again with the first
 step. Files are deleted at once, without waiting for the retention of versions: hiding
-the values takes tables_by_precedence.
+the values takes precedence.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None
                 app_id=f"{changelog.app_id}/cleared",
                 revision=note.id,
                 schema=_NO_COLUMNS,
-                removed=old_paths,
+                removed_paths=old_paths,
                 files=(),
                 user_metadata=deletion_metadata(work, note.table, 0, through),
                 require_held=require_held,
@@ -166,7 +166,7 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         )
 
     require_held = partial(work.ledger.require_held, lease)
-    work.mirrors.cut(state.mirror, target.version, target.metadata, record, require_held)
+    work.mirrors.delete_history(state.mirror, target.version, target.metadata, record, require_held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ def _clear_texts(
             app_id=f"{system_table_app_id(source, system_table)}/cleared",
             revision=note.id,
             schema=SYSTEM_TABLE_SCHEMAS[system_table],
-            removed=[file.before for file in cleared],
+            removed_paths=[file.before for file in cleared],
             files=[file.after for file in cleared],
             user_metadata=clearing_metadata(work, system_table, through),
             require_held=require_held,

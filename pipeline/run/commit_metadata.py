@@ -58,7 +58,7 @@ def commit_metadata(
 
     - `files`: the segment files with the rows; None if they are not known.
     - `version`: the structure of the table's rows after the commit. The caller stores it in the
-      lake (`Claims.keep_structures`). For a commit to `_transactions`, this function stores the
+      lake (`Claims.store_structures`). For a commit to `_transactions`, this function stores the
       structures that the metadata names.
     """
     ordered = list(batches)
@@ -210,7 +210,7 @@ def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
             for extent in ledger.partial_tables(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
-        "structures": work.claims.keep_structures(source, structures) if structures else None,
+        "structures": work.claims.store_structures(source, structures) if structures else None,
     }
 
 

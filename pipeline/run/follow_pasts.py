@@ -111,9 +111,9 @@ def _scan_log(
         work,
         run_start,
         RunBounds(end, GtidSet()),
-        tables=tables_of(work, run_start.start, 0, tables, before=0),
+        tables=tables_of(work, run_start.start, 0, tables, catch_up_before=0),
         structures=structures_of_server(work, run_start),
-        prepared={},
+        prepared_transactions={},
     )
     scan = PastScan(basis, tables)
     LogReading(basis, scan, on_unfollowed=scan.note_unknown_statement, starts_spark=False).run()
@@ -213,7 +213,7 @@ class PastScan:
         block. The watch returns only the first such change of each table, so it is
         asked again about the events after that change."""
         while len(block.events):
-            losses = self._watch.lost(group, block, self._buffer.maps.maps)
+            losses = self._watch.find_unlogged(group, block, self._buffer.maps.maps)
             if not losses:
                 return
             for table, loss in losses.items():
@@ -374,9 +374,11 @@ def _capture_pasts(
         work,
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
-        tables=tables_of(work, batch.start, batch.id, pasts, base=batch.base, before=0),
+        tables=tables_of(
+            work, batch.start, batch.id, pasts, last_sequence_before=batch.base, catch_up_before=0
+        ),
         structures=structures,
-        prepared={},
+        prepared_transactions={},
     )
     returning = [
         ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
@@ -391,7 +393,7 @@ def _capture_pasts(
     loads_to_begin = {table: loads[table] for table in tables_to_load}
     quarantined = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))
     record = capture.record(
-        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, orders_done=()
+        end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, carried_out_orders=()
     )
     stopped_tables = {quarantine.table for quarantine in quarantined}
     record = replace(
@@ -404,7 +406,7 @@ def _capture_pasts(
         scope=work.source.patterns,
     )
     work.ledger.record_capture(lease, batch.id, record)
-    return capture.report(record, began=timer_start)
+    return capture.report(record, timer_start=timer_start)
 
 
 def _carried_versions(history: BatchHistory, tables: Collection[TableName]) -> BatchHistory:

@@ -54,7 +54,12 @@ from lockstep.pipeline.run.write.job import (
     table_records,
     task_of,
 )
-from lockstep.pipeline.run.write.mirror_write import FOUND, Written, commit_made, write_once
+from lockstep.pipeline.run.write.mirror_write import (
+    FOUND_REASON,
+    WriteResult,
+    find_commit_of,
+    write_once,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     CommitConflict,
@@ -231,13 +236,13 @@ class _Merger:
         """Return the last batch that one write may cover; None if it may cover all
         batches."""
         records = self.records[table]
-        if records.forgets or not self.work.source.policies_of(table).keeps_rows:
+        if records.removes_kept_rows or not self.work.source.policies_of(table).keeps_rows:
             return None
         # Rows that an acknowledged batch read from the source have been deleted.
         unacknowledged = {
             batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED
         }
-        return read_before(part for part in records.parts if part.batch in unacknowledged)
+        return read_before(part for part in records.contents if part.batch in unacknowledged)
 
     def _renew_if_needed(self, state: TableState) -> bool:
         """Give the table a new mirror if its next write has all rows and the present
@@ -262,11 +267,11 @@ class _Merger:
         try:
             with arrow_errors_as_table_error("prepare its changes"):
                 task = task_of(self.work, self.records[intent.table], intent, state, batches)
-                commit = commit_made(self.work, task) if intent.id else None
+                commit = find_commit_of(self.work, task) if intent.id else None
                 if commit is not None:
                     schema = self.work.mirrors.schema(state.mirror, commit.delta_version)
                     columns = [column for column in schema if column.name != DELETED_AT.name]
-                    self._settle(task, Written(commit, FOUND), columns, 0.0)
+                    self._settle(task, WriteResult(commit, FOUND_REASON), columns, 0.0)
                     return None
                 # Recorded before the write, so that the next check finds at most one
                 # commit of this run after the recorded version.
@@ -315,7 +320,7 @@ class _Merger:
         """Check the mirror's Delta log for commits of other programs. Return the
         version up to which it was checked, or raise `TableError`. `intent`: the write
         that is being made."""
-        newest = self.records[task.state.table].newest
+        newest = self.records[task.state.table].newest_writes
         if intent is not None:
             newest = replace(
                 newest, last_txn_version=max(newest.last_txn_version, intent.txn_version)
@@ -332,7 +337,7 @@ class _Merger:
     def _settle(
         self,
         task: Task,
-        written: Written,
+        written: WriteResult,
         columns: Collection[pa.Field],
         seconds: float,
         size: MirrorSize | None = None,
@@ -383,9 +388,9 @@ class _Merger:
         otherwise quarantine it. A table that should have begun with a copy of another
         table's rows is then read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
-        if catches_up and plan_merge(self.records[table].parts).copied is not None:
+        if catches_up and plan_merge(self.records[table].contents).copied is not None:
             error = reread_error(error.reason)
-        if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].parts):
+        if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].contents):
             error = read_after_resume_error(table, error.reason)
         if (
             isinstance(error, MirrorRefused)
@@ -401,7 +406,7 @@ class _Merger:
 
     def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
         """Quarantine a table. Its intent was not committed to the lake: otherwise
-        `commit_made` would have found the commit."""
+        `find_commit_of` would have found the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         stopped = replace(
             StoppedTable.of(table, error, f"batch {batch}"),
@@ -415,7 +420,7 @@ class _Merger:
 
 def _write_with_retries(
     work: Workplace, lease: Lease, job: Job
-) -> tuple[Written, float, MirrorSize | None]:
+) -> tuple[WriteResult, float, MirrorSize | None]:
     """Write one table. Try again with the same intent if another program committed
     first. Return the write, the seconds it took, and the mirror's size."""
     timer_start = perf_counter()
@@ -440,7 +445,7 @@ def tables_written_whole(
     return frozenset(
         table
         for table, own in records.items()
-        for part in own.parts
+        for part in own.contents
         if (table, part.batch) in missing_batches
         and any(event.kind in FULL_REWRITE_EVENTS for event in part.events)
     )

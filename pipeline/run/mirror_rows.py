@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher, RowSum
-from lockstep.pipeline.proof.rows import Pairs, pairs
+from lockstep.pipeline.proof.rows import RowHashes, pair_hashes
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import Workplace
 
@@ -55,17 +55,17 @@ class MirrorReader:
 
     def row_sum(self, hasher: RowHasher) -> RowSum:
         """Return the number of rows and a checksum of them."""
-        return sum(map(hasher.summed, self.batches(hasher.schema)), start=RowSum())
+        return sum(map(hasher.row_sum, self.batches(hasher.schema)), start=RowSum())
 
-    def row_hashes(self, hasher: RowHasher) -> Iterator[Pairs]:
+    def row_hashes(self, hasher: RowHasher) -> Iterator[RowHashes]:
         """Yield, batch by batch, the hash of each row's key and the hash of the row."""
         for batch in self.batches(hasher.schema):
-            yield pairs(hasher.keys(batch), hasher.rows(batch))
+            yield pair_hashes(hasher.key_hashes(batch), hasher.row_hashes(batch))
 
     def rows_by_hash(self, hasher: RowHasher, key_hashes: Hashes) -> pa.Table:
         """Return the rows whose keys have these hashes."""
         matching = [
-            batch.filter(pa.array(np.isin(hasher.keys(batch), key_hashes)))
+            batch.filter(pa.array(np.isin(hasher.key_hashes(batch), key_hashes)))
             for batch in self.batches(hasher.schema)
         ]
         return pa.Table.from_batches(matching, hasher.schema)

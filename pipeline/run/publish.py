@@ -144,8 +144,8 @@ class _Publisher:
             commit = publish(files=files)
         except SegmentsLost as error:
             damage = error.message
-            damaged = self.work.segments.damaged
-            commit = publish(files=[file for file in files if not damaged(folder, [file])])
+            damage_sentences = self.work.segments.damage_sentences
+            commit = publish(files=[file for file in files if not damage_sentences(folder, [file])])
         examined_version = self.examined_now.get(folder)
         self.examined_now[folder] = max(
             commit.delta_version, -1 if examined_version is None else examined_version

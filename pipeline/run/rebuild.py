@@ -49,7 +49,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.status.version_sets import explained
+from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
     RUNS,
@@ -60,15 +60,19 @@ from lockstep.pipeline.run.unpruned_batches import (
 from lockstep.pipeline.run.write.job import (
     Job,
     Task,
-    emptied_stamps,
+    find_emptying_stamps,
+    find_read_stamp,
     folders_of,
     lineage_over,
-    read_stamp,
-    reads_again,
+    may_repeat_changes,
     versions_between,
 )
 from lockstep.pipeline.run.write.mirror_write import write_once
-from lockstep.pipeline.run.write.origin import earliest_readable, is_readable, shown_by
+from lockstep.pipeline.run.write.origin import (
+    earliest_readable_version,
+    is_readable,
+    schema_version_shown_by,
+)
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity
@@ -212,7 +216,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
         if part.table is SystemTable.TRANSACTIONS
         for file in part.files
     ]
-    damage = next(iter(work.segments.damaged(folder, files)), None)
+    damage = next(iter(work.segments.damage_sentences(folder, files)), None)
     if not files or damage is not None:
         why = damage or "the ledger has no file of them"
         raise PastRefused(
@@ -301,7 +305,7 @@ def _from_version(
             if event.kind is TableEventKind.COPIED:
                 reason = f"its rows were those of {event.origin} until batch {part.batch}"
                 raise TableError(reason, hint="")
-    shown = shown_by(base, parts)
+    shown = schema_version_shown_by(base, parts)
     plan = replace(plan, final=plan.final or shown)
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
@@ -414,7 +418,7 @@ def _require_captured(
     sets = [ledger.version_set(source, batch) for batch in batches]
     for missing in (missing for version_set in sets for missing in version_set.missing_tables):
         if missing.table == table and missing.reason in _STOPPED:
-            why = explained(ledger, source, missing).reason
+            why = explain_missing(ledger, source, missing).reason
             raise PastRefused(
                 f"{table} cannot be made as of {cut}: {why}", hint=_earliest(work, table)
             )
@@ -440,7 +444,7 @@ def _earliest(work: Workplace, table: TableName) -> str:
     ledger, source = work.ledger, work.source.name
     cursor = ledger.cursors(source).acknowledged
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
-    first = earliest_readable(work, versions)
+    first = earliest_readable_version(work, versions)
     if first is None:
         return "`lockstep versions --list` shows the versions that the lake has"
     [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
@@ -480,7 +484,7 @@ def rebuild_as_of(
     with copies.build(NAME, into) as aside:
         version = build(work, aside, origin)
         size = aside.size(NAME, version)
-    rows = None if size is None else size.rows
+    rows = None if size is None else size.row_count
     return RebuildReport(origin, into, rows, perf_counter() - clock)
 
 
@@ -515,7 +519,7 @@ def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
     """Raise `PastRefused` if a file of the changelog is missing or damaged."""
     folders = _folders(work, origin)
     for segment in origin.plan.segments:
-        damages = work.segments.damaged(folders[segment.schema_version], segment.files)
+        damages = work.segments.damage_sentences(folders[segment.schema_version], segment.files)
         if damages:
             raise PastRefused(
                 f"the changelog of {origin.table} is damaged: {damages[0]}",
@@ -612,7 +616,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     numbers = {part.batch for part in origin.changes.parts}
     live = aside.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live if batch.id in numbers)
-    again = reads_again(aside, batches)
+    again = may_repeat_changes(aside, batches)
     intent = Intent(0, origin.table, _application(aside, origin), _MERGED, first, last, "copy")
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
     based = origin.changes.base is not None
@@ -627,9 +631,11 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         steps=() if origin.plan.replaces or not based else steps(line),
         segments=origin.plan.segments,
         folders=_folders(aside, origin),
-        after=0 if based else -1,
-        emptied=emptied_stamps(aside, origin.table, origin.plan, batches),
-        read_stamp=read_stamp(aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)),
+        last_written_version=0 if based else -1,
+        emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
+        read_stamp=find_read_stamp(
+            aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)
+        ),
         may_repeat=again,
         all_new=not again and not aside.ledger.gaps(source),
     )

@@ -192,16 +192,16 @@ def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
     for segment in content.segments:
         generation = generations[segment.table, segment.schema_version]
         folder = changelog_path(batch.source, segment.table, generation)
-        for sentence in work.segments.damaged(folder, segment.files):
+        for sentence in work.segments.damage_sentences(folder, segment.files):
             yield Damage(batch, segment.table, sentence)
     for system_segment in content.system_segments:
-        for sentence in work.segments.damaged(
+        for sentence in work.segments.damage_sentences(
             system_table_path(batch.source, system_segment.table), system_segment.files
         ):
             yield Damage(batch, system_segment.table, sentence)
     for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
-        for sentence in work.segments.damaged(folder, snapshot.files):
+        for sentence in work.segments.damage_sentences(folder, snapshot.files):
             yield Damage(batch, snapshot.table, sentence)
     for prepared in work.ledger.open_prepared(batch.source):
         if prepared.batch == batch.id and prepared.file is not None:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.mirrors import MirrorSize
-from lockstep.pipeline.proof.prefixes import Prefix
-from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.proof.proven import ProofKind
+from lockstep.pipeline.proof.running_sum import TransactionBoundary
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LogStops
@@ -245,8 +245,8 @@ class TableComparison:
     only_in_lake: int = 0
     different: int = 0
     examples: tuple[str, ...] = ()
-    proof: Proof = Proof.EXACT
-    place: Prefix | None = None
+    proof: ProofKind = ProofKind.EXACT
+    place: TransactionBoundary | None = None
     rows: tuple[RowDifference, ...] = ()
     compared: int | None = None
     where: str | None = None

@@ -10,7 +10,7 @@ tables whose rows are read from the server.
 A table that a run cannot follow by the log alone is quarantined, and the next run reads
 it from the server. That run fixes its end after the reading, so that it covers the log
 up to the reading's high watermark. Changes in the log after the low watermark take
-tables_by_precedence over the rows that were read.
+precedence over the rows that were read.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from lockstep.pipeline.run.write.job import (
     require_copyable,
     versions_between,
 )
-from lockstep.pipeline.run.write.origin import from_earlier_version
+from lockstep.pipeline.run.write.origin import origin_from_earlier_version
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.start.question import AnchorReading, StartRule
 from lockstep.pipeline.supply.past import Past
@@ -80,20 +80,20 @@ from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import TableName
 
-MOST_COLUMNS: Final = 2
-"""All rows of a table are read if it lacks more than one in this many of its columns.
-With fewer, only the missing columns are read."""
+_COLUMNS_PER_MISSING_ONE: Final = 2
+"""All rows of a table are read if it lacks more than one in this many of its columns
+besides the key. Otherwise only the missing columns are read."""
 
 PREPARED_GONE: Final = "the log with the rows of an XA transaction that it lacks was purged"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTables:
-    """The tables as a run plans them. `stale`: tables whose mirrors (the Delta tables
-    with the current rows) still show values that the settings hide."""
+    """The tables as a run plans them. `stale_mirrors`: tables whose mirrors (the Delta
+    tables with the current rows) still show values that the settings hide."""
 
     states: Mapping[TableName, TableState]
-    stale: frozenset[TableName]
+    stale_mirrors: frozenset[TableName]
 
     @classmethod
     def of(cls, work: Workplace) -> KnownTables:
@@ -101,7 +101,7 @@ class KnownTables:
         ledger, source = work.ledger, work.source.name
         return cls(ledger.table_states(source), stale_tables(ledger, source))
 
-    def stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
+    def with_stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
         """Return the tables as they will be once these errors stopped some of them.
         `at`: the end of the newest batch, where they stop."""
         states, place = dict(self.states), at.position.at
@@ -128,7 +128,7 @@ def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
             work.ledger.order_table(
                 lease, order.table, order.kind, author=order.author, reason=order.reason
             )
-    return _matching(work, work.ledger.open_orders(work.source.name))
+    return _executable_orders(work, work.ledger.open_orders(work.source.name))
 
 
 def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[TableOrder]:
@@ -151,10 +151,10 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
             TableOrder(0, table, OrderKind.RELOAD, "lockstep", move_reason(name), now, at_cursor)
             for table, name in pending_moves(work, states).to_reload.items()
         ]
-    return _matching(work, orders)
+    return _executable_orders(work, orders)
 
 
-def _matching(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
+def _executable_orders(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
     """Return the orders that a run can carry out. The others wait for other settings."""
     colliding = collisions(work, work.ledger.table_states(work.source.name)) if orders else {}
     matches = work.source.patterns.matches
@@ -185,16 +185,16 @@ def only_server_supplies(state: TableState) -> bool:
     return dropped or bool(needs_of(state) & {Need.ROWS, Need.CONSENT})
 
 
-def _stopped(state: TableState, stale: Collection[TableName]) -> Have:
-    """Return what the lake has and lacks of a stopped table. `stale`: tables whose
+def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) -> Have:
+    """Return what the lake has and lacks of a stopped table. `stale_mirrors`: tables whose
     mirrors still show values that the settings hide."""
     needs = needs_of(state)
-    if state.table in stale:
+    if state.table in stale_mirrors:
         needs |= {Need.SHAPE}
     return Have(state.table, Standing.STOPPED, needs, _reason(state))
 
 
-def wanted_by(order: TableOrder) -> Want:
+def want_of(order: TableOrder) -> Want:
     """Return what a person's order, or Lockstep's own, wants of its table."""
     reload = order.kind is OrderKind.RELOAD
     return Want(reload, order.supplier, order.schema is not None, author=order.author)
@@ -209,7 +209,7 @@ class StoppedReach:
     instead of a value says why a supply cannot be used. `cursor`: the end of the newest
     batch.
 
-    `without_log`: why the log after the place where the table stopped is not read. None
+    `reason_without_log`: why the log after the place where the table stopped is not read. None
     if it may be read; empty if it was read, and the table stopped again."""
 
     work: Workplace
@@ -217,16 +217,16 @@ class StoppedReach:
     order: TableOrder
     cursor: Cursor | None
     facts: ServerFacts
-    without_log: str | None = None
+    reason_without_log: str | None = None
 
     @property
     def log(self) -> LogSpan | str | None:
         """The part of the log that the table lacks; None if it lacks none. This is not
-        cached, because `without_log` may be set later."""
+        cached, because `reason_without_log` may be set later."""
         span = self._span
-        if self.without_log is None or not isinstance(span, LogSpan):
+        if self.reason_without_log is None or not isinstance(span, LogSpan):
             return span
-        return self.without_log or _reason(self.state)
+        return self.reason_without_log or _reason(self.state)
 
     @cached_property
     def _span(self) -> LogSpan | str | None:
@@ -241,7 +241,7 @@ class StoppedReach:
             )
         since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
         chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
-        if batch is None or _interrupted(chain):
+        if batch is None or _is_interrupted(chain):
             return "the source was read from another server or another place since it stopped"
         if low == end.at and order.schema is None:
             return None
@@ -312,15 +312,19 @@ class StoppedReach:
             return reason
         try:
             versions = versions_between(work, state.table, state.mirror_version, newest.version)
-            line = lineage_over(work, versions, read=ColumnsGiven(newest.version))
+            lineage = lineage_over(work, versions, read=ColumnsGiven(newest.version))
         except TableError:
             return reason
         others = len(structure.columns) - len(structure.primary_key)
-        if line.reread or not line.asked or line.key_of(line.versions) != structure.primary_key:
+        if (
+            lineage.reread
+            or not lineage.asked
+            or lineage.key_of(lineage.versions) != structure.primary_key
+        ):
             return reason
-        if MOST_COLUMNS * len(line.asked) > others:
+        if _COLUMNS_PER_MISSING_ONE * len(lineage.asked) > others:
             return reason
-        return NewColumns(newest.version, line.asked)
+        return NewColumns(newest.version, lineage.asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,12 +345,12 @@ def origin_of(
     work: Workplace,
     state: TableState,
     *,
-    files: bool = True,
+    check_files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
     """Return the part of the changelog from which a mirror can be rewritten, or a
     sentence that says why there is none. The part begins where the table was empty.
-    `files`: also read the files, to find damage. `contents`: the table's content in all
+    `check_files`: also read the files, to find damage. `contents`: the table's content in all
     batches, if it was read already."""
     source, table = work.source.name, state.table
     forgotten = work.ledger.deletion_notes(source, table)
@@ -361,22 +365,24 @@ def origin_of(
         forgotten=forgotten.through,
         why="" if forgotten.newest is None else forgotten.newest.reason,
     )
-    return _usable(work, table, origin, files=files)
+    return _usable_origin(work, table, origin, check_files=check_files)
 
 
 def earlier_version_of(
     work: Workplace,
     state: TableState,
     *,
-    files: bool = True,
+    check_files: bool = True,
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
     """Return an earlier version of the mirror and the changelog after it, from which
-    the mirror can be rewritten, or a sentence that says why there is none. `files` and
+    the mirror can be rewritten, or a sentence that says why there is none. `check_files` and
     `contents`: as in `origin_of`."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
-    return _usable(work, table, from_earlier_version(work, table, parts), files=files)
+    return _usable_origin(
+        work, table, origin_from_earlier_version(work, table, parts), check_files=check_files
+    )
 
 
 def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
@@ -385,18 +391,20 @@ def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
     return [] if newest is None else table_contents(work.ledger, source, table, 1, newest.batch)
 
 
-def _usable(
-    work: Workplace, table: TableName, origin: ReloadOrigin, *, files: bool
+def _usable_origin(
+    work: Workplace, table: TableName, origin: ReloadOrigin, *, check_files: bool
 ) -> ReloadOrigin:
     """Return the origin, or a sentence that says why the mirror cannot be rewritten
     from it."""
     if isinstance(origin, str):
         return origin
-    reason = _why_unfit(work, table, origin) or (_damage(work, table, origin) if files else None)
+    reason = _reason_unfit(work, table, origin) or (
+        _damage_sentence(work, table, origin) if check_files else None
+    )
     return origin if reason is None else reason
 
 
-def _why_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
+def _reason_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
     """Return why the origin's rows cannot be converted to the table's present columns;
     None if they can."""
     history = work.ledger.schema_versions(work.source.name, table)
@@ -406,28 +414,28 @@ def _why_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> st
     try:
         versions = versions_between(work, table, origin.version, history[-1].version)
         if origin.base is None:
-            line = lineage_over(work, versions)
+            lineage = lineage_over(work, versions)
         else:
             numbers = [part.batch for part in origin.parts]
             require_copyable(work, table, f"it would begin with {origin.base}", numbers, segments)
-            line = lineage_of_copy(work, origin.base, versions)
+            lineage = lineage_of_copy(work, origin.base, versions)
     except TableError as error:
         return error.reason
     written = {segment.schema_version for segment in segments}
-    if line.reread or line.asked:
-        return (*line.reread, f"values of {', '.join(line.asked)} are not in it")[0]
-    if line.key_of((written & line.versions.keys()) | {history[-1].version}) is None:
+    if lineage.reread or lineage.asked:
+        return (*lineage.reread, f"values of {', '.join(lineage.asked)} are not in it")[0]
+    if lineage.key_of((written & lineage.versions.keys()) | {history[-1].version}) is None:
         return "no key tells its rows apart in every version it had"
     return None
 
 
-def _damage(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
+def _damage_sentence(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
     damages: list[str] = []
     for part in origin.parts:
         for segment in part.segments:
             version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
             folder = changelog_path(work.source.name, table, version.generation)
-            damages += work.segments.damaged(folder, segment.files)
+            damages += work.segments.damage_sentences(folder, segment.files)
     if not damages:
         return None
     more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
@@ -443,9 +451,9 @@ class TablePlans:
 
     - `orders`: orders of persons, or of earlier runs, for stopped tables.
     - `cursor`: the end of the newest batch, up to which stopped tables catch up.
-    - `first`: the part of the log that is read for all of them. `prepared`: the XA transactions
-      that are prepared where it begins.
-    - `void`: loads that are no longer valid, each with the reason.
+    - `first_span`: the part of the log that is read for all of them.
+    - `prepared_transactions`: the XA transactions that are prepared where it begins.
+    - `void_loads`: loads that are no longer valid, each with the reason.
     """
 
     plans: Mapping[TableName, Plan] = field(default_factory=dict)
@@ -453,9 +461,9 @@ class TablePlans:
     orders: tuple[TableOrder, ...] = ()
     cursor: Cursor | None = None
     facts: ServerFacts | None = None
-    first: LogSpan | None = None
-    prepared: Mapping[Xid, PreparedTransaction] = field(default_factory=dict)
-    void: tuple[tuple[Load, str], ...] = ()
+    first_span: LogSpan | None = None
+    prepared_transactions: Mapping[Xid, PreparedTransaction] = field(default_factory=dict)
+    void_loads: tuple[tuple[Load, str], ...] = ()
 
     def __bool__(self) -> bool:
         """True if this run does something for one of the tables."""
@@ -468,35 +476,35 @@ class TablePlans:
         return {table: plan.span for table, plan in self.plans.items() if plan.span is not None}
 
     @property
-    def resumed(self) -> list[TableOrder]:
+    def resumed_orders(self) -> list[TableOrder]:
         """The orders that an ordinary capture carries out. Tables whose rows are read
         from the server come last."""
-        going_on = self.plans.keys() - self.waits.keys()
-        resumed = [order for order in self.orders if order.table in going_on]
-        return sorted(resumed, key=lambda order: self.plans[order.table].asks_server)
+        going_on = self.plans.keys() - self.wait_reasons.keys()
+        orders = [order for order in self.orders if order.table in going_on]
+        return sorted(orders, key=lambda order: self.plans[order.table].asks_server)
 
     @property
-    def caught_up(self) -> list[TableOrder]:
+    def catch_up_orders(self) -> list[TableOrder]:
         """The orders of tables that catch up through the log."""
         spans = self.spans
         return [order for order in self.orders if order.table in spans]
 
     @property
-    def waits(self) -> dict[TableName, str]:
+    def wait_reasons(self) -> dict[TableName, str]:
         """The tables that this run leaves as they are, each with the reason why it
         needs rows of the server."""
         return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
 
-    def waits_for(self, table: TableName) -> str:
-        """Return a sentence for people that says what a table of `waits` waits for."""
+    def wait_sentence(self, table: TableName) -> str:
+        """Return a sentence for people that says what a table of `wait_reasons` waits for."""
         if self.wants[table].supplier is not Supplier.CHANGELOG:
-            return f"a run without --until reads it from the source: {self.waits[table]}"
+            return f"a run without --until reads it from the source: {self.wait_reasons[table]}"
         return (
-            f"its changelog is not enough to write its mirror again: {self.waits[table]}; "
+            f"its changelog is not enough to write its mirror again: {self.wait_reasons[table]}; "
             f"`lockstep reload {table} --from source --reason …` reads it from MySQL"
         )
 
-    def supplied(self, kind: type[Supply]) -> dict[TableName, str]:
+    def tables_supplied(self, kind: type[Supply]) -> dict[TableName, str]:
         """Return the tables with a supply of this kind besides the log, each with the
         reason."""
         return {
@@ -506,14 +514,14 @@ class TablePlans:
         }
 
     @property
-    def rewritten(self) -> dict[TableName, ChangelogOrigin]:
+    def changelog_origins(self) -> dict[TableName, ChangelogOrigin]:
         """The tables whose mirrors are rewritten from their changelogs, each with the
         part of the changelog that is used."""
         supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
         return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
 
     @property
-    def rows(self) -> int:
+    def estimated_rows(self) -> int:
         """Estimated number of rows that are read from the server with all columns."""
         steps = (step for plan in self.plans.values() for step in plan.steps)
         return sum(step.price.rows or 0 for step in steps if isinstance(step.supply, RowsRead))
@@ -523,15 +531,15 @@ def plan_returns(
     work: Workplace,
     orders: Sequence[TableOrder],
     *,
-    before: TablePlans | None = None,
-    without_log: str = "",
+    earlier_plans: TablePlans | None = None,
+    reason_without_log: str = "",
     known: KnownTables | None = None,
 ) -> TablePlans:
     """Return the plans for the tables of these orders, and write nothing.
 
-    - `before`: the plans that this run made before stopped tables caught up through the log. Now
-      only tables that lacked no log in these plans may use it.
-    - `without_log`: why the others may not; empty if they caught up and stopped again.
+    - `earlier_plans`: the plans that this run made before stopped tables caught up through the
+      log. Now only tables that lacked no log in these plans may use it.
+    - `reason_without_log`: why the others may not; empty if they caught up and stopped again.
     - `known`: the tables; if None, as the ledger has them.
 
     A run with `--until` reads no rows from the server, because its end is fixed before
@@ -542,51 +550,53 @@ def plan_returns(
     cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
     known = known or KnownTables.of(work)
     states = known.states
-    haves = {order.table: _stopped(states[order.table], known.stale) for order in orders}
+    haves = {
+        order.table: _have_of_stopped(states[order.table], known.stale_mirrors) for order in orders
+    }
     reaches = {
         order.table: StoppedReach(work, states[order.table], order, cursor, facts)
         for order in orders
     }
-    if before is not None:
-        lacked_some = {order.id for order in before.caught_up}
-        lacked_none = {order.id for order in before.orders} - lacked_some
+    if earlier_plans is not None:
+        ids_with_gap = {order.id for order in earlier_plans.catch_up_orders}
+        ids_without_gap = {order.id for order in earlier_plans.orders} - ids_with_gap
         for order in orders:
-            if order.id not in lacked_none:
-                reaches[order.table].without_log = without_log
-    wants = {order.table: wanted_by(order) for order in orders}
+            if order.id not in ids_without_gap:
+                reaches[order.table].reason_without_log = reason_without_log
+    wants = {order.table: want_of(order) for order in orders}
 
     def planned(table: TableName) -> Plan:
         best = plan(haves[table], wants[table], reaches[table])
         return best if work.source.until is None else best.if_no_rows_are_read
 
     plans = {table: planned(table) for table in haves}
-    first, prepared = None, dict[Xid, PreparedTransaction]()
-    spans = [own.span for own in plans.values() if own.span is not None]
+    first_span, prepared = None, dict[Xid, PreparedTransaction]()
+    spans = [table_plan.span for table_plan in plans.values() if table_plan.span is not None]
     if spans and cursor is not None:
-        with_prepared = _with_prepared(work, min(spans, key=lambda s: s.start.at), cursor)
+        with_prepared = _span_with_prepared(work, min(spans, key=lambda s: s.start.at), cursor)
         if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
-            first, prepared = with_prepared
+            first_span, prepared = with_prepared
         else:
-            for table, own in plans.items():
-                if own.span is not None:
-                    reaches[table].without_log = PREPARED_GONE
+            for table, table_plan in plans.items():
+                if table_plan.span is not None:
+                    reaches[table].reason_without_log = PREPARED_GONE
             plans = {table: planned(table) for table in haves}
-    return TablePlans(plans, wants, tuple(orders), cursor, facts, first, prepared)
+    return TablePlans(plans, wants, tuple(orders), cursor, facts, first_span, prepared)
 
 
 def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
     """Return the plans with the price of each step, in rows and bytes read from MySQL.
-    All tables that catch up share one reading of the log, from `first` on."""
-    asking = [table for table, own in plans.plans.items() if own.asks_server]
+    All tables that catch up share one reading of the log, from `first_span` on."""
+    asking = [table for table, table_plan in plans.plans.items() if table_plan.asks_server]
     estimates = estimates_of(work, asking)
 
     def price(table: TableName, step: Step) -> Price:
         match step.supply:
             case FromLog():
-                first, cursor, facts = plans.first, plans.cursor, plans.facts
-                assert first is not None and cursor is not None and facts is not None, "a span"
+                first_span, cursor, facts = plans.first_span, plans.cursor, plans.facts
+                assert first_span is not None and cursor is not None and facts is not None, "a span"
                 end = cursor.position.at
-                return Price(log_bytes=log_between(first.start.at, end, facts.binlogs))
+                return Price(log_bytes=log_between(first_span.start.at, end, facts.binlogs))
             case RowsRead(Load() as load) if load.is_complete:
                 return Price()
             case RowsRead(Load() as load) if load.progress.estimated_rows is not None:
@@ -603,13 +613,17 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
                 return step.price
         assert_never(step.supply)
 
-    def with_prices(table: TableName, own: Plan) -> Plan:
+    def plan_with_prices(table: TableName, table_plan: Plan) -> Plan:
         return replace(
-            own, steps=tuple(replace(step, price=price(table, step)) for step in own.steps)
+            table_plan,
+            steps=tuple(replace(step, price=price(table, step)) for step in table_plan.steps),
         )
 
     return replace(
-        plans, plans={table: with_prices(table, own) for table, own in plans.plans.items()}
+        plans,
+        plans={
+            table: plan_with_prices(table, table_plan) for table, table_plan in plans.plans.items()
+        },
     )
 
 
@@ -621,7 +635,7 @@ def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableNa
     return {table: Price(rows.get(table), sizes.get(table)) for table in tables}
 
 
-def _with_prepared(
+def _span_with_prepared(
     work: Workplace, span: LogSpan, cursor: Cursor
 ) -> tuple[LogSpan, dict[Xid, PreparedTransaction]] | None:
     """Extend the span backwards to the XA PREPARE of each XA transaction that ended
@@ -636,7 +650,7 @@ def _with_prepared(
     if earliest >= begin:
         return span, {}
     before = work.ledger.live_batches(source, earliest, span.batch.id)
-    if _interrupted(before[1:]):
+    if _is_interrupted(before[1:]):
         return None
     first = LogSpan(before[0], before[0].start, None, span.low)
     ended += _ended_transactions(work, earliest, begin - 1)
@@ -664,28 +678,33 @@ def plan_readings(
     resumes it. Nothing is written. `known`: the tables; if None, as the ledger has
     them."""
     states = work.ledger.table_states(work.source.name) if known is None else known.states
-    kept, void = _open_loads(work, run_start, states)
+    valid_loads, void = _valid_and_void_loads(work, run_start, states)
     lost = lost_tables(run_start, states, returns)
-    given_up = {load.table: load for load, _ in void}
-    tables = {*lost, *kept, *given_up, *_new_tables(work, states, kept.keys() | given_up.keys())}
+    void_by_table = {load.table: load for load, _ in void}
+    tables = {
+        *lost,
+        *valid_loads,
+        *void_by_table,
+        *_new_tables(work, states, valid_loads.keys() | void_by_table.keys()),
+    }
     tables |= {t for t, state in states.items() if state.is_loading}
     plans, wants = dict(returns.plans), dict(returns.wants)
     for table in sorted(filter(work.source.patterns.matches, tables)):
-        state, load = states.get(table), kept.get(table) or given_up.get(table)
+        state, load = states.get(table), valid_loads.get(table) or void_by_table.get(table)
         if table in plans and (table not in lost or plans[table].reads_rows):
             if work.source.until is None:
-                plans[table] = plans[table].continuing(kept.get(table))
+                plans[table] = plans[table].continuing(valid_loads.get(table))
             continue
         if table not in plans and state is not None and state.has_stopped:
             continue  # it waits for an order
         needs = {Need.LOG} if table in lost else set()
-        have = _have_of(state, table, kept.get(table), frozenset(needs))
+        have = _have_of(state, table, valid_loads.get(table), frozenset(needs))
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
         best = plan(have, wants[table], ReadingReach())
         plans[table] = best if work.source.until is None else best.if_no_rows_are_read
-    return replace(returns, plans=plans, wants=wants, void=tuple(void))
+    return replace(returns, plans=plans, wants=wants, void_loads=tuple(void))
 
 
 def _have_of(
@@ -702,30 +721,30 @@ def _have_of(
     return Have(table, standing, needs, reason, load)
 
 
-def _open_loads(
+def _valid_and_void_loads(
     work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
 ) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
     """Return the open loads that are valid, and those that are not, each with the
     reason."""
-    kept, void = dict[TableName, Load](), list[tuple[Load, str]]()
+    valid_loads, void = dict[TableName, Load](), list[tuple[Load, str]]()
     for load in work.ledger.open_loads(work.source.name):
-        gap = load.followed_from is not None and _gap_since(
+        gap = load.followed_from is not None and _has_gap_since(
             work, run_start, load.followed_from.batch
         )
         uuid = run_start.facts.server_uuid
         reason = reason_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
-        reason = reason or _changed_shape(work, load)
+        reason = reason or _reason_shape_changed(work, load)
         if reason is None and load.is_complete:
             folder = snapshot_path(work.source.name, load.table)
-            reason = next(iter(work.segments.damaged(folder, load.files)), None)
+            reason = next(iter(work.segments.damage_sentences(folder, load.files)), None)
         if reason is None:
-            kept[load.table] = load
+            valid_loads[load.table] = load
         else:
             void.append((load, reason))
-    return kept, void
+    return valid_loads, void
 
 
-def _changed_shape(work: Workplace, load: Load) -> str | None:
+def _reason_shape_changed(work: Workplace, load: Load) -> str | None:
     """Return why the present settings make the load void; None if they do not."""
     if load.begin is None:
         return None
@@ -736,16 +755,16 @@ def _changed_shape(work: Workplace, load: Load) -> str | None:
     return None if now == load.begin.shape else "its settings show something else of it now"
 
 
-def _gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
+def _has_gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
     """Return whether part of the log after a batch was skipped or read twice."""
     if run_start.decision.predecessor is None:
         return True
-    return _interrupted(
+    return _is_interrupted(
         work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
     )
 
 
-def _interrupted(batches: Iterable[Batch]) -> bool:
+def _is_interrupted(batches: Iterable[Batch]) -> bool:
     """Return whether one of the batches does not begin where the one before it ended."""
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
@@ -758,7 +777,7 @@ def lost_tables(
     resume."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
-    resumed = {table for table, own in plans.plans.items() if own.waits is None}
+    resumed = {table for table, table_plan in plans.plans.items() if table_plan.waits is None}
     return {t for t, state in states.items() if not state.has_stopped or t in resumed}
 
 

@@ -39,9 +39,12 @@ from lockstep.pipeline.values.table import TableName
 _EVENTS = (INSERT, UPDATE, DELETE)
 
 
-def read_code(text: str, context: StatementContext, *, selects: bool) -> TableAccess:
-    """Return the tables of a trigger's body or, with `selects`, of a view's query."""
-    return read_or_reason(text, context, lambda reader: read_body(reader, selects=selects))
+def read_code(text: str, context: StatementContext, *, is_view_query: bool) -> TableAccess:
+    """Return the tables of a trigger's body or, with `is_view_query`, of a view's
+    query."""
+    return read_or_reason(
+        text, context, lambda reader: read_body(reader, is_view_query=is_view_query)
+    )
 
 
 def read_view(text: str, context: StatementContext) -> TableAccess:
@@ -51,17 +54,17 @@ def read_view(text: str, context: StatementContext) -> TableAccess:
         reader.expect("CREATE")
         skip_attributes(reader)
         reader.expect("VIEW")
-        return _view(reader)[1]
+        return _read_view_statement(reader)[1]
 
     return read_or_reason(text, context, read)
 
 
-def _view(reader: StatementReader) -> tuple[TableName, TableAccess]:
-    name = reader.table()
+def _read_view_statement(reader: StatementReader) -> tuple[TableName, TableAccess]:
+    name = reader.read_table()
     if reader.sees_symbol("("):
-        reader.enclosed_names()
+        reader.read_enclosed_names()
     reader.expect("AS")
-    return name, read_body(reader, selects=True)
+    return name, read_body(reader, is_view_query=True)
 
 
 # -- statements of the log ----------------------------------------------------------------
@@ -80,12 +83,12 @@ def changes_code(text: str, context: StatementContext) -> bool:
     if not may_change_code(text):
         return False
     try:
-        return bool(_code_change(StatementReader(text, context))[1])
+        return bool(_read_code_words(StatementReader(text, context))[1])
     except CannotRead:
         return True
 
 
-def _code_change(reader: StatementReader) -> tuple[str, str]:
+def _read_code_words(reader: StatementReader) -> tuple[str, str]:
     """Read CREATE, ALTER or DROP, then TRIGGER or VIEW. Return both words, "" for any
     other."""
     word = reader.accept_any("CREATE", "ALTER", "DROP")
@@ -98,57 +101,59 @@ def _code_change(reader: StatementReader) -> tuple[str, str]:
     return word, reader.accept_any("TRIGGER", "VIEW")
 
 
-def with_code(schema: ServerSchema, text: str, context: StatementContext) -> ServerSchema:
+def after_code_statement(
+    schema: ServerSchema, text: str, context: StatementContext
+) -> ServerSchema:
     """Return the schema after a statement that may change triggers or views. If its
     text cannot be read, the triggers and views of all databases are unknown from there
     on."""
     try:
-        return _with_statement(schema, StatementReader(text, context))
+        return _after_read_statement(schema, StatementReader(text, context))
     except CannotRead:
-        unknown = {
+        databases = {
             name: replace(database, code=None) for name, database in schema.databases.items()
         }
-        return replace(schema, databases=unknown)
+        return replace(schema, databases=databases)
 
 
-def _with_statement(schema: ServerSchema, reader: StatementReader) -> ServerSchema:
-    word, kind = _code_change(reader)
+def _after_read_statement(schema: ServerSchema, reader: StatementReader) -> ServerSchema:
+    verb, kind = _read_code_words(reader)
     if not kind:
         return schema
-    reader.if_not_exists()
-    reader.if_exists()
-    if word == "DROP":
-        for name in reader.tables():
-            schema = _with_code_of(schema, name, kind, None)
+    reader.accept_if_not_exists()
+    reader.accept_if_exists()
+    if verb == "DROP":
+        for name in reader.read_tables():
+            schema = _with_trigger_or_view(schema, name, kind, None)
         return schema
     if kind == "VIEW":
-        name, code = _view(reader)
-        return _with_code_of(schema, name, kind, View(name.name, code))
-    name, trigger = _trigger(reader)
-    return _with_code_of(schema, name, kind, trigger)
+        name, code = _read_view_statement(reader)
+        return _with_trigger_or_view(schema, name, kind, View(name.name, code))
+    name, trigger = _read_trigger_statement(reader)
+    return _with_trigger_or_view(schema, name, kind, trigger)
 
 
-def _trigger(reader: StatementReader) -> tuple[TableName, Trigger]:
-    name = reader.table()
+def _read_trigger_statement(reader: StatementReader) -> tuple[TableName, Trigger]:
+    name = reader.read_table()
     reader.accept_any("BEFORE", "AFTER")
     events = []
     while not reader.accept("ON"):
-        if reader.over:
+        if reader.is_over:
             raise reader.unexpected("ON")
         # MariaDB: `UPDATE OF column, … OR INSERT`.
         word = reader.next().keyword
         if word in _EVENTS:
             events.append(word)
-    table = reader.table()
+    table = reader.read_table()
     reader.expect("FOR", "EACH", "ROW")
     if reader.accept_any("FOLLOWS", "PRECEDES"):
-        reader.name()
-    body = replace(reader.context, database=name.database)
-    code = read_code(reader.rest(), body, selects=False)
+        reader.read_name()
+    context = replace(reader.context, database=name.database)
+    code = read_code(reader.remaining_text(), context, is_view_query=False)
     return name, Trigger(name.name, table, tuple(events), code)
 
 
-def _with_code_of(
+def _with_trigger_or_view(
     schema: ServerSchema, name: TableName, kind: str, new: Trigger | View | None
 ) -> ServerSchema:
     """Return the schema with a new trigger or view under this name. `kind`: TRIGGER or
@@ -167,12 +172,12 @@ def _with_code_of(
     return schema.with_database(replace(database, code=code))
 
 
-def after_effects(schema: ServerSchema, effects: Iterable[Effect]) -> ServerSchema:
+def with_moved_triggers(schema: ServerSchema, effects: Iterable[Effect]) -> ServerSchema:
     """Return the schema in which the triggers of dropped tables are dropped, and the
     triggers of renamed tables belong to the new name."""
     for effect in effects:
         if isinstance(effect, Dropped | Renamed):
-            schema = _with_triggers(schema, partial(_triggers_after, schema, effect))
+            schema = _change_triggers(schema, partial(_triggers_after, schema, effect))
     return schema
 
 
@@ -186,13 +191,13 @@ def _triggers_after(
             yield replace(trigger, table=effect.to)
 
 
-def after_unknown(schema: ServerSchema, tables: Collection[TableName]) -> ServerSchema:
+def after_unknown_statement(schema: ServerSchema, tables: Collection[TableName]) -> ServerSchema:
     """Return the schema after a statement that was not understood. It may have
     exchanged the names of these tables, so each trigger of one is assumed to be a
     trigger of every other as well."""
     folded = {schema.fold_case(table) for table in tables}
 
-    def with_moved(triggers: Sequence[Trigger]) -> Iterator[Trigger]:
+    def with_assumed(triggers: Sequence[Trigger]) -> Iterator[Trigger]:
         yield from triggers
         for trigger in triggers:
             if schema.fold_case(trigger.table) in folded:
@@ -200,10 +205,10 @@ def after_unknown(schema: ServerSchema, tables: Collection[TableName]) -> Server
                     if schema.fold_case(table) != schema.fold_case(trigger.table):
                         yield replace(trigger, table=table)
 
-    return _with_triggers(schema, with_moved)
+    return _change_triggers(schema, with_assumed)
 
 
-def _with_triggers(
+def _change_triggers(
     schema: ServerSchema, change: Callable[[Sequence[Trigger]], Iterable[Trigger]]
 ) -> ServerSchema:
     for database in list(schema.databases.values()):
@@ -214,7 +219,7 @@ def _with_triggers(
     return schema
 
 
-def renamed_views(
+def with_renamed_views(
     schema: ServerSchema, pairs: Iterable[tuple[TableName, TableName]]
 ) -> ServerSchema:
     """Return the schema with views renamed by RENAME TABLE. A view stays in its
@@ -224,7 +229,7 @@ def renamed_views(
         code = None if database is None else database.code
         view = None if code is None else code.view(old.name)
         if view is not None:
-            schema = _with_code_of(schema, old, "VIEW", replace(view, name=new.name))
+            schema = _with_trigger_or_view(schema, old, "VIEW", replace(view, name=new.name))
     return schema
 
 
@@ -235,7 +240,7 @@ def renamed_views(
 # not know makes the answer `Undetermined`. Some servers run triggers for rows that a
 # foreign key changes, so the search follows these triggers as well.
 
-_VIRTUAL: Final = frozenset({"information_schema", "performance_schema"})
+_VIRTUAL_DATABASES: Final = frozenset({"information_schema", "performance_schema"})
 _CHANGING_ACTIONS: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
@@ -259,113 +264,120 @@ class Undetermined:
 Verdict = ReachedTables | Undetermined
 
 
-class _CannotTell(Exception):
+class _UndeterminedError(Exception):
     """Carries the reason of an `Undetermined`."""
 
 
 def reached_tables(
     change: TableAccess,
     schema: ServerSchema,
-    captured: Callable[[TableName], bool],
-    trusted: Callable[[TableName], bool],
+    is_captured: Callable[[TableName], bool],
+    is_trusted: Callable[[TableName], bool],
 ) -> Verdict:
     """Return the captured tables that a statement changes. `schema`: the server's
-    structures where the statement ran. `trusted`: returns whether the configuration
+    structures where the statement ran. `is_trusted`: returns whether the configuration
     promises that a statement on a table changes no other table."""
     if change.reason is not None:
         return Undetermined(change.reason)
-    if change.writes and all(trusted(table) for table, _ in change.writes):
+    if change.writes and all(is_trusted(table) for table, _ in change.writes):
         return ReachedTables({})
-    closure = _Closure(schema, captured, trusted)
+    search = _TableSearch(schema, is_captured, is_trusted)
     try:
-        closure.follow(change, "the statement changes it")
-    except _CannotTell as error:
+        search.follow(change, "the statement changes it")
+    except _UndeterminedError as error:
         return Undetermined(str(error), change.writes[0][0] if change.writes else None)
-    return ReachedTables(closure.reached)
+    return ReachedTables(search.reasons)
 
 
 @dataclass(slots=True)
-class _Closure:
-    """The search from table to table. `reached`: captured tables, each with the reason.
-    `_changed` and `_read`: tables that were followed already, so that a cycle ends."""
+class _TableSearch:
+    """The search from table to table. `reasons`: captured tables, each with the reason.
+    `_followed_changes` and `_followed_reads`: tables that were followed already, so
+    that a cycle ends."""
 
     schema: ServerSchema
-    captured: Callable[[TableName], bool]
-    trusted: Callable[[TableName], bool]
-    reached: dict[TableName, str] = field(default_factory=dict)
-    _changed: set[tuple[TableName, str]] = field(default_factory=set)
-    _read: set[TableName] = field(default_factory=set)
+    is_captured: Callable[[TableName], bool]
+    is_trusted: Callable[[TableName], bool]
+    reasons: dict[TableName, str] = field(default_factory=dict)
+    _followed_changes: set[tuple[TableName, str]] = field(default_factory=set)
+    _followed_reads: set[TableName] = field(default_factory=set)
 
-    def follow(self, change: TableAccess, why: str) -> None:
-        """Follow the tables of a statement or a trigger. `why`: the reason for
-        `reached`."""
+    def follow(self, change: TableAccess, reason: str) -> None:
+        """Follow the tables of a statement or a trigger. `reason`: why it changes its
+        tables, for `reasons`."""
         for table in change.reads:
-            self._follow_read(table, own=table in change.own)
+            self._follow_read(table, is_with_name=table in change.own)
         for table, events in change.writes:
-            self._follow_write(table, events, why)
+            self._follow_write(table, events, reason)
 
-    def _code(self, table: TableName) -> DatabaseCode | None:
+    def _database_code(self, table: TableName) -> DatabaseCode | None:
         database = self.schema.database(table.database)
         return None if database is None else database.code
 
-    def _is_base(self, table: TableName) -> bool:
-        folded, code = self.schema.fold_case(table), self._code(table)
-        system = code is not None and table.name in code.tables
-        return system or folded in self.schema.tables or folded in self.schema.unknown_tables
+    def _is_base_table(self, table: TableName) -> bool:
+        folded, code = self.schema.fold_case(table), self._database_code(table)
+        is_system_table = code is not None and table.name in code.tables
+        return (
+            is_system_table or folded in self.schema.tables or folded in self.schema.unknown_tables
+        )
 
-    def _view(self, table: TableName) -> TableAccess | None:
-        code = self._code(table)
+    def _view_access(self, table: TableName) -> TableAccess | None:
+        code = self._database_code(table)
         view = None if code is None else code.view(table.name)
         return None if view is None else view.code
 
-    def _follow_read(self, table: TableName, *, own: bool = False) -> None:
-        """Follow a table that is read. `own`: WITH defines the name. Raise if no known
-        table, view or WITH clause has the name."""
-        if table in self._read or self.trusted(table) or table.database.lower() in _VIRTUAL:
+    def _follow_read(self, table: TableName, *, is_with_name: bool = False) -> None:
+        """Follow a table that is read. `is_with_name`: WITH defines the name. Raise if
+        no known table, view or WITH clause has the name."""
+        if (
+            table in self._followed_reads
+            or self.is_trusted(table)
+            or table.database.lower() in _VIRTUAL_DATABASES
+        ):
             return
-        self._read.add(table)
-        view = self._view(table)
+        self._followed_reads.add(table)
+        view = self._view_access(table)
         if view is not None:
             self._require_readable(view, f"the view {table}")
             for name in view.reads:
-                self._follow_read(name, own=name in view.own)
-        elif not self._is_base(table) and not own:
-            raise _CannotTell(f"the schema history has no table {table}")
+                self._follow_read(name, is_with_name=name in view.own)
+        elif not self._is_base_table(table) and not is_with_name:
+            raise _UndeterminedError(f"the schema history has no table {table}")
 
     def _require_readable(self, code: TableAccess, name: str) -> None:
         if code.reason is not None:
-            raise _CannotTell(f"what {name} does is not known: {code.reason}")
+            raise _UndeterminedError(f"what {name} does is not known: {code.reason}")
 
-    def _follow_write(self, table: TableName, kinds: Iterable[str], why: str) -> None:
+    def _follow_write(self, table: TableName, kinds: Iterable[str], reason: str) -> None:
         """Follow a table that is changed, and the tables that change with it."""
-        if self.trusted(table):
+        if self.is_trusted(table):
             return
         folded = self.schema.fold_case(table)
-        events = frozenset(kind for kind in kinds if (folded, kind) not in self._changed)
+        events = frozenset(kind for kind in kinds if (folded, kind) not in self._followed_changes)
         if not events:
             return
-        self._changed |= {(folded, event) for event in events}
-        view = self._view(table)
+        self._followed_changes |= {(folded, event) for event in events}
+        view = self._view_access(table)
         if view is not None:
             self._require_readable(view, f"the view {table}")
             for name in view.reads:
                 if name not in view.own:
                     self._follow_write(name, events, f"the view {table} selects from it")
-                self._follow_read(name, own=name in view.own)
+                self._follow_read(name, is_with_name=name in view.own)
             return
-        if not self._is_base(table):
-            raise _CannotTell(f"the schema history has no table {table}")
+        if not self._is_base_table(table):
+            raise _UndeterminedError(f"the schema history has no table {table}")
         structure = self.schema.table(table)
         name = table if structure is None else structure.name
-        if self.captured(name):
-            self.reached.setdefault(name, why)
+        if self.is_captured(name):
+            self.reasons.setdefault(name, reason)
         if structure is not None and INSERT in events:
             self._require_no_sequence(structure)
         self._follow_triggers(table, events)
         for child, child_events in self._children(table, events):
             self._follow_write(child, child_events, f"its foreign key refers to {table}")
         if structure is not None and is_merge(structure.engine):
-            for member in self._members(structure):
+            for member in self._merge_parts(structure):
                 self._follow_write(member, events, f"it may be a part of {table}")
 
     def _require_no_sequence(self, table: TableSchema) -> None:
@@ -375,18 +387,20 @@ class _Closure:
             default = column.default
             text = default.text.lower() if isinstance(default, ExpressionDefault) else ""
             if "nextval" in text or "next value" in text or "setval" in text:
-                raise _CannotTell(f"the default of {table.name}.{column.name} uses a sequence")
+                raise _UndeterminedError(
+                    f"the default of {table.name}.{column.name} uses a sequence"
+                )
 
     def _follow_triggers(self, table: TableName, events: frozenset[str]) -> None:
-        code = self._code(table)
+        code = self._database_code(table)
         if code is None or code.triggers is None:
-            raise _CannotTell(
+            raise _UndeterminedError(
                 f"whether {table} has triggers is not known: the account lacks TRIGGER on it, or "
                 "lacked it when the history began"
             )
         for trigger in code.triggers:
-            own = self.schema.fold_case(trigger.table) == self.schema.fold_case(table)
-            if own and events.intersection(trigger.events):
+            is_own = self.schema.fold_case(trigger.table) == self.schema.fold_case(table)
+            if is_own and events.intersection(trigger.events):
                 name = f"the trigger {trigger.name} of {table}"
                 self._require_readable(trigger.code, name)
                 self.follow(trigger.code, f"{name} changes it")
@@ -409,7 +423,7 @@ class _Closure:
                 if child_events:
                     yield child.name, child_events
 
-    def _members(self, merge: TableSchema) -> Iterator[TableName]:
+    def _merge_parts(self, merge: TableSchema) -> Iterator[TableName]:
         """Yield the tables that may be parts of a MERGE table. The history does not
         have the list of its parts; all of them are MyISAM tables with the same types of
         columns."""

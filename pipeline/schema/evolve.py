@@ -28,26 +28,26 @@ from lockstep.pipeline.schema.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from lockstep.pipeline.schema.evolving.alter import altered
+from lockstep.pipeline.schema.evolving.alter import alter_table
 from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
+    charset_with_collation,
     chosen_charset,
     inherited_charset,
-    of_collation,
     resolve_column,
-    with_timestamps,
-    with_zero_moments,
+    with_implicit_timestamps,
+    with_zero_defaults,
 )
 from lockstep.pipeline.schema.evolving.keys import (
-    GEOMETRY_KEY,
+    GEOMETRY_KEY_REASON,
+    change_references,
     has_geometry_key,
-    keeps_foreign_keys,
     keys_and_references,
-    renamed_names,
     resolve_keys,
     resolve_references,
-    with_children,
-    with_key_columns,
+    supports_foreign_keys,
+    with_not_null_keys,
+    with_renamed_constraints,
 )
 from lockstep.pipeline.schema.model import (
     DatabaseCode,
@@ -56,7 +56,7 @@ from lockstep.pipeline.schema.model import (
     ServerSchema,
     TableSchema,
 )
-from lockstep.pipeline.schema.rows import with_new_hidden
+from lockstep.pipeline.schema.rows import add_hidden_columns
 from lockstep.pipeline.schema.statements.changes import (
     AlterDatabase,
     AlterTable,
@@ -77,12 +77,12 @@ from lockstep.pipeline.schema.statements.changes import (
 )
 from lockstep.pipeline.values.table import TableName
 
-Step = tuple[ServerSchema, list[Effect]]
+EvolvedStep = tuple[ServerSchema, list[Effect]]
 """The schema after a change, and the change's effects."""
 
 
 @dataclass(frozen=True, slots=True)
-class Evolved:
+class EvolvedSchema:
     """The schema after a statement, and the statement's effects."""
 
     schema: ServerSchema
@@ -91,19 +91,19 @@ class Evolved:
 
 def evolve(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
-) -> Evolved:
+) -> EvolvedSchema:
     """Apply the changes of one statement. MariaDB logs a two-phase ALTER twice; it has
     its effect where its commit is logged, not where its start is."""
     effects: list[Effect] = []
     if context.alter_phase in ("start", "rollback"):
-        return Evolved(schema, ())
+        return EvolvedSchema(schema, ())
     for change in changes:
-        schema, more = _step(schema, change, context)
-        effects += more
-    return Evolved(schema, tuple(effects))
+        schema, new_effects = _apply_change(schema, change, context)
+        effects += new_effects
+    return EvolvedSchema(schema, tuple(effects))
 
 
-def may_find_view(
+def possible_view(
     schema: ServerSchema, changes: Sequence[SchemaChange], context: StatementContext
 ) -> TableName | None:
     """Return the table that CREATE TABLE IF NOT EXISTS creates, unless a view has that
@@ -119,24 +119,26 @@ def may_find_view(
     return None
 
 
-def forget(schema: ServerSchema, tables: Sequence[TableName]) -> ServerSchema:
+def with_unknown_tables(schema: ServerSchema, tables: Sequence[TableName]) -> ServerSchema:
     """Return the schema in which the structures of these tables are unknown."""
     for name in tables:
         schema = schema.with_unknown_table(name)
     return schema
 
 
-def _step(schema: ServerSchema, change: SchemaChange, context: StatementContext) -> Step:
+def _apply_change(
+    schema: ServerSchema, change: SchemaChange, context: StatementContext
+) -> EvolvedStep:
     match change:
         case CreateTable() | CreateLike() | CreateSelect():
-            return _create(schema, change, context)
+            return _apply_create(schema, change, context)
         case DropTables():
-            return _drop(schema, change)
+            return _apply_drop(schema, change)
         case RenameTables(pairs, if_exists):
             effects: list[Effect] = []
             for old, new in pairs:
-                schema, more = _rename(schema, old, new, context, if_exists=if_exists)
-                effects += more
+                schema, new_effects = _apply_rename(schema, old, new, context, if_exists=if_exists)
+                effects += new_effects
             return schema, effects
         case TruncateTable(name):
             table = schema.table(name)
@@ -144,45 +146,45 @@ def _step(schema: ServerSchema, change: SchemaChange, context: StatementContext)
                 return schema, [UnknownTable(name, "TRUNCATE")]
             return schema, [Truncated(name if table is None else table.name)]
         case AlterTable():
-            return _alter(schema, change, context)
+            return _apply_alter(schema, change, context)
         case RepairTables(tables):
             return schema, [UnloggedChange(name, "REPAIR TABLE") for name in tables]
         case CreateDatabase():
-            return _create_database(schema, change, context)
+            return _apply_create_database(schema, change, context)
         case AlterDatabase():
-            return _alter_database(schema, change, context)
+            return _apply_alter_database(schema, change, context)
         case DropDatabase():
-            return _drop_database(schema, change)
+            return _apply_drop_database(schema, change)
     assert_never(change)
 
 
 # -- tables -----------------------------------------------------------------------
 
 
-def _create(
+def _apply_create(
     schema: ServerSchema,
     change: CreateTable | CreateLike | CreateSelect,
     context: StatementContext,
-) -> Step:
+) -> EvolvedStep:
     name = stored_name(change.table, context)
     before = schema.table(name)
-    unknown = schema.fold_case(name) in schema.unknown_tables
+    is_unknown = schema.fold_case(name) in schema.unknown_tables
     effects: list[Effect] = []
     if change.if_not_exists and context.finds_view:
         return schema, [Unchanged(name, "a view has its name")]
     # The event's data dictionary transaction (`ddl_xid`) proves that IF NOT EXISTS
     # created the table, even if the history has a table of that name.
     may_exist = change.if_not_exists and not context.ddl_xid
-    replaced = change.or_replace or (change.if_not_exists and context.ddl_xid)
-    if unknown and may_exist:
+    replaces = change.or_replace or (change.if_not_exists and context.ddl_xid)
+    if is_unknown and may_exist:
         return schema, [UnknownTable(name, "CREATE TABLE IF NOT EXISTS")]
     if before is not None:
         if may_exist:
             return schema, [Unchanged(name, "it exists")]
-        if not replaced:
+        if not replaces:
             reason = "it is created although it exists"
             return schema.with_unknown_table(name), [NotFollowed(name, reason)]
-    if replaced and (before is not None or unknown):
+    if replaces and (before is not None or is_unknown):
         effects.append(Dropped(name, before))
     try:
         after = _new_table(change, schema, context)
@@ -198,33 +200,35 @@ def _new_table(
 ) -> TableSchema:
     match change:
         case CreateTable():
-            return _created(change, schema, context)
+            return _table_of_create(change, schema, context)
         case CreateLike(table, like):
-            return _created_like(table, schema.table(like), context)
+            return _table_like(table, schema.table(like), context)
         case CreateSelect():
             raise CannotFollow("its columns come from a SELECT, so only the server knows them")
     assert_never(change)
 
 
-def _created(change: CreateTable, schema: ServerSchema, context: StatementContext) -> TableSchema:
+def _table_of_create(
+    change: CreateTable, schema: ServerSchema, context: StatementContext
+) -> TableSchema:
     name = stored_name(change.table, context)
     options = change.options
     inherited = inherited_charset(schema, name.database)
     charset = chosen_charset(options.charset, options.collation, inherited, context)
-    written = [element for element in change.elements if isinstance(element, WrittenColumn)]
-    names = {column.name.lower() for column in written}
-    resolved = (resolve_column(column, charset, context) for column in written)
-    columns = with_timestamps(resolved, names, context)
+    written_columns = [element for element in change.elements if isinstance(element, WrittenColumn)]
+    names = {column.name.lower() for column in written_columns}
+    resolved = (resolve_column(column, charset, context) for column in written_columns)
+    columns = with_implicit_timestamps(resolved, names, context)
     engine = options.engine or context.facts.default_engine
     periods = [element for element in change.elements if isinstance(element, WrittenPeriod)]
-    pending, references = keys_and_references(change.elements, context)
-    keys = resolve_keys(pending, columns, engine, context.facts, options.row_format)
+    written_keys, references = keys_and_references(change.elements, context)
+    keys = resolve_keys(written_keys, columns, engine, context.facts, options.row_format)
     foreign_keys: tuple[ForeignKey, ...] = ()
-    if keeps_foreign_keys(engine):
+    if supports_foreign_keys(engine):
         foreign_keys = resolve_references(references, name, (), columns, schema, context)
     table = TableSchema(
         name,
-        with_zero_moments(with_key_columns(columns, keys, periods), (), context),
+        with_zero_defaults(with_not_null_keys(columns, keys, periods), (), context),
         keys,
         (),
         charset.name,
@@ -232,8 +236,9 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
         engine,
         options.row_format,
         bool(options.partitioned),
-        bool(options.system_versioned) or any(column.versioned for column in written),
-        with_new_hidden((), len(columns), keys) if context.facts.knows_hidden_places else (),
+        bool(options.system_versioned)
+        or any(column.system_versioned for column in written_columns),
+        add_hidden_columns((), len(columns), keys) if context.facts.knows_hidden_places else (),
     )
     # If a foreign key refers to its own table without naming columns, it means the
     # primary key, which is known only now.
@@ -248,19 +253,19 @@ def _created(change: CreateTable, schema: ServerSchema, context: StatementContex
     )
 
 
-def _created_like(
+def _table_like(
     name: TableName, like: TableSchema | None, context: StatementContext
 ) -> TableSchema:
     """Return a table like another, without its foreign keys."""
     if like is None:
         raise CannotFollow("the table to copy is unknown")
     if context.facts.is_mariadb and has_geometry_key(like):
-        raise CannotFollow(GEOMETRY_KEY)
+        raise CannotFollow(GEOMETRY_KEY_REASON)
     hidden = like.hidden if context.facts.knows_hidden_places else ()
     return replace(like, name=stored_name(name, context), foreign_keys=(), hidden=hidden)
 
 
-def _drop(schema: ServerSchema, change: DropTables) -> Step:
+def _apply_drop(schema: ServerSchema, change: DropTables) -> EvolvedStep:
     effects: list[Effect] = []
     for name in change.tables:
         before = schema.table(name)
@@ -274,20 +279,20 @@ def _drop(schema: ServerSchema, change: DropTables) -> Step:
     return schema, effects
 
 
-def _rename(
+def _apply_rename(
     schema: ServerSchema,
     old: TableName,
     new: TableName,
     context: StatementContext,
     *,
     if_exists: bool,
-) -> Step:
+) -> EvolvedStep:
     table = schema.table(old)
     target = stored_name(new, context)
     if table is None:
         if schema.fold_case(old) in schema.unknown_tables:
-            moved = schema.without_table(old).with_unknown_table(target)
-            return moved, [Renamed(old, target, None)]
+            renamed_schema = schema.without_table(old).with_unknown_table(target)
+            return renamed_schema, [Renamed(old, target, None)]
         if if_exists:
             return schema, [Unchanged(old, "it does not exist")]
         if _may_be_view(schema, old, target):
@@ -301,10 +306,12 @@ def _rename(
             NotFollowed(target, f"{table.name} is renamed to it although it exists"),
         ]
     after = replace(
-        table, name=target, foreign_keys=renamed_names(table.foreign_keys, table.name, target)
+        table,
+        name=target,
+        foreign_keys=with_renamed_constraints(table.foreign_keys, table.name, target),
     )
     schema = schema.without_table(old).with_table(after)
-    schema = with_children(schema, table.name, lambda key: replace(key, references=target))
+    schema = change_references(schema, table.name, lambda key: replace(key, references=target))
     return schema, [Renamed(table.name, target, schema.table(target), after.names)]
 
 
@@ -319,78 +326,86 @@ def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> boo
     )
 
 
-def _alter(schema: ServerSchema, change: AlterTable, context: StatementContext) -> Step:
+def _apply_alter(
+    schema: ServerSchema, change: AlterTable, context: StatementContext
+) -> EvolvedStep:
     name = change.table
     targets = [clause.name for clause in change.clauses if isinstance(clause, RenameTo)]
     target = targets[-1] if targets else None
-    unlogged: list[Effect] = []
+    unlogged_effects: list[Effect] = []
     for clause in change.clauses:
         if isinstance(clause, RowsChange):
-            unlogged.append(UnloggedChange(name, clause.reason))
-            if clause.other is not None:
-                unlogged.append(UnloggedChange(clause.other, clause.reason))
+            unlogged_effects.append(UnloggedChange(name, clause.reason))
+            if clause.other_table is not None:
+                unlogged_effects.append(UnloggedChange(clause.other_table, clause.reason))
     before = schema.table(name)
     if before is None:
-        return _alter_unknown_table(schema, change, target, context)
+        return _apply_alter_to_unknown(schema, change, target, context)
     try:
-        table, renamed, columns_from = altered(before, change.clauses, schema, context)
+        table, new_column_names, columns_from = alter_table(before, change.clauses, schema, context)
     except CannotFollow as error:
-        schema, moved = _renamed(schema.with_unknown_table(name), name, target, context)
-        return schema, [NotFollowed(before.name, str(error)), *moved, *unlogged]
+        schema, rename_effects = _apply_rename_to(
+            schema.with_unknown_table(name), name, target, context
+        )
+        return schema, [NotFollowed(before.name, str(error)), *rename_effects, *unlogged_effects]
     schema = schema.with_table(table)
-    if renamed:
-        schema = with_children(schema, before.name, partial(_with_renamed_columns, renamed))
+    if new_column_names:
+        schema = change_references(
+            schema, before.name, partial(_with_renamed_columns, new_column_names)
+        )
     after = schema.table(name) or table
     effects: list[Effect] = []
     if after != before or columns_from != before.names:
         effects.append(Changed(before.name, before, after, columns_from))
-    schema, moved = _renamed(schema, name, target, context)
+    schema, rename_effects = _apply_rename_to(schema, name, target, context)
     effects += [
         replace(effect, columns_from=columns_from) if isinstance(effect, Renamed) else effect
-        for effect in moved
+        for effect in rename_effects
     ]
-    effects += unlogged
+    effects += unlogged_effects
     return schema, effects or [Unchanged(before.name, "it did not change")]
 
 
-def _with_renamed_columns(renamed: Mapping[str, str], key: ForeignKey) -> ForeignKey:
-    """Return a foreign key after columns of its parent were renamed. `renamed`: new
-    names by old names in lower case."""
-    return replace(key, referenced=tuple(renamed.get(c.lower(), c) for c in key.referenced))
+def _with_renamed_columns(new_column_names: Mapping[str, str], key: ForeignKey) -> ForeignKey:
+    """Return a foreign key after columns of its parent were renamed.
+    `new_column_names`: new names by old names in lower case."""
+    return replace(
+        key, referenced=tuple(new_column_names.get(c.lower(), c) for c in key.referenced)
+    )
 
 
-def _renamed(
+def _apply_rename_to(
     schema: ServerSchema, name: TableName, target: TableName | None, context: StatementContext
-) -> Step:
+) -> EvolvedStep:
     if target is None or schema.fold_case(target) == schema.fold_case(name):
         return schema, []
-    return _rename(schema, name, target, context, if_exists=False)
+    return _apply_rename(schema, name, target, context, if_exists=False)
 
 
-def _alter_unknown_table(
+def _apply_alter_to_unknown(
     schema: ServerSchema,
     change: AlterTable,
     target: TableName | None,
     context: StatementContext,
-) -> Step:
+) -> EvolvedStep:
     if schema.fold_case(change.table) not in schema.unknown_tables:
         if change.if_exists:
             return schema, [Unchanged(change.table, "it does not exist")]
         return schema, [UnknownTable(change.table, "ALTER TABLE")]
-    schema, moved = _renamed(schema, change.table, target, context)
-    return schema, [UnknownTable(change.table, "ALTER TABLE"), *moved]
+    schema, rename_effects = _apply_rename_to(schema, change.table, target, context)
+    return schema, [UnknownTable(change.table, "ALTER TABLE"), *rename_effects]
 
 
-def _create_database(
+def _apply_create_database(
     schema: ServerSchema, change: CreateDatabase, context: StatementContext
-) -> Step:
+) -> EvolvedStep:
     name = stored_name(TableName(change.name, ""), context).database
     if schema.database(name) is not None:
         if change.if_not_exists:
             return schema, [DatabaseEffect(name, "unchanged")]
         schema = schema.without_database(name)
     server = context.server_collation
-    inherited = None if server is None else of_collation(server)
+    inherited = None if server is None else charset_with_collation(server)
     try:
         charset = chosen_charset(change.charset, change.collation, inherited, context)
     except CannotFollow:
@@ -399,7 +414,9 @@ def _create_database(
     return schema.with_database(database), [DatabaseEffect(name, "created")]
 
 
-def _alter_database(schema: ServerSchema, change: AlterDatabase, context: StatementContext) -> Step:
+def _apply_alter_database(
+    schema: ServerSchema, change: AlterDatabase, context: StatementContext
+) -> EvolvedStep:
     before = schema.database(change.name)
     inherited = inherited_charset(schema, change.name)
     if before is None or inherited is None:
@@ -413,7 +430,7 @@ def _alter_database(schema: ServerSchema, change: AlterDatabase, context: Statem
     return schema.with_database(after), [DatabaseEffect(before.name, kind)]
 
 
-def _drop_database(schema: ServerSchema, change: DropDatabase) -> Step:
+def _apply_drop_database(schema: ServerSchema, change: DropDatabase) -> EvolvedStep:
     if schema.database(change.name) is None and change.if_exists:
         return schema, [DatabaseEffect(change.name, "unchanged")]
     folded = schema.fold_case(TableName(change.name, "")).database

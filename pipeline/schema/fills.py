@@ -28,9 +28,9 @@ from lockstep.pipeline.schema.model import (
     now_digits,
 )
 
-_NUMBERS: Final = frozenset({*INTEGER_BITS, "year", "decimal", "float", "double", "bit"})
-_CHARACTERS: Final = CHARACTER_STRINGS | {"set", "enum", "time"}
-_BYTES: Final = frozenset({"binary", "varbinary", *BLOB_FAMILY})
+_NUMBER_TYPES: Final = frozenset({*INTEGER_BITS, "year", "decimal", "float", "double", "bit"})
+_CHARACTER_TYPES: Final = CHARACTER_STRINGS | {"set", "enum", "time"}
+_BYTE_TYPES: Final = frozenset({"binary", "varbinary", *BLOB_FAMILY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,85 +43,89 @@ class StatementMoment:
 
 
 def fill_of(
-    column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
+    column: ColumnSchema, arrow_type: pa.DataType, moment: StatementMoment | None
 ) -> pa.Scalar | None:
-    """Return the fill of a column as a scalar of Arrow type `kind`; None if only the
-    server knows it. `moment`: when the rows were filled; None if that is unknown, so
-    that CURRENT_TIMESTAMP has no known value."""
+    """Return the fill of a column as a scalar of type `arrow_type`; None if only
+    the server knows it. `moment`: when the rows were filled; None if that is unknown,
+    so that CURRENT_TIMESTAMP has no known value."""
     if column.generated is not None or column.auto_increment or column.system_period is not None:
         return None
     match column.default:
         case ExpressionDefault(text):
-            return _now(text, column, kind, moment)
+            return _current_fill(text, column, arrow_type, moment)
         case ValueDefault(text):
-            return _constant(text, column, kind)
+            return _constant_fill(text, column, arrow_type)
         case WrittenDefault():
             return None
-    return pa.scalar(None, kind) if column.nullable else _implicit(column, kind)
+    return pa.scalar(None, arrow_type) if column.nullable else _implicit_fill(column, arrow_type)
 
 
-def _implicit(column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
+def _implicit_fill(column: ColumnSchema, arrow_type: pa.DataType) -> pa.Scalar | None:
     """Return the implicit default of a NOT NULL column."""
-    name = column.type
-    if name in ("date", "datetime", "timestamp"):
-        return pa.scalar(None, kind)
-    if name == "time":
+    column_type = column.type
+    if column_type in ("date", "datetime", "timestamp"):
+        return pa.scalar(None, arrow_type)
+    if column_type == "time":
         digits = column.length or 0
         return pa.scalar("00:00:00" + ("." + "0" * digits if digits else ""))
-    if name == "enum":
+    if column_type == "enum":
         return pa.scalar(column.members[0])
-    if name == "json":
+    if column_type == "json":
         return pa.scalar("null")
-    if name in _CHARACTERS:
+    if column_type in _CHARACTER_TYPES:
         return pa.scalar("")
-    if name in _BYTES:
-        return pa.scalar(bytes(column.length or 0) if name == "binary" else b"", pa.binary())
-    return _number("0", column, kind) if name in _NUMBERS else None
+    if column_type in _BYTE_TYPES:
+        return pa.scalar(bytes(column.length or 0) if column_type == "binary" else b"", pa.binary())
+    return _number_scalar("0", column, arrow_type) if column_type in _NUMBER_TYPES else None
 
 
-def _constant(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar | None:
+def _constant_fill(text: str, column: ColumnSchema, arrow_type: pa.DataType) -> pa.Scalar | None:
     """Return the value of a `ValueDefault`; None if the column's type does not have
     the value."""
-    name = column.type
+    column_type = column.type
     try:
-        if name in _NUMBERS:
-            return _number(text, column, kind)
-        if name in ("date", "datetime", "timestamp"):
-            return _moment(text, kind)
-        if name in _BYTES:
+        if column_type in _NUMBER_TYPES:
+            return _number_scalar(text, column, arrow_type)
+        if column_type in ("date", "datetime", "timestamp"):
+            return _moment_scalar(text, arrow_type)
+        if column_type in _BYTE_TYPES:
             value = bytes.fromhex(text.removeprefix("0x"))
-            padded = (column.length or 0) if name == "binary" else 0
-            return pa.scalar(value.ljust(padded, b"\0"), kind)
+            padded_length = (column.length or 0) if column_type == "binary" else 0
+            return pa.scalar(value.ljust(padded_length, b"\0"), arrow_type)
     except (ArithmeticError, ValueError):
         return None
-    return pa.scalar(text) if name in _CHARACTERS else None
+    return pa.scalar(text) if column_type in _CHARACTER_TYPES else None
 
 
-def _number(text: str, column: ColumnSchema, kind: pa.DataType) -> pa.Scalar:
+def _number_scalar(text: str, column: ColumnSchema, arrow_type: pa.DataType) -> pa.Scalar:
     value: Any = Decimal(int(text[2:-1], 2)) if text.startswith("b'") else Decimal(text)
-    if pa.types.is_string(kind):
+    if pa.types.is_string(arrow_type):
         return pa.scalar(f"{value:.{column.scale or 0}f}")
-    if pa.types.is_floating(kind):
+    if pa.types.is_floating(arrow_type):
         value = float(text)
-    elif pa.types.is_boolean(kind):
+    elif pa.types.is_boolean(arrow_type):
         value = bool(value)
-    return pa.scalar(value, kind) if pa.types.is_decimal(kind) else pa.scalar(value).cast(kind)
+    return (
+        pa.scalar(value, arrow_type)
+        if pa.types.is_decimal(arrow_type)
+        else pa.scalar(value).cast(arrow_type)
+    )
 
 
-def _moment(text: str, kind: pa.DataType) -> pa.Scalar:
+def _moment_scalar(text: str, arrow_type: pa.DataType) -> pa.Scalar:
     """Return the value of a DATE, DATETIME or TIMESTAMP; the text of a TIMESTAMP is in
     UTC."""
     year, month, day = (int(part) for part in text[:10].split("-"))
     if not (year and month and day):
-        return pa.scalar(None, kind)
-    if pa.types.is_date(kind):
-        return pa.scalar(date(year, month, day), kind)
+        return pa.scalar(None, arrow_type)
+    if pa.types.is_date(arrow_type):
+        return pa.scalar(date(year, month, day), arrow_type)
     value = datetime.fromisoformat(text)
-    return pa.scalar(value if kind.tz is None else value.replace(tzinfo=UTC), kind)
+    return pa.scalar(value if arrow_type.tz is None else value.replace(tzinfo=UTC), arrow_type)
 
 
-def _now(
-    text: str, column: ColumnSchema, kind: pa.DataType, moment: StatementMoment | None
+def _current_fill(
+    text: str, column: ColumnSchema, arrow_type: pa.DataType, moment: StatementMoment | None
 ) -> pa.Scalar | None:
     digits = now_digits(text)
     if digits is None or moment is None or column.type not in ("datetime", "timestamp"):
@@ -129,8 +133,8 @@ def _now(
     unit = 10 ** (6 - digits)
     instant = moment.instant.astimezone(UTC)
     instant = instant.replace(microsecond=instant.microsecond // unit * unit)
-    if kind.tz is not None:
-        return pa.scalar(instant, kind)
+    if arrow_type.tz is not None:
+        return pa.scalar(instant, arrow_type)
     if moment.zone is None:
         return None
-    return pa.scalar(instant.astimezone(moment.zone).replace(tzinfo=None), kind)
+    return pa.scalar(instant.astimezone(moment.zone).replace(tzinfo=None), arrow_type)

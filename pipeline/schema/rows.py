@@ -32,7 +32,7 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.values.table import Column, TableStructure
 
-_TYPES: Final = {
+_ROW_TYPES: Final = {
     **dict.fromkeys(TEXT_FAMILY, "text"),
     **dict.fromkeys(BLOB_FAMILY, "blob"),
     **dict.fromkeys(GEOMETRY_TYPES, "geometry"),
@@ -52,10 +52,10 @@ _LENGTH_OR_WIDTH: Final = {
 """Number of bytes of the length that precedes a value, or of the value itself if all
 values of the type have the same width."""
 
-_CHARACTERS: Final = frozenset({"char", "varchar"})
-_BYTES: Final = frozenset({"binary", "varbinary"})
-_TEMPORAL: Final = frozenset({"datetime", "timestamp", "time"})
-_AS_BINARY: Final = frozenset({"binary", "varbinary", "blob"})
+_CHARACTER_TYPES: Final = frozenset({"char", "varchar"})
+_BYTE_TYPES: Final = frozenset({"binary", "varbinary"})
+_TEMPORAL_TYPES: Final = frozenset({"datetime", "timestamp", "time"})
+_BINARY_TYPES: Final = frozenset({"binary", "varbinary", "blob"})
 
 
 def row_structure(table: TableSchema) -> TableStructure:
@@ -73,8 +73,8 @@ def logged_structure(table: TableSchema) -> TableStructure:
 def _structure(
     table: TableSchema, key_of: Callable[[TableSchema], tuple[str, ...]]
 ) -> TableStructure:
-    table = _with_hashes(_with_row_times(table))
-    return TableStructure(table.name, tuple(map(_column, table.columns)), key_of(table))
+    table = _with_hash_columns(_with_row_times(table))
+    return TableStructure(table.name, tuple(map(_row_column, table.columns)), key_of(table))
 
 
 def _with_row_times(table: TableSchema) -> TableSchema:
@@ -94,15 +94,15 @@ def _with_row_times(table: TableSchema) -> TableSchema:
     return replace(table, columns=(*table.columns, *times), keys=tuple(keys))
 
 
-def _with_hashes(table: TableSchema) -> TableSchema:
+def _with_hash_columns(table: TableSchema) -> TableSchema:
     """Return the table with one column for each UNIQUE key that MariaDB enforces by a
     hash, which MariaDB adds at the end of each row image. The order of keys decides
     whether this column may be NULL; the order is unknown, so the column is nullable
     here."""
-    hashed = [key for key in table.keys if key.hashed]
+    hashed_keys = [key for key in table.keys if key.hashed]
     hashes = (
         ColumnSchema(f"DB_ROW_HASH_{number}", "bigint", unsigned=True)
-        for number, _ in enumerate(hashed, 1)
+        for number, _ in enumerate(hashed_keys, 1)
     )
     return replace(table, columns=(*table.columns, *hashes))
 
@@ -130,44 +130,46 @@ def _row_keys(table: TableSchema) -> Iterator[tuple[str, ...]]:
 
 def _identifies_rows(key: KeySchema, table: TableSchema) -> bool:
     columns = [table.column(part.column or "") for part in key.parts if part.prefix is None]
-    whole = len(columns) == len(key.parts)
-    return whole and all(column is not None and not column.nullable for column in columns)
+    has_whole_columns = len(columns) == len(key.parts)
+    return has_whole_columns and all(
+        column is not None and not column.nullable for column in columns
+    )
 
 
-def _column(column: ColumnSchema) -> Column:
-    kind = _TYPES.get(column.type, column.type)
-    decimal = kind == "decimal"
+def _row_column(column: ColumnSchema) -> Column:
+    row_type = _ROW_TYPES.get(column.type, column.type)
+    decimal = row_type == "decimal"
     return Column(
         name=column.name,
-        type=f"compressed {kind}" if column.compressed else kind,
+        type=f"compressed {row_type}" if column.compressed else row_type,
         nullable=column.nullable,
-        unsigned=column.unsigned or kind == "year",
-        length=_length(column, kind),
+        unsigned=column.unsigned or row_type == "year",
+        length=_length(column, row_type),
         precision=column.precision if decimal else None,
         scale=column.scale if decimal else None,
-        charset="binary" if kind in _AS_BINARY else column.charset,
+        charset="binary" if row_type in _BINARY_TYPES else column.charset,
         members=column.members,
     )
 
 
-def _length(column: ColumnSchema, kind: str) -> int | None:
+def _length(column: ColumnSchema, row_type: str) -> int | None:
     """Return the length as `pipeline.values.table.Column.length` defines it."""
-    if kind == "bit" or kind in _TEMPORAL or column.type in _BYTES:
+    if row_type == "bit" or row_type in _TEMPORAL_TYPES or column.type in _BYTE_TYPES:
         return column.length
-    if column.type in _CHARACTERS:
+    if column.type in _CHARACTER_TYPES:
         return (column.length or 0) * max_character_bytes(column.charset or "binary")
-    if kind == "enum":
+    if row_type == "enum":
         return 1 if len(column.members) < 256 else 2
-    if kind == "set":
+    if row_type == "set":
         size = (len(column.members) + 7) // 8
         return size if size <= 4 else 8
-    return _LENGTH_OR_WIDTH.get(column.type, _LENGTH_OR_WIDTH.get(kind))
+    return _LENGTH_OR_WIDTH.get(column.type, _LENGTH_OR_WIDTH.get(row_type))
 
 
-_BY_LENGTH_BYTES: Final = {"text": TEXT_FAMILY, "blob": BLOB_FAMILY}
+_FAMILIES: Final = {"text": TEXT_FAMILY, "blob": BLOB_FAMILY}
 _COMPRESSED: Final = "compressed "
-_WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "enum", "set"})
-_DECLARED: Final = frozenset({"bit", *_BYTES, *_TEMPORAL})
+_TYPES_WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "enum", "set"})
+_TYPES_WITH_LENGTH: Final = frozenset({"bit", *_BYTE_TYPES, *_TEMPORAL_TYPES})
 
 
 def schema_of(structure: TableStructure) -> TableSchema:
@@ -180,17 +182,17 @@ def schema_of(structure: TableStructure) -> TableSchema:
     key = tuple(KeyPart(name) for name in structure.primary_key)
     return TableSchema(
         structure.name,
-        tuple(map(_schema_of, structure.columns)),
+        tuple(map(_column_schema_of, structure.columns)),
         (KeySchema("PRIMARY", "primary", key),) if key else (),
     )
 
 
-def _schema_of(column: Column) -> ColumnSchema:
-    kind = column.type.removeprefix(_COMPRESSED)
-    name = _BY_LENGTH_BYTES[kind][(column.length or 2) - 1] if kind in _BY_LENGTH_BYTES else kind
-    charset = column.charset if kind in _WITH_CHARSET else None
-    length = column.length if kind in _DECLARED else None
-    if kind in _CHARACTERS:
+def _column_schema_of(column: Column) -> ColumnSchema:
+    row_type = column.type.removeprefix(_COMPRESSED)
+    name = _FAMILIES[row_type][(column.length or 2) - 1] if row_type in _FAMILIES else row_type
+    charset = column.charset if row_type in _TYPES_WITH_CHARSET else None
+    length = column.length if row_type in _TYPES_WITH_LENGTH else None
+    if row_type in _CHARACTER_TYPES:
         length = (column.length or 0) // max_character_bytes(charset or "binary")
     return ColumnSchema(
         column.name,
@@ -199,10 +201,10 @@ def _schema_of(column: Column) -> ColumnSchema:
         length,
         column.precision,
         column.scale,
-        unsigned=column.unsigned and kind != "year",
+        unsigned=column.unsigned and row_type != "year",
         charset=charset,
         members=column.members,
-        compressed=kind != column.type,
+        compressed=row_type != column.type,
     )
 
 
@@ -217,10 +219,10 @@ def key_candidates(schema: TableSchema) -> Iterator[tuple[str, ...]]:
     """Yield the columns of every key that identifies rows, the columns of `merge_key`
     first. Names are spelled as in the table's columns."""
     for key in _identifying_keys(schema):
-        yield tuple(_spelled(schema, name) for name in key.columns)
+        yield tuple(_stored_spelling(schema, name) for name in key.columns)
 
 
-def merge_index(schema: TableSchema) -> KeySchema | None:
+def merge_key_schema(schema: TableSchema) -> KeySchema | None:
     """Return the key whose columns `merge_key` returns."""
     return next(_identifying_keys(schema), None)
 
@@ -239,7 +241,7 @@ def _identifying_keys(schema: TableSchema) -> Iterator[KeySchema]:
     yield from (key for key in unique if _identifies_rows(key, schema))
 
 
-def _spelled(schema: TableSchema, name: str) -> str:
+def _stored_spelling(schema: TableSchema, name: str) -> str:
     column = schema.column(name)
     return name if column is None else column.name
 
@@ -256,7 +258,7 @@ FIRST_WITH_HIDDEN, LAST_WITH_PLACES, FIRST_WITHOUT_HIDDEN = 80013, 80015, 90704
 """Versions of MySQL: the first with functional indexes, the last in which the places of
 their hidden columns are known, and the first that is known not to log these columns."""
 
-_NAMES: Final = re.compile(r"[0-9a-f]{32}|!hidden!.*", re.DOTALL)
+_HIDDEN_NAME: Final = re.compile(r"[0-9a-f]{32}|!hidden!.*", re.DOTALL)
 
 VisibleColumn = TypeVar("VisibleColumn")
 
@@ -268,7 +270,7 @@ def knows_hidden_places(version: int, *, mariadb: bool) -> bool:
 
 def may_be_hidden(name: str) -> bool:
     """Return whether a hidden column of some index may have this name."""
-    return _NAMES.fullmatch(name) is not None
+    return _HIDDEN_NAME.fullmatch(name) is not None
 
 
 def is_hidden(name: str, keys: Iterable[KeySchema]) -> bool:
@@ -277,11 +279,11 @@ def is_hidden(name: str, keys: Iterable[KeySchema]) -> bool:
     begins with !hidden! in later versions."""
     return name.startswith("!hidden!") or name in {
         hashlib.md5(f"{key}{part}".encode(), usedforsecurity=False).hexdigest()
-        for key, part in expressions(keys)
+        for key, part in expression_parts(keys)
     }
 
 
-def expressions(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
+def expression_parts(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
     """Return the key parts that are expressions, and so have a hidden column: the key's
     name, and the part's number from 0."""
     return [
@@ -295,11 +297,11 @@ def expressions(keys: Iterable[KeySchema]) -> list[tuple[str, int]]:
 def hidden_places(table: TableSchema) -> tuple[int, ...] | None:
     """Return the places of the table's hidden columns among all columns, from 0; None
     if they are unknown."""
-    known = len(table.hidden) == len(expressions(table.keys))
-    return tuple(sorted(column.place for column in table.hidden)) if known else None
+    is_known = len(table.hidden) == len(expression_parts(table.keys))
+    return tuple(sorted(column.place for column in table.hidden)) if is_known else None
 
 
-def with_hidden(
+def with_hidden_columns(
     columns: Iterable[VisibleColumn], hidden: Iterable[HiddenColumn]
 ) -> list[VisibleColumn | HiddenColumn]:
     """Return the visible and the hidden columns, in their order in the table."""
@@ -309,7 +311,7 @@ def with_hidden(
     return merged
 
 
-def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
+def renumber_hidden(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
     """Return the hidden columns among all columns of a table, each with its new
     place."""
     return tuple(
@@ -319,42 +321,45 @@ def numbered(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
     )
 
 
-def with_new_hidden(
+def add_hidden_columns(
     hidden: tuple[HiddenColumn, ...], visible: int, keys: Iterable[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
     """Return the hidden columns after these keys are added to a table. `visible`: the
     number of its columns that are not hidden."""
     end = visible + len(hidden)
-    new = (HiddenColumn(end + at, key) for at, (key, _) in enumerate(expressions(keys)))
+    new = (HiddenColumn(end + at, key) for at, (key, _) in enumerate(expression_parts(keys)))
     return *hidden, *new
 
 
-def kept_hidden(
-    table: TableSchema, dropped: Collection[str], renamed: Mapping[str, str]
+def remaining_hidden_columns(
+    table: TableSchema, dropped_keys: Collection[str], new_key_names: Mapping[str, str]
 ) -> tuple[HiddenColumn, ...] | None:
     """Return the hidden columns that stay when keys are dropped and renamed; None if
-    they are unknown. They keep their places, and get the keys' new names. `dropped`,
-    `renamed`: names in lower case; `renamed` has new names by old ones."""
+    they are unknown. They keep their places, and get the keys' new names.
+    `dropped_keys`, `new_key_names`: names in lower case; `new_key_names` has new names
+    by old ones."""
     if hidden_places(table) is None:
         return None
-    dropped_parts = expressions(key for key in table.keys if key.name.lower() in dropped)
+    dropped_parts = expression_parts(key for key in table.keys if key.name.lower() in dropped_keys)
     candidates = [
-        column for column in table.hidden if column.key is None or column.key.lower() not in dropped
+        column
+        for column in table.hidden
+        if column.key is None or column.key.lower() not in dropped_keys
     ]
     # Some dropped parts have a hidden column that names its key. Each of the others
     # belongs to a column without a name, which may be any of these.
     nameless = [column for column in candidates if column.key is None]
-    missing = len(dropped_parts) - (len(table.hidden) - len(candidates))
-    if 0 < missing < len(nameless) and not _side_by_side(table, nameless):
+    dropped_nameless_count = len(dropped_parts) - (len(table.hidden) - len(candidates))
+    if 0 < dropped_nameless_count < len(nameless) and not _are_adjacent(table, nameless):
         return None
     return tuple(
-        replace(column, key=column.key and renamed.get(column.key.lower(), column.key))
+        replace(column, key=column.key and new_key_names.get(column.key.lower(), column.key))
         for column in candidates
-        if column not in nameless[:missing]
+        if column not in nameless[:dropped_nameless_count]
     )
 
 
-def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
+def _are_adjacent(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
     """Return whether no visible column is between these hidden columns. In that case it
     does not matter which of them is dropped."""
     places = [column.place for column in columns]
@@ -362,13 +367,13 @@ def _side_by_side(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
     return hidden.issuperset(range(min(places), max(places) + 1))
 
 
-def shown_places(
+def hidden_from_ordinals(
     ordinals: Collection[int], keys: Collection[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
     """Return the hidden columns of a table; none if their number does not fit the keys.
     `ordinals`: the ordinal positions, from 1, of the visible columns in
     `information_schema`, which skips the positions of hidden columns."""
-    parts = expressions(keys)
+    parts = expression_parts(keys)
     last = max(ordinals, default=0)
     places = [place - 1 for place in range(1, last + 1) if place not in ordinals]
     if len(places) > len(parts):

@@ -409,7 +409,7 @@ def may_rename_columns(text: str, context: StatementContext) -> bool:
         reader = StatementReader(text, context)
     except CannotRead:
         return True
-    while not reader.over:
+    while not reader.is_over:
         if reader.next().keyword in ("CHANGE", "RENAME"):
             return True
     return False

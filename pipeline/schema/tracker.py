@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from lockstep.pipeline.schema.code import (
-    after_effects,
-    after_unknown,
+    after_code_statement,
+    after_unknown_statement,
     may_change_code,
-    renamed_views,
-    with_code,
+    with_moved_triggers,
+    with_renamed_views,
 )
 from lockstep.pipeline.schema.effects import (
     FollowedStatement,
@@ -27,7 +27,7 @@ from lockstep.pipeline.schema.effects import (
     recorded_statement,
     unknown_structures,
 )
-from lockstep.pipeline.schema.evolve import evolve, forget
+from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
 from lockstep.pipeline.schema.history import (
     BatchHistory,
     DatabaseVersion,
@@ -466,14 +466,14 @@ class SchemaTracker:
         if isinstance(parsed, NotUnderstood):
             tables = parsed.possible_tables or ()
             names.update(tables or before.tables)
-            after = after_unknown(forget(before, tables), tables)
+            after = after_unknown_statement(with_unknown_tables(before, tables), tables)
             followed = FollowedStatement(not_understood=parsed, kind=parsed.kind)
         else:
             evolved = evolve(before, parsed, logged.context)
-            after = after_effects(evolved.schema, evolved.effects)
+            after = with_moved_triggers(evolved.schema, evolved.effects)
             for change in parsed:
                 if isinstance(change, RenameTables):
-                    after = renamed_views(after, change.pairs)
+                    after = with_renamed_views(after, change.pairs)
             followed = FollowedStatement(evolved.effects, kind=parsed[0].kind)
             names.update(restructured_tables(parsed, ()), required_tables(parsed))
             predecessors = self._predecessors_of(parsed, followed, before)
@@ -496,7 +496,7 @@ class SchemaTracker:
         # If the settings cannot be applied to a table, only its previous version says
         # which values are hidden. The structure is forgotten, so that no later
         # statement can reveal them.
-        self._loaded_schema = forget(self._loaded_schema, [*self._shape_errors])
+        self._loaded_schema = with_unknown_tables(self._loaded_schema, [*self._shape_errors])
         return followed
 
     def _predecessors_of(
@@ -525,7 +525,7 @@ class SchemaTracker:
         if not may_change_code(logged.text):
             return
         before = self.server_schema()
-        self._loaded_schema = with_code(before, logged.text, logged.context)
+        self._loaded_schema = after_code_statement(before, logged.text, logged.context)
         self._record_databases(before, self._loaded_schema, logged.end, None)
 
     def _with_later_structures(self, schema: ServerSchema, end: Coordinates) -> ServerSchema:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableStructure
 
-_INTEGERS: dict[tuple[str, bool], pa.DataType] = {
+_INTEGER_TYPES: dict[tuple[str, bool], pa.DataType] = {
     ("tinyint", False): pa.int8(),
     ("tinyint", True): pa.int16(),
     ("smallint", False): pa.int16(),
@@ -33,7 +33,7 @@ _INTEGERS: dict[tuple[str, bool], pa.DataType] = {
     ("bigint", True): pa.decimal128(20, 0),
 }
 
-_PLAIN: dict[str, pa.DataType] = {
+_FIXED_TYPES: dict[str, pa.DataType] = {
     "float": pa.float32(),
     "double": pa.float64(),
     "date": pa.date32(),
@@ -72,25 +72,25 @@ _MAX_LONG_BITS = 63
 _BIT_DIGITS = 20
 """Decimal digits of the largest number of 64 bits."""
 
-_HINT = "exclude the table, or change the column to a type of the MySQL manual's list"
+_TYPE_HINT = "exclude the table, or change the column to a type of the MySQL manual's list"
 
 
 def arrow_type(column: Column) -> pa.DataType:
     """Return the Arrow type of a column's values. Raise TableError for a type that is
     not listed."""
-    integer = _INTEGERS.get((column.type, column.unsigned))
+    integer = _INTEGER_TYPES.get((column.type, column.unsigned))
     if integer is not None:
         return integer
     if column.type == "decimal":
         return _decimal_type(column)
     if column.type == "bit":
         return _bit_type(column)
-    plain = _PLAIN.get(column.type)
+    plain = _FIXED_TYPES.get(column.type)
     if plain is None:
         raise TableError(
             f"column {column.name!r} has the type {column.type.upper()}, "
             "which this version does not read",
-            hint=_HINT,
+            hint=_TYPE_HINT,
         )
     return plain
 
@@ -120,7 +120,7 @@ def arrow_schema(structure: TableStructure) -> pa.Schema:
     since Spark cannot join on it, and for two column names that Spark or Delta treat as
     equal.
     """
-    refuse_twins(structure.names)
+    refuse_equal_names(structure.names)
     schema = pa.schema([pa.field(column.name, arrow_type(column)) for column in structure.columns])
     for name in structure.primary_key:
         if pa.types.is_list(schema.field(name).type):
@@ -165,15 +165,15 @@ def sql_type(kind: pa.DataType) -> str:
 # 838:59:59.000000, with two or three digits for hours and the column's fractional
 # digits.
 
-_PARTS: Final = (
+_TIME_PARTS: Final = (
     r"^(?P<sign>-?)(?P<hours>\d{1,3}):(?P<minutes>\d\d):(?P<seconds>\d\d)"
     r"(?:\.(?P<fraction>\d{1,6}))?$"
 )
 
 
-def microseconds(times: pa.Array) -> pa.Int64Array:
+def times_to_microseconds(times: pa.Array) -> pa.Int64Array:
     """Return the microseconds of each text of a TIME; NULL for NULL."""
-    parts = pc.extract_regex(times, _PARTS)
+    parts = pc.extract_regex(times, _TIME_PARTS)
     names = ("hours", "minutes", "seconds")
     hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in names)
     fraction = pc.utf8_rpad(pc.struct_field(parts, "fraction"), 6, "0").cast(pa.int64())
@@ -182,9 +182,9 @@ def microseconds(times: pa.Array) -> pa.Int64Array:
     return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(size), size)
 
 
-def microseconds_of(text: str) -> int:
+def time_to_microseconds(text: str) -> int:
     """Return the microseconds of one text; raise ValueError if it is not a TIME."""
-    match = re.match(_PARTS, text, re.ASCII)
+    match = re.match(_TIME_PARTS, text, re.ASCII)
     if match is None or int(match["minutes"]) > 59 or int(match["seconds"]) > 59:
         raise ValueError(text)
     whole = (int(match["hours"]) * 60 + int(match["minutes"])) * 60 + int(match["seconds"])
@@ -195,7 +195,7 @@ def microseconds_of(text: str) -> int:
 # -- names -------------------------------------------------------------------------------
 
 
-_REFUSED: Final = " ,;{}()\n\t="
+_REFUSED_CHARACTERS: Final = " ,;{}()\n\t="
 """Characters that Delta refuses in column names of a table without column mapping
 (`SchemaUtils.checkFieldNames`)."""
 
@@ -217,17 +217,20 @@ MERGE_COLUMNS: Final = frozenset(
         "rowindexcol",
     }
 )
-"""Names, `folded`, of columns that Delta's MERGE adds to both of its inputs and looks
-up by name (`MergeIntoCommandBase`, `DeletionVectorBitmapGenerator`). A table with a
-column of such a name is written without MERGE."""
+"""Comparable names (see `comparable_name`) of columns that Delta's MERGE adds to both
+of its inputs and looks up by name (`MergeIntoCommandBase`,
+`DeletionVectorBitmapGenerator`). A table with a column of such a name is written
+without MERGE."""
 
-_CODES: Final = "|".join(f"{ord(character):02X}" for character in f"{_REFUSED}%_")
-_ESCAPED: Final = re.compile(f"[{_REFUSED}]|%(?={_CODES})", re.IGNORECASE)
+_ESCAPABLE_CODES: Final = "|".join(
+    f"{ord(character):02X}" for character in f"{_REFUSED_CHARACTERS}%_"
+)
+_TO_ESCAPE: Final = re.compile(f"[{_REFUSED_CHARACTERS}]|%(?={_ESCAPABLE_CODES})", re.IGNORECASE)
 _ESCAPED_UNDERSCORE: Final = re.compile("%(?:25)*5F(.*)", re.IGNORECASE | re.DOTALL)
-_UNESCAPED: Final = re.compile(f"%({_CODES})")
+_ESCAPE: Final = re.compile(f"%({_ESCAPABLE_CODES})")
 
 
-def folded(name: str) -> str:
+def comparable_name(name: str) -> str:
     """Return a text that is the same for two names if Spark or Delta treat them as
     equal.
 
@@ -253,7 +256,7 @@ def _folded_character(character: str) -> str:
 
 def is_refused(name: str) -> bool:
     """Return whether Delta refuses the name in a table without column mapping."""
-    return not set(_REFUSED).isdisjoint(name)
+    return not set(_REFUSED_CHARACTERS).isdisjoint(name)
 
 
 def mirror_name(name: str) -> str:
@@ -268,38 +271,38 @@ def source_name(name: str) -> str:
 
 
 def _escaped_reader_column(name: str) -> str:
-    return f"%5F{name[1:]}" if folded(name) in READER_COLUMNS else name
+    return f"%5F{name[1:]}" if comparable_name(name) in READER_COLUMNS else name
 
 
 def _is_escaped_reader_column(name: str) -> bool:
     match = _ESCAPED_UNDERSCORE.match(name)
-    return match is not None and folded(f"_{match[1]}") in READER_COLUMNS
+    return match is not None and comparable_name(f"_{match[1]}") in READER_COLUMNS
 
 
 def is_mergeable(names: Iterable[str]) -> bool:
     """Return whether Delta's MERGE can distinguish these columns from its own."""
-    return not any(folded(name) in MERGE_COLUMNS for name in names)
+    return not any(comparable_name(name) in MERGE_COLUMNS for name in names)
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """Return the name of a source's column in a changelog (the Delta table with every
     change), and in a mirror without column mapping. `%XX` stands for each refused
     character, for a `%` that would be read as an escape, and for the first character of
-    a name in `READER_COLUMNS`. If two names differ when `folded`, their escaped names
-    do, too."""
-    return _escaped_reader_column(_ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", name))
+    a name in `READER_COLUMNS`. If the comparable names of two names differ, so do those
+    of their escaped names."""
+    return _escaped_reader_column(_TO_ESCAPE.sub(lambda match: f"%{ord(match[0]):02X}", name))
 
 
-def unescaped(name: str) -> str:
-    """Return the source's name of a column: the inverse of `escaped`."""
-    return _UNESCAPED.sub(lambda match: chr(int(match[1], 16)), name)
+def unescape_name(name: str) -> str:
+    """Return the source's name of a column: the inverse of `escape_name`."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), name)
 
 
-def refuse_twins(names: Iterable[str]) -> None:
+def refuse_equal_names(names: Iterable[str]) -> None:
     """Raise `TableError` if Delta or Spark treat two of the names as equal."""
-    by_folded: dict[str, str] = {}
+    by_comparable_name: dict[str, str] = {}
     for name in names:
-        other = by_folded.setdefault(folded(name), name)
+        other = by_comparable_name.setdefault(comparable_name(name), name)
         if other is not name:
             raise TableError(
                 f"columns {other!r} and {name!r} have one name to Delta and Spark, which ignore "

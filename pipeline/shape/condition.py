@@ -41,8 +41,8 @@ from sqlglot import ParseError, TokenError, exp, parse
 from lockstep.pipeline.schema.types import (
     TEXT_TYPES,
     arrow_type,
-    microseconds,
-    microseconds_of,
+    time_to_microseconds,
+    times_to_microseconds,
 )
 from lockstep.pipeline.values.table import Column
 
@@ -277,7 +277,7 @@ def _comparison_test(column: Column, sign: str, literal: Literal) -> _Test:
         )
     compare = _COMPARE_FUNCTIONS[sign]
     if kind == "time":
-        return lambda values: compare(microseconds(values), scalar)
+        return lambda values: compare(times_to_microseconds(values), scalar)
     if kind == "float":  # As a double, since the literal 0.1 is not equal to the float 0.1.
         return lambda values: compare(values.cast(pa.float64()), scalar)
     return lambda values: compare(values, scalar)
@@ -368,7 +368,7 @@ def _scalar(column: Column, literal: Literal) -> pa.Scalar:
     if kind in ("datetime", "timestamp"):
         return _moment_scalar(kind, literal.text)
     if kind == "time":
-        return pa.scalar(microseconds_of(literal.text), pa.int64())
+        return pa.scalar(time_to_microseconds(literal.text), pa.int64())
     return pa.scalar(literal.text, pa.string())
 
 

@@ -119,13 +119,13 @@ def _stored_bytes(_: Column, values: pa.Array) -> pa.Array:
 
 
 def _plain_texts(_: Column, values: pa.Array) -> pa.Array:
-    return canonical.plain(values)
+    return canonical.plain_texts(values)
 
 
 def _decimal_texts(_: Column, values: pa.Array) -> pa.Array:
     """Return the texts of DECIMALs. `values` has texts if the DECIMAL has more digits
     than Arrow's decimals."""
-    printed = canonical.decimals(values) if pa.types.is_decimal(values.type) else values
+    printed = canonical.decimal_texts(values) if pa.types.is_decimal(values.type) else values
     trimmed = _trimmed(printed.cast(pa.large_string()), pc.match_substring(printed, "."))
     return pc.if_else(pc.equal(trimmed, "-0"), "0", trimmed).cast(pa.large_binary())
 
@@ -146,7 +146,7 @@ def _float_text(value: float | None) -> bytes | None:
 
 
 def _moment_texts(column: Column, values: pa.Array) -> pa.Array:
-    printed = canonical.moments(values).cast(pa.large_string())
+    printed = canonical.moment_texts(values).cast(pa.large_string())
     trimmed = _trimmed(printed, pc.is_valid(printed)).cast(pa.large_binary())
     if column.type == "datetime":
         return trimmed

@@ -34,7 +34,7 @@ from lockstep.pipeline.schema.history import (
     Visibility,
     hides_values,
 )
-from lockstep.pipeline.schema.types import arrow_schema, microseconds
+from lockstep.pipeline.schema.types import arrow_schema, times_to_microseconds
 from lockstep.pipeline.shape.hashes import PrivacyKey, canonical_texts
 from lockstep.pipeline.shape.shape import Shape, condition_columns, evaluator_of
 from lockstep.pipeline.values.errors import TableError
@@ -234,7 +234,7 @@ class Shaper:
             case Conversion.UUID:
                 return _as_uuids(column, values)
             case Conversion.MICROSECONDS:
-                return microseconds(values)
+                return times_to_microseconds(values)
             case Conversion.STRING:
                 return _printed_texts(column, values)
             case _:
@@ -298,7 +298,7 @@ def _equal_pairs(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
     """Return for each pair of values whether both are the same; NULL is the same as
     NULL."""
     if pa.types.is_list(left.type):
-        left, right = canonical.digested_vectors(left), canonical.digested_vectors(right)
+        left, right = canonical.vector_sha256_texts(left), canonical.vector_sha256_texts(right)
     elif pa.types.is_floating(left.type):  # Bits, since 0.0 and -0.0 are different values.
         bits = pa.int32() if left.type == pa.float32() else pa.int64()
         left, right = left.view(bits), right.view(bits)
@@ -333,10 +333,14 @@ def _printed_texts(column: Column, values: pa.Array) -> pa.Array:
     if pa.types.is_string(values.type):
         return values
     if pa.types.is_decimal(values.type):
-        return canonical.decimals(values).cast(pa.string())
+        return canonical.decimal_texts(values).cast(pa.string())
     if pa.types.is_floating(values.type):
-        return canonical.doubles(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
-    printed = canonical.moments(values) if column.type in _MOMENT_TYPES else canonical.plain(values)
+        return canonical.double_texts(values.cast(pa.string()).cast(pa.float64())).cast(pa.string())
+    printed = (
+        canonical.moment_texts(values)
+        if column.type in _MOMENT_TYPES
+        else canonical.plain_texts(values)
+    )
     printed = printed.cast(pa.string())
     digits = column.length or 0
     if column.type not in _MOMENT_TYPES or digits == _MAX_FRACTION_DIGITS:

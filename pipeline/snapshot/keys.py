@@ -18,7 +18,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from lockstep.pipeline.schema.rows import merge_index
+from lockstep.pipeline.schema.rows import merge_key_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ def chunk_index(schema: TableSchema) -> KeySchema | None:
     """
     if schema.engine.lower() not in ENGINES or schema.system_versioned:
         return None
-    index = merge_index(schema)
+    index = merge_key_schema(schema)
     return None if index is None or index.invisible or index.hashed else index
 
 

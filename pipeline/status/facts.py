@@ -18,7 +18,7 @@ from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.snapshot.log_room import kept_for
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.start.question import Refusal, Start
@@ -139,7 +139,7 @@ class Standing:
     upcoming_quarantines: tuple[StoppedTable, ...] = ()
     rewritten_changelogs: tuple[StoppedTable, ...] = ()
     loads: tuple[LoadProgress, ...] = ()
-    proofs: tuple[TableProof, ...] = ()
+    proofs: tuple[ComparisonRecord, ...] = ()
     unproven: UnprovenStructures | None = None
     uncleared_values: tuple[UnclearedValues, ...] = ()
     former_folders: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, TableState
-from lockstep.pipeline.proof.proven import TableProof, open_differences
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
 from lockstep.pipeline.values.table import TableName
@@ -64,7 +64,7 @@ def table_standings(
     extents: Iterable[Extent] = (),
     loads: Iterable[LoadProgress] = (),
     gaps: Iterable[Gap] = (),
-    proofs: Sequence[TableProof] = (),
+    proofs: Sequence[ComparisonRecord] = (),
     uncleared_values: Iterable[UnclearedValues] = (),
 ) -> dict[TableName, TableStanding]:
     """Return the health of each table that has a state or is partial."""
@@ -96,7 +96,7 @@ def unseen(table: TableName) -> TableStanding:
 def _standing(
     table: TableName,
     state: TableState | None,
-    proof: TableProof | None,
+    proof: ComparisonRecord | None,
     load: LoadProgress | None,
     gap: Gap | None,
     extent: Extent | None,
@@ -109,7 +109,7 @@ def _standing(
         return TableStanding(
             table,
             TableHealth.DIFFERS,
-            f"{proof.differing} rows differed from MySQL when last compared",
+            f"{proof.differing_count} rows differed from MySQL when last compared",
             f"`lockstep verify {table}` shows which; with `--repair` the next run mends them",
         )
     if standing is not None:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
-from lockstep.pipeline.proof.proven import TableProof, open_differences
+from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.log_room import KEPT_BY
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Headroom, Lag, Standing
@@ -313,7 +313,7 @@ def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verd
     )
 
 
-def _difference_sentence(differences: Sequence[TableProof]) -> str:
+def _difference_sentence(differences: Sequence[ComparisonRecord]) -> str:
     names = _first_tables(sorted({proof.table for proof in differences}))
     last = max(proof.compared_at for proof in differences)
     return f"rows of {names} differed from MySQL when last compared, {utc_text(last)}"

@@ -156,17 +156,17 @@ def problems_in(error: ValidationError, lines: Mapping[KeyPath, int]) -> list[Pr
 
 def error_of(file: str, problems: Sequence[Problem]) -> LockstepError:
     """Return one error with all mistakes of a file."""
-    listed: Sequence[str] = ()
+    sentences: Sequence[str] = ()
     if len(problems) == 1:
         message = f"{file}: {problems[0]}"
         message += "" if message.endswith("?") else "."
     else:
-        message, listed = f"{file} has {len(problems)} mistakes:", [*map(str, problems)]
+        message, sentences = f"{file} has {len(problems)} mistakes:", [*map(str, problems)]
     if all(problem.is_planned for problem in problems):
         hint = f"remove from {file} what is not built yet"
-        return NotYet(message, hint=hint, listed=listed)
+        return NotYet(message, hint=hint, listed=sentences)
     hint = f"correct {file}, then: `lockstep check`"
-    return ConfigurationError(message, hint=hint, listed=listed)
+    return ConfigurationError(message, hint=hint, listed=sentences)
 
 
 def _has_inner_error(detail: Any, details: Sequence[Any]) -> bool:

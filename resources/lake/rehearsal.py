@@ -45,27 +45,29 @@ def rehearse(scratch: Path, archive: Path) -> None:
     """Write mirrors in `scratch` as runs do, with Spark's settings for many rows and
     for few; when Java ends, it creates `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
-    spark = SparkProcess(conf, archive=False, on_warning=print)
-    for few in (NOTHING, FEW):
-        folder = scratch / f"lake{few.rows}"
-        _write(SparkMirrors(folder, staging=scratch / "staging", spark=spark, few_limit=few))
+    spark = SparkProcess(conf, use_archive=False, on_warning=print)
+    for few_limit in (NOTHING, FEW):
+        folder = scratch / f"lake{few_limit.rows}"
+        _write_mirror(
+            SparkMirrors(folder, staging=scratch / "staging", spark=spark, few_limit=few_limit)
+        )
     spark.stop()
     JAVA.end(patience_seconds=_DUMP_SECONDS)
 
 
-def _write(mirrors: SparkMirrors) -> None:
-    own = tuple(PartColumn(field.name, field.type) for field in _COLUMNS)
+def _write_mirror(mirrors: SparkMirrors) -> None:
+    part_columns = tuple(PartColumn(field.name, field.type) for field in _COLUMNS)
     for number, change in enumerate(("insert", "insert", "update_postimage"), start=1):
         ids = list(range(100))
-        empty = [pa.nulls(len(ids), field.type) for field in list(_COLUMNS)[1:]]
+        null_columns = [pa.nulls(len(ids), field.type) for field in list(_COLUMNS)[1:]]
         changes = pa.table(
-            [pa.array([change] * len(ids)), pa.array(ids, pa.int64()), *empty],
+            [pa.array([change] * len(ids)), pa.array(ids, pa.int64()), *null_columns],
             names=["_change_type", *_COLUMNS.names],
         )
         target = MirrorTarget("rehearsal", _COLUMNS, "rehearsal", number, "")
         files = (mirrors.stage("rehearsal", changes),)
         if change == "insert":
-            mirrors.write(Append(target, (StagedFiles(files, own),)))
+            mirrors.write(Append(target, (StagedFiles(files, part_columns),)))
         else:
             bounds = (("id", "0", "99"),)
             mirrors.write(Merge(target, ("id",), FoldedChanges(files), bounds))

@@ -35,7 +35,7 @@ _BUILD_FOLDER: Final = ".lockstep-rebuild"
 
 class FolderCopies:
     """`pipeline.ports.Copies` in folders of this machine. A Delta table is written next
-    to its final place, which must be in the same file system, since a rename moves it
+    to its final place, which must be in the same file system, because a rename moves it
     there when it is complete. `lake`: the lake with the files from which a table is
     built. `staging`: the folder for temporary files of writes."""
 
@@ -53,7 +53,7 @@ class FolderCopies:
             target_path.parent.mkdir(parents=True, exist_ok=True)
         staging = Staging(build_folder)
         try:
-            with staging.folder() as folder:
+            with staging.new_folder() as folder:
                 yield SparkMirrors(
                     Path(folder), input_lake=self._lake, staging=self._staging, spark=self._spark
                 )

@@ -97,7 +97,7 @@ class SparkCatalog:
                 raise self._refusal(str(error)) from error
             except (Py4JError, OSError) as error:
                 raise CatalogUnavailable(
-                    f"{self.identity} does not answer, since its Spark does not",
+                    f"{self.identity} does not answer, because its Spark does not",
                     hint="run `lockstep catalog --yes`, or wait for the next run",
                 ) from error
 

@@ -96,7 +96,7 @@ def _require_commits_once(
         with (
             suppress(LockstepError, TableError),
             spark_errors(table),
-            session_settings(session, {**planned_head.pin(), **transaction}),
+            session_settings(session, {**planned_head.pin_settings(), **transaction}),
         ):
             commit_write(session, write, table, staging, None, str)
         if newest_version(table) != head.version:
@@ -119,7 +119,7 @@ def _trial_write(staging: Staging, number: int) -> MirrorWrite:
 def require_conditional_writes(lake: ObjectPath) -> None:
     """Write, read, list and delete an object below the lake's prefix. Raise
     `LakeUnavailable` if the store refuses one of these. Raise `ConfigurationError` if a
-    second writer can overwrite the first, since two runs could then commit the same
+    second writer can overwrite the first, because two runs could then commit the same
     version of a table, or if the object is not listed."""
     path = lake / f"_lockstep-probe-{uuid4()}" / "commit"
     with lake_errors(lake):

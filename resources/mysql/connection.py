@@ -450,7 +450,7 @@ def _set_statement(assignments: Mapping[str, str]) -> str:
 
 
 def _try_to_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, str]) -> bool:
-    """Set a variable, and return True. If the account may not set it, return False if
+    """Set a variable, and return True. If the account cannot set it, return False if
     the variable has the wanted value already, else raise `ServerSettings`."""
     try:
         cursor.execute(_set_statement({name: value}))

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.schema.evolving.defaults import plain_text
+from lockstep.pipeline.schema.evolving.defaults import plain_value
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema, ValueDefault, WrittenDefault
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.select import quoted, quoted_table
@@ -140,4 +140,4 @@ def _literal(column: ColumnSchema, answer: Any) -> str | None:
         return bytes.fromhex(answer).decode()
     if kind in _MOMENT_TYPES or kind == "year":
         return str(answer)
-    return plain_text(column, str(answer))
+    return plain_value(column, str(answer))

@@ -104,7 +104,7 @@ class OpenedRead:
 @dataclass(frozen=True, slots=True)
 class TableRead:
     """A read of one table that is to be opened. `cursor` reads; `query_cursor` belongs
-    to the other session. `key`, `where` and `index_hint`: as in `select_rows`."""
+    to the other session. `key`, `where`, `index_hint`: parameters of `select_rows`."""
 
     cursor: ReadingCursor
     query_cursor: Cursor
@@ -162,8 +162,8 @@ class TableRead:
         A transaction that was prepared before `low` and is not in the snapshot was not
         committed when the snapshot was opened, so XA RECOVER, run between the two,
         lists it. If the snapshot's place is known, it may be after that query. A second
-        XA RECOVER lists a transaction that was prepared since then, unless it was
-        committed meanwhile; the count of XA COMMITs shows that.
+        XA RECOVER lists a transaction that was prepared after the first one, unless it
+        was committed meanwhile; the count of XA COMMITs shows that.
         """
         low = low_mark(self.query_cursor, self.dialect, retry=retry)
         commit_count = xa_commit_count(self.query_cursor)
@@ -189,8 +189,8 @@ class TableRead:
 
     def _open_under_lock(self) -> OpenedRead | None:
         """Open the snapshot under a lock of the table: all writers have committed and
-        none can write. Return None if the account may not lock the table, or the lock
-        is not granted in time."""
+        none can write. Return None if the account is not allowed to lock the table, or
+        the lock is not granted in time."""
         if not self._try_lock(self.query_cursor):
             return None
         marks = self._present_marks()
@@ -266,7 +266,9 @@ def _difference(expected: TableStructure, now: TableStructure) -> str:
     if names[0] != names[1]:
         return f"columns {', '.join(names[1])} instead of {', '.join(names[0])}"
     pairs = zip(expected.columns, now.columns, strict=True)
-    changed = [ours.name for ours, theirs in pairs if ours != theirs]
+    changed = [
+        expected_column.name for expected_column, column in pairs if expected_column != column
+    ]
     if changed:
         return f"the definition of {', '.join(changed)} differs"
     return "its primary key differs"
@@ -352,7 +354,7 @@ def take_snapshot(
 ) -> TableSnapshot:
     """Open a snapshot, which lasts as long as the session of `cursor` (from
     `reading_cursor`). `where`: a condition in complete SQL for the rows to read, with
-    its `index_hint`. `rows_only`: as in `require_unchanged`."""
+    its `index_hint`. `rows_only`: a changed default or visibility is no error."""
     structure = row_structure(table) if isinstance(table, TableSchema) else table
     key = key_columns(table) if isinstance(table, TableSchema) else frozenset(structure.primary_key)
     selected = _narrow(structure, columns)
@@ -365,9 +367,9 @@ def take_snapshot(
         read = TableRead(
             cursor, query_cursor, selected, read_dialect(query_cursor), key, where, index_hint
         )
-        opened = read.open_exactly() if exact else read.open_once()
+        open_read = read.open_exactly() if exact else read.open_once()
         require_unchanged(query_cursor, table, structure, rows_only=rows_only)
-    low, high = opened.marks.low, opened.marks.high
+    low, high = open_read.marks.low, open_read.marks.high
     return TableSnapshot(
         table=structure.name,
         schema=schema,
@@ -375,9 +377,9 @@ def take_snapshot(
         high=high.at,
         low_set=low.executed_set,
         high_set=high.executed_set,
-        exact=opened.exact,
-        batches=_translate_table_errors_in(settings, structure, opened.batches),
-        prepared=opened.marks.prepared,
+        exact=open_read.exact,
+        batches=_translate_table_errors_in(settings, structure, open_read.batches),
+        prepared=open_read.marks.prepared,
     )
 
 

@@ -40,7 +40,7 @@ from pymysql.protocol import FieldDescriptorPacket
 from lockstep.pipeline.binlog.stream.control import encode_gtid_set
 from lockstep.pipeline.binlog.stream.intake import HEADROOM
 from lockstep.pipeline.ports.source import Received
-from lockstep.pipeline.resultset.packets import Definition
+from lockstep.pipeline.resultset.packets import ColumnDefinition
 from lockstep.pipeline.values.errors import SourceUnavailable
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates
@@ -227,11 +227,11 @@ class Answer:
         self.is_abandoned = False
         self._receiver: Receiver | None = Receiver(self._stream._sock, ANSWER_STREAM)
 
-    def _read_definitions(self, count: int) -> list[Definition]:
+    def _read_definitions(self, count: int) -> list[ColumnDefinition]:
         packets = [self._stream._read_packet(FieldDescriptorPacket) for _ in range(count)]
         self._stream._read_packet()  # EOF
         return [
-            Definition(packet.type_code, bool(packet.flags & _UNSIGNED), packet.length)
+            ColumnDefinition(packet.type_code, bool(packet.flags & _UNSIGNED), packet.length)
             for packet in packets
         ]
 

@@ -24,7 +24,7 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.spill import RefusingSpool
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.column_arrays import ResultBatches
-from lockstep.pipeline.resultset.packets import Definition
+from lockstep.pipeline.resultset.packets import ColumnDefinition
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
@@ -59,21 +59,21 @@ _LOG_COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
 )
 """One column for each decoder of the log: column, type code and metadata."""
 
-_RESULT_COLUMNS: Final[tuple[tuple[Column, Definition], ...]] = (
-    (Column("", "tinyint"), Definition(1, False, 4)),
-    (Column("", "smallint"), Definition(2, False, 6)),
-    (Column("", "int"), Definition(3, False, 11)),
-    (Column("", "bigint"), Definition(8, False, 20)),
-    (Column("", "decimal", precision=10, scale=2), Definition(246, False, 12)),
-    (Column("", "decimal", precision=30, scale=2), Definition(246, False, 32)),
-    (Column("", "decimal", precision=50, scale=2), Definition(246, False, 52)),
-    (Column("", "year"), Definition(13, True, 4)),
-    (Column("", "date"), Definition(10, False, 10)),
-    (Column("", "time", length=0), Definition(11, False, 10)),
-    (Column("", "datetime", length=0), Definition(12, False, 19)),
-    (_TEXT, Definition(253, False, 40)),
-    (Column("", "geometry"), Definition(255, False, 40)),
-    (Column("", "vector"), Definition(242, False, 40)),
+_RESULT_COLUMNS: Final[tuple[tuple[Column, ColumnDefinition], ...]] = (
+    (Column("", "tinyint"), ColumnDefinition(1, False, 4)),
+    (Column("", "smallint"), ColumnDefinition(2, False, 6)),
+    (Column("", "int"), ColumnDefinition(3, False, 11)),
+    (Column("", "bigint"), ColumnDefinition(8, False, 20)),
+    (Column("", "decimal", precision=10, scale=2), ColumnDefinition(246, False, 12)),
+    (Column("", "decimal", precision=30, scale=2), ColumnDefinition(246, False, 32)),
+    (Column("", "decimal", precision=50, scale=2), ColumnDefinition(246, False, 52)),
+    (Column("", "year"), ColumnDefinition(13, True, 4)),
+    (Column("", "date"), ColumnDefinition(10, False, 10)),
+    (Column("", "time", length=0), ColumnDefinition(11, False, 10)),
+    (Column("", "datetime", length=0), ColumnDefinition(12, False, 19)),
+    (_TEXT, ColumnDefinition(253, False, 40)),
+    (Column("", "geometry"), ColumnDefinition(255, False, 40)),
+    (Column("", "vector"), ColumnDefinition(242, False, 40)),
 )
 """One column for each decoder of results: column and its definition in the result."""
 

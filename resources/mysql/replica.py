@@ -85,7 +85,7 @@ class Replica:
             return source_load(cursor)
 
     def state(self) -> ReadReplica:
-        """Return the replica, with an error and a hint if it may not be read from. Its
+        """Return the replica, with an error and a hint if it must not be read from. Its
         lag does not count."""
         try:
             with self._cursors() as (source, replica):
@@ -109,7 +109,7 @@ class Replica:
     def _wait_for_low_mark(self, table: TableName, since: Coordinates | None) -> Watermark:
         """Return a place of the source's log, not before `since`, up to which the
         replica has executed everything. Raise `TableBusy` if the replica does not reach
-        it in time, `ServerSettings` if it may not be read from at all."""
+        it in time, `ServerSettings` if it must not be read from at all."""
         if since is not None and (mark := self._low_marks.get((table, since))) is not None:
             return mark
         with self._cursors() as (source, replica):

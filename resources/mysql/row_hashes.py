@@ -23,9 +23,9 @@ from lockstep.pipeline.ports.source import (
     SourceSample,
     SourceSum,
 )
-from lockstep.pipeline.proof.canonical import expression
-from lockstep.pipeline.proof.hashes import BYTES, MODULUS, RowSum
-from lockstep.pipeline.proof.sampling import STRETCH
+from lockstep.pipeline.proof.canonical import text_expression
+from lockstep.pipeline.proof.hashes import HASH_BYTES, MODULUS, RowSum
+from lockstep.pipeline.proof.sampling import STRETCH_ROWS
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.snapshot.pace import Patience
@@ -46,7 +46,7 @@ from lockstep.resources.mysql.watermarks import (
     snapshot_place,
 )
 
-_HASH_DIGITS: Final = 2 * BYTES
+_HASH_DIGITS: Final = 2 * HASH_BYTES
 """Number of hexadecimal digits of a hash."""
 
 _ROWS_PER_FETCH: Final = 10_000
@@ -63,7 +63,7 @@ class HashSql:
     def joined_text(self, names: Sequence[str]) -> str:
         """Return the SQL expression that joins these columns of a row into one text."""
         columns = {column.name: column for column in self.structure.columns}
-        values = [expression(columns[name], quoted(name), self.flavour) for name in names]
+        values = [text_expression(columns[name], quoted(name), self.flavour) for name in names]
         return f"concat_ws(',', {', '.join(values)})"
 
     @property
@@ -263,7 +263,7 @@ def _read_stretch(read: HashRead, structure: TableStructure, start: Key) -> pa.T
         where=condition,
         parameters=values,
         order=structure.primary_key,
-        limit=STRETCH,
+        limit=STRETCH_ROWS,
     )
     return pa.Table.from_batches(batches, arrow_schema(structure))
 

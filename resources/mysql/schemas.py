@@ -2,9 +2,9 @@
 from information_schema.
 
 A table may be dropped between two of the queries; it then has no columns and is left
-out. information_schema does not show what the account may not see. If the account has
-privileges on single columns of a table, only these columns are shown; such a table is
-not returned but reported (`ReadTables.unread`).
+out. information_schema shows only what the account is allowed to see. If the account
+has privileges on single columns of a table, only these columns are shown; such a table
+is not returned but reported (`ReadTables.unread`).
 
 MariaDB's information_schema shows the actions of foreign keys only to accounts with
 more than SELECT. SHOW CREATE TABLE shows them to every account that may see the table,
@@ -48,7 +48,7 @@ from lockstep.pipeline.schema.model import (
     ValueDefault,
     View,
 )
-from lockstep.pipeline.schema.rows import knows_hidden_places, shown_places
+from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import covers, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
@@ -95,7 +95,7 @@ _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReadTables:
-    """The tables that were read. `unread`: existing tables that the account may not
+    """The tables that were read. `unread`: existing tables that the account cannot
     read as a whole, each with a sentence about what the account lacks."""
 
     tables: tuple[TableSchema, ...]
@@ -117,7 +117,7 @@ def read_schemas(
     cursor: Cursor, names: Collection[TableName] | None = None, *, foreign_keys: bool = True
 ) -> tuple[TableSchema, ...]:
     """Read every base table outside of the system databases, or those of `names` that
-    exist, except tables with a visible column that the account may not read.
+    exist, except tables with a visible column that the account cannot read.
     `foreign_keys`: read these, too. Columns that the account does not see are not
     noticed: use this for tables that `read_whole_tables` returned before."""
     return _read_tables(cursor, names, foreign_keys=foreign_keys)[0]
@@ -153,7 +153,7 @@ def _read_tables(
             table.row_format,
             table.partitioned,
             table.versioned,
-            shown_places(ordinals[name], keys.get(name, ()))
+            hidden_from_ordinals(ordinals[name], keys.get(name, ()))
             if knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
             else (),
         )
@@ -210,7 +210,7 @@ def _columns(
     dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
 ]:
     """Return three dicts by table: its columns, their ordinal positions, and the names
-    of the columns that the account may not read."""
+    of the columns that the account cannot read."""
     query = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
     columns: dict[TableName, list[ColumnSchema]] = {}
     ordinals: dict[TableName, list[int]] = {}
@@ -551,7 +551,7 @@ def read_all_code(
     for database, name, events, of, table, body, modes in _fetch_rows(cursor, _TRIGGERS):
         if database not in visible_databases:
             continue
-        code = read_code(body, _statement_context(dialect, database, modes), selects=False)
+        code = read_code(body, _statement_context(dialect, database, modes), is_view_query=False)
         event_names = tuple(word.strip() for word in str(events).upper().split(","))
         triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
     for database, name, query in _fetch_rows(cursor, _VIEWS):
@@ -559,7 +559,7 @@ def read_all_code(
             continue
         context = _statement_context(dialect, database, "")
         if query:
-            code = read_code(query, context, selects=True)
+            code = read_code(query, context, is_view_query=True)
         else:
             code = _code_by_show_create(cursor, TableName(database, name), context)
         views[database].append(View(name, code))

@@ -169,10 +169,10 @@ def _checked_batches(
         answer.finish()
         raise pymysql.err.OperationalError(error.number, error.text) from None
     answer.finish()
-    if batches.warnings:
+    if batches.warning_count:
         names = quotable_names(structure.name, structure.names)
         warnings = read_warnings(cursor)
-        require_harmless(structure.name, batches.warnings, warnings, names)
+        require_harmless(structure.name, batches.warning_count, warnings, names)
     answer.close_statement()
 
 

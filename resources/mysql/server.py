@@ -108,7 +108,7 @@ from lockstep.resources.mysql.watermarks import (
 )
 
 IdleSessions: TypeAlias = "deque[tuple[pymysql.Connection[Cursor], float]]"
-"""Idle sessions, each with the second on the monotonic clock since when it is idle."""
+"""Idle sessions, each with the time at which it became idle (monotonic clock, seconds)."""
 
 MAX_IDLE_SECONDS: Final = 10.0
 """Longest time in seconds that an idle session is kept. After it, the account's
@@ -155,19 +155,19 @@ class QuerySessions:
         return None
 
 
-def _close_sessions(idle: IdleSessions) -> None:
+def _close_sessions(sessions: IdleSessions) -> None:
     with suppress(IndexError):
         while True:
-            _close(idle.pop()[0])
+            _close(sessions.pop()[0])
 
 
 def _is_alive(connection: pymysql.Connection[Cursor]) -> bool:
     """Return whether the socket has nothing to read. If it has, the server closed the
     session: it sends nothing else without a query."""
     driver: Any = connection  # no public call for its socket
-    readable = select.poll()
-    readable.register(driver._sock, select.POLLIN)
-    return not readable.poll(0)
+    poll = select.poll()
+    poll.register(driver._sock, select.POLLIN)
+    return not poll.poll(0)
 
 
 def _close(connection: pymysql.Connection[Cursor]) -> None:
@@ -254,7 +254,9 @@ class MySqlServer:
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
-        return survey if self._replica is None else replace(survey, read_from=self._replica.state())
+        return (
+            survey if self._replica is None else replace(survey, read_replica=self._replica.state())
+        )
 
     def dump(self, start: Coordinates) -> MySqlDump:
         # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs
@@ -572,7 +574,7 @@ def read_baseline(cursor: Cursor, names: Collection[TableName] | None = None) ->
 
 def require_missing(cursor: Cursor, table: TableName) -> None:
     """Raise the server's error for a table that exists although information_schema does
-    not show it: the account may not read it, or the server cannot open it."""
+    not show it: the account cannot read it, or the server cannot open it."""
     _can_open(cursor, f"select 1 from {quoted_table(table)} limit 0")
 
 

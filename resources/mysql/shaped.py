@@ -59,11 +59,12 @@ from lockstep.resources.mysql.watermarks import commits_in_order
 
 @dataclass(frozen=True, slots=True)
 class _ShapedTable:
-    """A table with a shape. `schema`: its present structure on the server; `shown`: its
-    structure in the lake; `shaper`: turns rows of the first into rows of the second."""
+    """A table with a shape. `schema`: its present structure on the server;
+    `lake_structure`: its structure in the lake; `shaper`: turns rows of the first into
+    rows of the second."""
 
     schema: TableSchema
-    shown: TableStructure
+    lake_structure: TableStructure
     shaper: Shaper
 
 
@@ -109,16 +110,16 @@ class ShapedServer(MySqlServer):
     def structure(self, table: TableName) -> TableStructure:
         unshaped = super().structure(table)
         shaped_table = self._shaped_table(table)
-        return unshaped if shaped_table is None else shaped_table.shown
+        return unshaped if shaped_table is None else shaped_table.lake_structure
 
     def structures(self) -> list[TableStructure]:
         """Return all structures. A table to which its settings cannot be applied keeps
         the server's."""
         with self._own_cursor() as cursor:
             tables = read_whole_tables(cursor).tables
-        return [self._shown_structure(schema) for schema in tables if not schema.system_versioned]
+        return [self._lake_structure(schema) for schema in tables if not schema.system_versioned]
 
-    def _shown_structure(self, schema: TableSchema) -> TableStructure:
+    def _lake_structure(self, schema: TableSchema) -> TableStructure:
         try:
             shape = self._shaping.shape(schema)
         except TableError:
@@ -126,7 +127,7 @@ class ShapedServer(MySqlServer):
         return row_structure(schema) if shape is None else shape.structure
 
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
-        """Return the comments except those of hidden columns, which may reveal their
+        """Return the comments except those of hidden columns: a comment may reveal
         values."""
         comments = super().comments(tables)
         for table, column_comments in comments.items():
@@ -277,7 +278,7 @@ class ShapedServer(MySqlServer):
         hasher, total = self._hasher(shaped_table), RowSum()
         with self._open_shaped_read(shaped_table) as (marks, batches):
             for batch in batches:
-                total += hasher.summed(batch)
+                total += hasher.row_sum(batch)
         return SourceSum(total, marks)
 
     @contextmanager
@@ -289,7 +290,7 @@ class ShapedServer(MySqlServer):
             return
         hasher = self._hasher(shaped_table)
         with self._open_shaped_read(shaped_table) as (marks, batches):
-            pairs = ((hasher.keys(batch), hasher.rows(batch)) for batch in batches)
+            pairs = ((hasher.key_hashes(batch), hasher.row_hashes(batch)) for batch in batches)
             yield SourceHashes(marks, pairs)
 
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
@@ -300,7 +301,8 @@ class ShapedServer(MySqlServer):
         hashes = np.array(sorted(keys), np.uint64)
         with self._open_shaped_read(shaped_table) as (marks, batches):
             matching_batches = [
-                batch.filter(pa.array(np.isin(hasher.keys(batch), hashes))) for batch in batches
+                batch.filter(pa.array(np.isin(hasher.key_hashes(batch), hashes)))
+                for batch in batches
             ]
         return ComparedRows(marks, pa.Table.from_batches(matching_batches, hasher.schema))
 
@@ -326,7 +328,7 @@ class ShapedServer(MySqlServer):
         )
 
     def _hasher(self, shaped_table: _ShapedTable) -> RowHasher:
-        return RowHasher(shaped_table.shown, self.facts().flavour)
+        return RowHasher(shaped_table.lake_structure, self.facts().flavour)
 
     @contextmanager
     def _open_shaped_read(
@@ -358,7 +360,10 @@ class ShapedServer(MySqlServer):
         """Return the table with its shape. Raise `StructureMoved` if its structure in
         the lake would now differ from `structure`."""
         shaped_table = self._shaped_table(structure.name)
-        if shaped_table is not None and shaped_table.shown.fingerprint != structure.fingerprint:
+        if (
+            shaped_table is not None
+            and shaped_table.lake_structure.fingerprint != structure.fingerprint
+        ):
             raise StructureMoved(
                 f"{structure.name} was altered while it was read", hint="verify it again"
             )
@@ -370,7 +375,7 @@ class ShapedServer(MySqlServer):
         """Raise `StructureMoved` if the table has another structure now, apart from the
         hidden attributes of hidden columns."""
         if isinstance(table, TableStructure):
-            same = table.fingerprint == shaped_table.shown.fingerprint
+            same = table.fingerprint == shaped_table.lake_structure.fingerprint
         else:
             now = self._shaping.redact(shaped_table.schema)
             same = row_structure(table).fingerprint == row_structure(now).fingerprint

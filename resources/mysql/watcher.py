@@ -74,7 +74,7 @@ class WatchedRead:
             raise TableBusy(self.reason, hint=self.hint) from error
 
     def raising_busy_in(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the batches, with errors as in `raising_busy`."""
+        """Yield the batches; raise `TableBusy` as `raising_busy` does."""
         with self.raising_busy():
             yield from batches
 

@@ -48,7 +48,7 @@ are current when the statement runs."""
 
 def has_snapshots(cursor: Cursor, table: TableName) -> bool | None:
     """Return whether a table's engine has snapshots; None if the table does not exist,
-    or the account may not see it."""
+    or the account cannot see it."""
     cursor.execute(
         "select coalesce(engine, 'InnoDB') from information_schema.tables"
         " where table_schema = %s and table_name = %s",
@@ -152,8 +152,8 @@ _XA_DENIED = 1401
 
 
 def prepared_transactions(cursor: Cursor) -> frozenset[Xid] | None:
-    """Return the prepared transactions; None if the account may not list them. The
-    checks before the first run report that."""
+    """Return the prepared transactions; None if the account is not allowed to list
+    them. The checks before the first run report that."""
     try:
         cursor.execute("xa recover convert xid")
     except pymysql.err.ProgrammingError:

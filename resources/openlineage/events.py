@@ -83,9 +83,9 @@ class LockstepRunFacet(RunFacet):
     tablesNotListed: int | None = None
 
 
-def run_id(source: str, dagster_run: str) -> str:
+def openlineage_run_id(source: str, lockstep_run_id: str) -> str:
     """Return OpenLineage's id of a run, the same in every process."""
-    return str(uuid5(NAMESPACE_URL, f"lockstep:{source}:{dagster_run}"))
+    return str(uuid5(NAMESPACE_URL, f"lockstep:{source}:{lockstep_run_id}"))
 
 
 def run_event(
@@ -102,7 +102,7 @@ def run_event(
     until then; `error_text`: the error and its hint if the run failed."""
     producer = f"urn:lockstep:{version('lockstep')}"
     set_producer(producer)  # the facets below contain it
-    facet = LockstepRunFacet(lockstep_run_id, tablesNotListed=news.unnamed or None)
+    facet = LockstepRunFacet(lockstep_run_id, tablesNotListed=news.unreported_count or None)
     if capture_report is not None:
         facet.batch = capture_report.batch
         facet.start, facet.end = str(capture_report.start), str(capture_report.end)
@@ -114,7 +114,7 @@ def run_event(
     return RunEvent(
         eventType=RunState[state],
         eventTime=moment.isoformat(),
-        run=Run(run_id(addresses.source, lockstep_run_id), facets),
+        run=Run(openlineage_run_id(addresses.source, lockstep_run_id), facets),
         job=Job(addresses.job_namespace, addresses.source),
         inputs=[_input_dataset(addresses, table) for table in news.tables],
         outputs=[output for table in news.tables for output in _output_datasets(addresses, table)],
@@ -141,7 +141,7 @@ def _output_datasets(addresses: DatasetAddresses, news: TableNews) -> Iterator[O
             "columnLineage": _column_lineage_facet(addresses, news),
         }
     yield OutputDataset(*addresses.delta_table(news.state.mirror), facets=facets)
-    if news.changed:
+    if news.has_changed_rows:
         yield OutputDataset(*addresses.delta_table(news.merge.changelog))
 
 

@@ -389,7 +389,7 @@ def within_account(account: pwd.struct_passwd | None, folder: Path) -> str:
 
 def executable_programs(account: pwd.struct_passwd | None, programs_folder: Path) -> Path:
     """Return a folder whose programs the account can execute: `programs_folder`
-    (PREFIX/bin), or the one in a copy of PREFIX if the account may not enter a parent
+    (PREFIX/bin), or the one in a copy of PREFIX if the account cannot enter a parent
     folder. The parents' permissions are not changed, because their owner chose them."""
     if account is None or _may_enter(account, programs_folder):
         return programs_folder

@@ -9,8 +9,8 @@ from lockstep.resources.postgres.batches import PostgresBatches
 from lockstep.resources.postgres.connection import LedgerAddress, connect
 from lockstep.resources.postgres.consumers import PostgresConsumers
 from lockstep.resources.postgres.decisions import PostgresDecisions
+from lockstep.resources.postgres.deletions import PostgresDeletions
 from lockstep.resources.postgres.embedded import EmbeddedServer
-from lockstep.resources.postgres.forgotten import PostgresDeletions
 from lockstep.resources.postgres.leases import PostgresLeases
 from lockstep.resources.postgres.migrate import migrate
 from lockstep.resources.postgres.schemas import PostgresSchemas

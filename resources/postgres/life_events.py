@@ -87,9 +87,9 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
         "abandoned_among", source=lease.source, batches=sorted(batches - {None})
     )
     begins = {row["id"]: coordinates_of(row, "start") for row in abandoned}
-    catching_up = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
+    catching_up_ids = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
-        state_after(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up)
+        state_after(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up_ids)
         for name, rows in history.items()
     )
     event = life.BatchAbandoned(batch)
@@ -120,13 +120,17 @@ def _write_changes(
     ]
     # Postgres does not promise the order of returned rows; the highest id is the newest
     # event.
-    newest = dict[TableName, int]()
+    newest_event_ids = dict[TableName, int]()
     for row in transaction.insert("record_events", rows):
-        newest[table_of(row)] = max(row["id"], newest.get(table_of(row), 0))
-    last = {state.table: state for state, _ in changes}
+        newest_event_ids[table_of(row)] = max(row["id"], newest_event_ids.get(table_of(row), 0))
+    last_states = {state.table: state for state, _ in changes}
     states = [
-        {"source": lease.source, **_state_columns(last[name]), "event": newest[name]}
-        for name in newest
+        {
+            "source": lease.source,
+            **_state_columns(last_states[name]),
+            "event": newest_event_ids[name],
+        }
+        for name in newest_event_ids
     ]
     transaction.insert("record_states", states)
 

@@ -108,18 +108,18 @@ def refusal(rule: str, complaint: str | None = None) -> LedgerRefused:
     return LedgerRefused(f"The ledger refused {what}: {sentence}.", hint=hint)
 
 
-def unknown_version(table: TableName, number: int) -> LedgerRefused:
+def unknown_version(table: TableName, version: int) -> LedgerRefused:
     """Return the error for a version that the table does not have."""
     return LedgerRefused(
-        f"The ledger has no version {number} of {table}.",
+        f"The ledger has no version {version} of {table}.",
         hint="Look at the table's state with `lockstep tables`.",
     )
 
 
-def unknown_statement(number: int) -> LedgerRefused:
+def unknown_statement(statement_id: int) -> LedgerRefused:
     """Return the error for a statement that the source does not have."""
     return LedgerRefused(
-        f"The ledger has no statement {number} of this source.",
+        f"The ledger has no statement {statement_id} of this source.",
         hint="`lockstep schema TABLE` shows a table's history.",
     )
 

@@ -117,22 +117,22 @@ def record_history(
 ) -> None:
     """Record the structures that a capture read; statements first, because versions
     refer to them."""
-    # The numbers are drawn first: Postgres does not promise to number the rows of an
-    # INSERT in their order, and statements are read back in the order of their numbers.
+    # The ids are drawn first: Postgres does not promise to number the rows of
+    # an INSERT in their order, and statements are read back in the order of their ids.
     count = len(history.statements)
     rows = transaction.all("statement_numbers", count=count) if count else []
-    numbers = sorted(row["id"] for row in rows)
+    statement_ids = sorted(row["id"] for row in rows)
     keys = {"source": source, "batch": batch}
     statements = [
-        {**_statement_columns(statement), **keys, "id": number}
-        for number, statement in zip(numbers, history.statements, strict=True)
+        {**_statement_columns(statement), **keys, "id": statement_id}
+        for statement_id, statement in zip(statement_ids, history.statements, strict=True)
     ]
     transaction.insert("record_statements", statements)
     databases = [
         {
             **_database_columns(value),
             **keys,
-            "statement": _statement_id(numbers, value.statement_number, "database"),
+            "statement": _statement_id(statement_ids, value.statement_number, "database"),
         }
         for value in history.databases
     ]
@@ -141,20 +141,20 @@ def record_history(
         {
             **_version_columns(value),
             **keys,
-            "statement": _statement_id(numbers, value.statement_number, "table"),
+            "statement": _statement_id(statement_ids, value.statement_number, "table"),
         }
         for value in history.versions
     ]
     transaction.insert("record_versions", versions)
 
 
-def _statement_id(numbers: Sequence[int], index: int | None, kind: str) -> int | None:
-    """Return the id that a statement has in the ledger. `numbers`: the ids of the
+def _statement_id(statement_ids: Sequence[int], index: int | None, kind: str) -> int | None:
+    """Return the id that a statement has in the ledger. `statement_ids`: the ids of the
     statements that are recorded with it; `index`: its index among them, None if a
     version has no statement."""
-    if index is not None and not 0 <= index < len(numbers):
+    if index is not None and not 0 <= index < len(statement_ids):
         raise refusal(f"{kind}_versions_statement")
-    return None if index is None else numbers[index]
+    return None if index is None else statement_ids[index]
 
 
 def _schema_version(row: Row) -> SchemaVersion:
@@ -168,6 +168,7 @@ def _schema_version(row: Row) -> SchemaVersion:
         origin=VersionOrigin(row["origin"]),
         schema=None if schema is None else schema_from_json(schema),
         columns_from=None if columns is None else tuple(columns),
+        statement_number=row["statement"],
         shown_as=None if row["shown_as"] is None else shown_as_from_json(row["shown_as"]),
     )
 

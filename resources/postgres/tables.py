@@ -22,7 +22,12 @@ from lockstep.pipeline.model.table_state import (
     pause_texts,
     reload_texts,
 )
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven, TableProof
+from lockstep.pipeline.proof.proven import (
+    ComparisonRecord,
+    ComparisonResult,
+    EqualityProof,
+    ProofKind,
+)
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
@@ -138,12 +143,12 @@ class PostgresTables(Subject):
             if not rows:
                 values = {"token": lease.token, "author": author, "reason": reason}
                 rows = transaction.all("order_load", **keys, **values)
-            number = rows[0]["id"]
+            load_id = rows[0]["id"]
             if with_past is not None:
                 transaction.run(
-                    "set_with_past", source=lease.source, load=number, with_past=with_past
+                    "set_with_past", source=lease.source, load=load_id, with_past=with_past
                 )
-            return _load(transaction.only("load_by_id", source=lease.source, load=number), ())
+            return _load(transaction.only("load_by_id", source=lease.source, load=load_id), ())
 
     def open_loads(self, source: str) -> list[Load]:
         rows = self._cached(dict, "open_loads", source=source)
@@ -199,14 +204,14 @@ class PostgresTables(Subject):
 
     # -- proofs --------------------------------------------------------------------------------
 
-    def note_compared(self, source: str, compared: Sequence[Compared]) -> None:
+    def note_compared(self, source: str, compared: Sequence[ComparisonResult]) -> None:
         # Comparisons need no lease: they run beside other runs. `identity` only begins
         # a transaction.
         with self._session.transaction("identity") as (transaction, _):
             for comparison in compared:
                 transaction.run("note_compared", source=source, **_comparison_columns(comparison))
 
-    def proofs(self, source: str) -> list[TableProof]:
+    def proofs(self, source: str) -> list[ComparisonRecord]:
         return [table_proof(row) for row in self._all("proofs", source=source)]
 
 
@@ -330,24 +335,24 @@ def _bound_json(value: Bound | None) -> str | None:
 # -- proofs ------------------------------------------------------------------------------------
 
 
-def _comparison_columns(value: Compared) -> dict[str, Any]:
-    proven = value.proven
+def _comparison_columns(value: ComparisonResult) -> dict[str, Any]:
+    proven = value.proof
     return {
         **table_columns(value.table),
         **coordinate_columns(None if proven is None else proven.at),
-        "whole": value.whole,
-        "differing": value.differing,
-        "proof": None if proven is None else proven.proof.value,
-        "rows": None if proven is None else proven.rows,
+        "whole": value.is_whole,
+        "differing": value.differing_count,
+        "proof": None if proven is None else proven.kind.value,
+        "rows": None if proven is None else proven.row_count,
         "gtid_set": None if proven is None else proven.gtid_set,
     }
 
 
-def table_proof(row: Row) -> TableProof:
+def table_proof(row: Row) -> ComparisonRecord:
     proven = None
     if row["proof"] is not None:
         at = coordinates_of(row, "at")
-        proven = Proven(Proof(row["proof"]), row["rows"], at, row["gtid_set"])
-    return TableProof(
+        proven = EqualityProof(ProofKind(row["proof"]), row["rows"], at, row["gtid_set"])
+    return ComparisonRecord(
         table_of(row), row["whole"], row["compared_at"], row["differing"], proven, row["proven_at"]
     )

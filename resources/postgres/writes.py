@@ -178,8 +178,10 @@ class PostgresWrites(Subject):
 
     def revisions(self, source: str) -> Revisions:
         rows = self._cached(dict, "revisions", source=source)
-        number, files = rows[0]["id"], [row for row in rows if row["files"] is not None]
-        return Revisions(number, Revision(number, tuple(map(_segment, files))) if files else None)
+        revision_id, files = rows[0]["id"], [row for row in rows if row["files"] is not None]
+        return Revisions(
+            revision_id, Revision(revision_id, tuple(map(_segment, files))) if files else None
+        )
 
     def end_revision(self, lease: Lease, revision: Revision, *, settled: bool) -> None:
         """End a revision. Ending it again in the same way changes nothing."""
@@ -193,7 +195,7 @@ class PostgresWrites(Subject):
 
     def registrations(self, source: str, catalog: str) -> Registrations:
         rows = self._all("registrations", source=source, catalog=catalog)
-        entries = [_registered(row) for row in rows if row["database"] is not None]
+        entries = [_registration(row) for row in rows if row["database"] is not None]
         return Registrations({entry.table: entry for entry in entries}, rows[0]["statement"])
 
     def note_registration(
@@ -232,9 +234,9 @@ class PostgresWrites(Subject):
 
     def note_examined_versions(self, lease: Lease, versions: Mapping[str, int | None]) -> None:
         with self._transaction(lease, changes=("looked",)) as transaction:
-            gone = [folder for folder, version in versions.items() if version is None]
-            if gone:
-                transaction.run("forget_looked", source=lease.source, folders=gone)
+            removed_folders = [folder for folder, version in versions.items() if version is None]
+            if removed_folders:
+                transaction.run("forget_looked", source=lease.source, folders=removed_folders)
             rows = [
                 {"source": lease.source, "folder": folder, "delta_version": version}
                 for folder, version in versions.items()
@@ -263,8 +265,8 @@ class PostgresWrites(Subject):
                 transaction.run("inherit", source=lease.source, **ends)
 
     def highest_number(self) -> int:
-        number: int = self._only("highest_number")["batch"]
-        return number
+        batch: int = self._only("highest_number")["batch"]
+        return batch
 
     def inherited_batches(self, source: str) -> tuple[BatchSpan, ...]:
         rows = self._all("inherited", source=source)
@@ -300,7 +302,7 @@ def _newest(row: Row) -> tuple[str, NewestWrites]:
     return row["application"], NewestWrites(settled, int(row["newest_intended"]))
 
 
-def _registered(row: Row) -> Registered:
+def _registration(row: Row) -> Registered:
     name = EntryName(row["schema_name"], row["table_name"])
     return Registered(table_of(row), name, row["location"], row["content"], row["shows"])
 

@@ -38,7 +38,7 @@ class UnityCatalog:
     has_columns = True
 
     def __init__(self, uri: str, catalog: str, token: str, locate: Callable[[str], str]) -> None:
-        self._rest = Rest(urlsplit(uri.rstrip("/")), token)
+        self._rest = RestClient(urlsplit(uri.rstrip("/")), token)
         self._catalog = catalog
         self._locate = locate
         self.identity = f"Catalog {catalog} of the Unity Catalog at {self._rest}"
@@ -107,7 +107,7 @@ _LEAST_REFUSAL_STATUS: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class RestClient:
     """Requests to the server at `address`, with a bearer token unless `token` is empty."""
 
     address: SplitResult

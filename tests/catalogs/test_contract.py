@@ -22,7 +22,7 @@ from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, 
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.hive.catalog import HiveCatalog
 from lockstep.resources.lake.spark_catalog import SparkCatalog
-from lockstep.resources.unity.catalog import Rest, UnityCatalog
+from lockstep.resources.unity.catalog import RestClient, UnityCatalog
 from tests.catalogs.conftest import Asked
 from tests.twins.catalog import MemoryCatalog
 
@@ -62,7 +62,9 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
             return SparkCatalog(request.getfixturevalue("hive_spark"), "spark_catalog", locate)
         case "unity":
             address = request.getfixturevalue("unity")
-            Rest(urlsplit(address)).post("/catalogs", {"name": (name := f"lake_{uuid4().hex}")})
+            RestClient(urlsplit(address)).post(
+                "/catalogs", {"name": (name := f"lake_{uuid4().hex}")}
+            )
             return UnityCatalog(address, name, "", locate)
         case _:
             return MemoryCatalog(root=tmp_path.as_uri())
@@ -176,7 +178,7 @@ def test_what_another_made_is_seen_as_it_is(metastore: str, by_name: Asked, tmp_
 
 def test_a_unity_catalog_has_columns_and_comments(unity: str, tmp_path: Path) -> None:
     """Every type of a mirror in its words."""
-    rest = Rest(urlsplit(unity))
+    rest = RestClient(urlsplit(unity))
     rest.post("/catalogs", {"name": (name := f"lake_{uuid4().hex}")})
     catalog = UnityCatalog(unity, name, "", lambda mirror: (tmp_path / mirror).as_uri())
     columns = tuple(replace(one, comment=f"of {one.name}") for one in COLUMNS)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.run.write.mirror_write import SegmentPart, Staged, staged_fold
+from lockstep.pipeline.run.write.mirror_write import SegmentPart, StagedFold, staged_fold
 from lockstep.pipeline.values.segment import SegmentFile
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
@@ -32,7 +32,7 @@ def staged_images(
     images: Sequence[Sequence[pa.Table]],
     buckets: int,
     spool: MemorySpool | None = None,
-) -> Iterator[Staged]:
+) -> Iterator[StagedFold]:
     """`images`: for each part of the fold, in pieces."""
     room = Room(mirrors, spool=spool or MemorySpool())
     with staged_fold(room, "test", fold, list(_parts(room, fold, images)), buckets) as staged:

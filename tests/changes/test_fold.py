@@ -15,7 +15,7 @@ from lockstep.pipeline.mirror.coalescing import coalesced
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.mapping import folded
 from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
-from lockstep.pipeline.run.write.mirror_write import TOGETHER
+from lockstep.pipeline.run.write.mirror_write import TOO_MANY_IMAGES
 from lockstep.pipeline.values.errors import LakeUnavailable, TableError
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import PART, SCHEMA, Workload, images_table
@@ -118,7 +118,7 @@ def test_rows_that_belong_together_may_be_too_many(monkeypatch: pytest.MonkeyPat
         staged_images(MemoryMirrors(lake), Fold(SCHEMA, ("id",), (PART,)), [[images]], 2),
     ):
         pass
-    assert refused.value.reason == TOGETHER
+    assert refused.value.reason == TOO_MANY_IMAGES
     assert not lake.files
 
 
@@ -128,7 +128,7 @@ class FullFile(MemoryEventFile):
 
 
 class FullSpool(MemorySpool):
-    def scratch(self) -> MemoryEventFile:
+    def create_scratch_file(self) -> MemoryEventFile:
         self.made.append(FullFile())
         return self.made[-1]
 

@@ -151,5 +151,5 @@ def test_a_server_that_refuses_the_account_refuses_no_order(
     """It is recorded, and what the log still has is left open."""
     give(follower, OrderKind.PAUSE, database)
     follower.server = server(mysql, password="another one")
-    assert "or reads it from the source" in give(follower, OrderKind.RESUME, database).next
+    assert "or reads it from the source" in give(follower, OrderKind.RESUME, database).sentence
     assert len(follower.ledger.open_orders(SOURCE)) == 1

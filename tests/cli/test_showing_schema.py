@@ -64,7 +64,7 @@ class Shop:
     def columns(
         self, place: str | None = None, work: Callable[[], Workplace] = nobody
     ) -> list[str]:
-        schema = self.shown(place, work=work).shown.version.schema
+        schema = self.shown(place, work=work).shown_version.version.schema
         return [] if schema is None else [column.name for column in schema.columns]
 
 
@@ -108,8 +108,8 @@ def test_a_place_is_answered_with_the_version_in_force(shop: Shop) -> None:
     file, _, offset = shop.places[0].partition(":")
     assert shop.columns(f"{file}:{int(offset) - 1}") == FIRST
     assert shop.columns(shop.places[1]) == THIRD
-    assert shop.shown(shop.places[3]).shown.version.knowledge is Knowledge.DROPPED
-    assert shop.shown().shown.version.knowledge is Knowledge.DROPPED
+    assert shop.shown(shop.places[3]).shown_version.version.knowledge is Knowledge.DROPPED
+    assert shop.shown().shown_version.version.knowledge is Knowledge.DROPPED
 
 
 def test_transactions_and_runs_are_places_too(shop: Shop) -> None:
@@ -117,8 +117,8 @@ def test_transactions_and_runs_are_places_too(shop: Shop) -> None:
     assert shop.columns(f"gtid:{shop.sets[0]}") == SECOND
     assert shop.columns(f"gtid:{shop.sets[2]}") == THIRD
     assert shop.columns("run:first") == THIRD
-    assert shop.shown("run:first").shown.version.version == 3
-    assert shop.shown("run:second-run").shown.version.knowledge is Knowledge.DROPPED
+    assert shop.shown("run:first").shown_version.version.version == 3
+    assert shop.shown("run:second-run").shown_version.version.knowledge is Knowledge.DROPPED
 
 
 def test_a_moment_is_before_what_was_committed_then(shop: Shop) -> None:

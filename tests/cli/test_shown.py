@@ -40,12 +40,12 @@ from lockstep.pipeline.model.table_state import (
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.replay.heal import MirrorCorrection
-from lockstep.pipeline.run.replay.replay import BatchReplayed, ReplayReport
+from lockstep.pipeline.run.replay.replay import ReplayedBatch, ReplayReport
 from lockstep.pipeline.run.replay.segment_comparison import (
     Details,
     SegmentResult,
     SegmentStanding,
-    differences,
+    content_difference,
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.values.consumers import Consumer
@@ -281,20 +281,22 @@ def place(offset: int) -> Position:
 
 def report() -> ReplayReport:
     """A file and a mirror in which `WRONG` rows differ, with as many of them as are kept."""
-    found = differences(
+    found = content_difference(
         [pa.table({"id": range(WRONG)})],
         [pa.table({"id": range(1, WRONG + 1)})],
-        most=Details().most,
+        most=Details().most_rows,
     )
-    rows = tuple(ReplayDifference("different", f"id={one['id']}") for one, _ in found.some)
+    rows = tuple(ReplayDifference("different", f"id={one['id']}") for one, _ in found.examples)
     state, moment = BatchState.ACKNOWLEDGED, datetime(2026, 11, 1, 6, tzinfo=UTC)
     batch = Batch(2, "shop", state, place(4), 1, None, 0, 1, None, moment, end=place(400))
-    segment = SegmentResult(2, ORDERS, 1, SegmentStanding.DIFFERENT, wrong=found.rows, rows=rows)
+    segment = SegmentResult(
+        2, ORDERS, 1, SegmentStanding.DIFFERENT, wrong=found.row_count, rows=rows
+    )
     return ReplayReport(
         Span(Earliest(), Latest()),
-        (BatchReplayed(batch, None, (segment,)),),
+        (ReplayedBatch(batch, None, (segment,)),),
         (ORDERS,),
-        (MirrorCorrection(ORDERS, keys=WRONG, wrong=found.rows, rows=rows),),
+        (MirrorCorrection(ORDERS, keys=WRONG, wrong=found.row_count, rows=rows),),
     )
 
 

@@ -13,7 +13,7 @@ import dagster as dg
 from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.declaration import LockstepTranslator
-from lockstep.assets.definitions import build
+from lockstep.assets.definitions import build_definitions
 from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
@@ -107,12 +107,12 @@ class Stand:
 
     def definitions(self, entries: tuple[CatalogueEntry, ...] = ()) -> dg.Definitions:
         names = [source.name for source in self.adapters.settings.sources]
-        return build(
+        return build_definitions(
             self.adapters.settings,
             dict.fromkeys(names, entries),
             self.adapters.open,
             coverages=self.coverages(),
-            record=self._record,
+            make_record=self._record,
             translator=self.translator,
         )
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from lockstep.assets.catalogue import read_catalogue
-from lockstep.assets.dagster_metadata import KEYS
+from lockstep.assets.dagster_metadata import KEYS_CHECK
 from lockstep.assets.names import SourceNames
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
@@ -85,8 +85,8 @@ def test_what_is_old_is_told(stand: Stand, database: str) -> None:
     books.consumers.make_consumer("shop", "billing", "earliest")
     cursor = books.cursors("shop").acknowledged
     assert cursor is not None
-    proven = Proven(Proof.EXACT, 2, cursor.position.at, "")
-    books.note_compared("shop", [Compared(TableName(database, "a"), True, proven, 0)])
+    proven = EqualityProof(ProofKind.EXACT, 2, cursor.position.at, "")
+    books.note_compared("shop", [ComparisonResult(TableName(database, "a"), True, proven, 0)])
     stand.adapters.later = timedelta(days=29)
     assert failing(stand) == {}
     stand.adapters.later = timedelta(days=31)
@@ -98,13 +98,13 @@ def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, dat
 
     def told_by_a_run() -> list[bool]:
         found = stand.run().get_asset_check_evaluations()
-        return [one.passed for one in found if one.check_name == KEYS]
+        return [one.passed for one in found if one.check_name == KEYS_CHECK]
 
     assert told_by_a_run() == [True]
     assert told_by_a_run() == []
     settings = stand.adapters.settings
     (entry,) = read_catalogue(settings.state_folder, "shop")
-    key = dg.AssetCheckKey(NAMES.table_key(entry.table), KEYS)
+    key = dg.AssetCheckKey(NAMES.table_key(entry.table), KEYS_CHECK)
 
     def clicked() -> tuple[bool, object]:
         (found,) = stand.click((entry,), checks=[key]).get_asset_check_evaluations()

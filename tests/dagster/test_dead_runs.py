@@ -15,7 +15,7 @@ from lockstep.assets.names import SOURCE_TAG, job_name, lease_tag
 from lockstep.assets.sensors import reason_busy
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.resources.config.model import LineageSection
-from lockstep.resources.openlineage.events import run_id
+from lockstep.resources.openlineage.events import openlineage_run_id
 from tests.dagster.place import Stand, settings_for, stand_for
 
 NOW = datetime(2026, 11, 1, 6, tzinfo=UTC)
@@ -72,8 +72,8 @@ def started(stand: Stand, token: int | None) -> str:
     return run.run_id
 
 
-def status(stand: Stand, run_id: str) -> dg.DagsterRunStatus:
-    run = stand.instance.get_run_by_id(run_id)
+def status(stand: Stand, openlineage_run_id: str) -> dg.DagsterRunStatus:
+    run = stand.instance.get_run_by_id(openlineage_run_id)
     assert run is not None
     return run.status
 
@@ -105,7 +105,7 @@ def test_the_sensor_reports_the_dead_and_spares_the_living(tmp_path: Path) -> No
         assert look() == f"Reported as failed: {alive}."
     sent = [json.loads(line) for line in events.read_text().splitlines()]
     assert [(one["eventType"], one["run"]["runId"]) for one in sent] == [
-        ("ABORT", run_id("shop", run)) for run in (dead, alive)
+        ("ABORT", openlineage_run_id("shop", run)) for run in (dead, alive)
     ]
 
 

@@ -70,7 +70,9 @@ def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
     """captured → merged → acknowledged, tagged with the source; a mirror beside them tells its
     changelog."""
     settings = settings_for(tmp_path, "shop")
-    built = definitions.build(settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open)
+    built = definitions.build_definitions(
+        settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open
+    )
     job = built.resolve_job_def("lockstep_shop")
     graph = built.get_repository_def().asset_graph
     captured, merged, acknowledged = NAMES.step_keys

@@ -16,7 +16,7 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
-from lockstep.assets.dagster_metadata import CHECK
+from lockstep.assets.dagster_metadata import FOLLOWS_CHECK
 from lockstep.assets.names import SourceNames
 from lockstep.assets.table_news import tables_to_report
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
@@ -80,7 +80,9 @@ def evaluations(stand: Stand, run_id: str) -> dict[str, dg.AssetCheckEvaluation]
     """Of tables, by their names."""
     logs = stand.instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     events = [log.get_dagster_event().asset_check_evaluation_data for log in logs]
-    return {name_of(event.asset_key): event for event in events if event.check_name == CHECK}
+    return {
+        name_of(event.asset_key): event for event in events if event.check_name == FOLLOWS_CHECK
+    }
 
 
 def name_of(key: dg.AssetKey) -> str:
@@ -196,12 +198,12 @@ def test_how_a_table_stands_is_told_when_it_changes(
     entries = known(stand)
     assert {entry.name: entry.dropped for entry in entries} == {"a": False, "b": True, "odd": False}
     keys = [NAMES.table_key(TableName(database, name)) for name in ("a", "odd")]
-    alone = [dg.AssetCheckKey(key, CHECK) for key in keys]
+    alone = [dg.AssetCheckKey(key, FOLLOWS_CHECK) for key in keys]
     for clicked in (stand.click(entries, *keys), stand.click(entries, checks=alone)):
         results = {
             name_of(evaluation.asset_key): evaluation.passed
             for evaluation in clicked.get_asset_check_evaluations()
-            if evaluation.check_name == CHECK
+            if evaluation.check_name == FOLLOWS_CHECK
         }
         assert results == {f"{database}.a": True, f"{database}.odd": False}
 

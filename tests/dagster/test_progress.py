@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from lockstep.assets.dagster_metadata import captured_metadata
+from lockstep.assets.dagster_metadata import capture_metadata
 from lockstep.assets.runs import LoggedProgress
 from lockstep.pipeline.run.context import load_progress
 from lockstep.pipeline.run.reports import CaptureReport
@@ -43,4 +43,4 @@ def test_tables_that_are_being_read_are_told() -> None:
         *(1, "rule", "why", place, place, 0, 0, 0, {}, (), {}, (), 0.0, 0.0),
         unfinished_loads=(READ,),
     )
-    assert captured_metadata(report, datetime.now(UTC))["reading rows"] == SENTENCE
+    assert capture_metadata(report, datetime.now(UTC))["reading rows"] == SENTENCE

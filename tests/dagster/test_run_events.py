@@ -71,7 +71,11 @@ def news(number: int, columns: int) -> TableNews:
     schema = TableSchema(table, tuple(ColumnSchema(name, "varchar", length=200) for name in names))
     described = schema if columns else None
     return TableNews(
-        state, merge, changed=True, schema=described, comments=dict.fromkeys(names, "c" * 60)
+        state,
+        merge,
+        has_changed_rows=True,
+        schema=described,
+        comments=dict.fromkeys(names, "c" * 60),
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from lockstep.assets.run_page import page, page_path, rows_over_time, waterfall
+from lockstep.assets.run_page import page_path, render_page, rows_over_time, waterfall
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.run.status.span_report import SpanReport, StructureChange
@@ -63,28 +63,28 @@ def made(table: TableName, text: str) -> SpanReport:
     place = position(250).at
     return SpanReport(
         source="shop",
-        about=f"run {text}",
+        title=f"run {text}",
         made_at=BEGIN,
         batches=(own,),
-        before=(before,),
+        earlier_batches=(before,),
         rows=(
             CapturedRows(1, table, RowCounts(9, 0, 0), 9, 10, 0),
             CapturedRows(2, table, RowCounts(1, 2, 3), 8, 5000, 4),
         ),
         writes=(SettledWrite(intent, 7, begun, begun + 5 * SECOND, text),),
-        changes=(
+        structure_changes=(
             StructureChange(
                 TableEvent(table, TableEventKind.CHANGED, 1, 2, place, text), BEGIN, text, (text,)
             ),
         ),
-        shown=ShownVersions(
+        version_set=ShownVersions(
             "shop",
             own,
             position(300),
             (VersionSetEntry(table, f"shop/{text}", 7),),
             (MissingVersion(table, text, text),),
         ),
-        stopped=(StoppedTable(table, text, text, text),),
+        stopped_tables=(StoppedTable(table, text, text, text),),
         proofs=(),
     )
 
@@ -105,7 +105,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-PLAIN = Reader(page(made(TableName("shop", "orders"), "text"), Path("/lake")))
+PLAIN = Reader(render_page(made(TableName("shop", "orders"), "text"), Path("/lake")))
 
 
 @given(TEXTS, TEXTS, TEXTS)
@@ -117,11 +117,11 @@ def test_a_page_has_the_same_elements_whatever_things_are_called(
     name that every system takes."""
     table = TableName(database, name)
     report = made(table, text)
-    found = Reader(page(report, Path("/lake")))
+    found = Reader(render_page(report, Path("/lake")))
     assert found.elements == PLAIN.elements
     assert found.text.count(str(table)) >= PLAIN.text.count("shop.orders") - 1
     assert text in found.text
-    kept = page_path(Path("/state"), "shop", report.about)
+    kept = page_path(Path("/state"), "shop", report.title)
     assert kept.parent == Path("/state/pages/shop")
 
 
@@ -130,9 +130,9 @@ def test_a_run_is_told_without_the_runs_before_it() -> None:
     report = made(TableName("shop", "orders"), "text")
     assert report.counts == RowCounts(1, 2, 3)
     columns, highest = rows_over_time(
-        (*report.before, *report.batches), report.rows, frozenset({2})
+        (*report.earlier_batches, *report.batches), report.rows, frozenset({2})
     )
-    assert (highest, [column.own for column in columns]) == (10, [False, True])
+    assert (highest, [column.is_own for column in columns]) == (10, [False, True])
     assert [bar.step for bar in waterfall(report.batches, report.writes)] == [
         "read",
         "publish",
@@ -141,7 +141,7 @@ def test_a_run_is_told_without_the_runs_before_it() -> None:
     ]
     tags = {element[0] for element in PLAIN.elements}
     assert tags.isdisjoint({"script", "link", "img", "iframe", "base"})
-    assert "http" not in page(report, Path("/lake")).replace("http-equiv", "")
+    assert "http" not in render_page(report, Path("/lake")).replace("http-equiv", "")
 
 
 @given(

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from lockstep.assets.catalogue import fingerprint, read_catalogue, update_catalogue
-from lockstep.assets.definitions import build
+from lockstep.assets.definitions import build_definitions
 from lockstep.assets.sensors import new_table_sensor, reason_to_start, reload_location
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.facts import Headroom, Lag
@@ -68,7 +68,7 @@ def test_trouble_is_told_once(tmp_path: Path) -> None:
     server.write(1, 1)
     adapters = MemorySite(settings, cast("SourceServer", server))
     heard: list[Verdict] = []
-    definitions = build(
+    definitions = build_definitions(
         settings, {}, adapters.open, notify=lambda _, trouble: heard.append(trouble)
     )
     sensor = definitions.resolve_sensor_def("lockstep_attention")

@@ -49,7 +49,7 @@ class Point(StrEnum):
     MIRROR_WRITTEN = "lockstep.resources.lake.mirror.mirror:SparkMirrors.write"
     MIRROR_ROWS = "lockstep.resources.lake.mirror.mirror:SparkMirrors._commit_write"
     MIRROR_RESTORED = "lockstep.resources.lake.mirror.mirror:SparkMirrors.restore"
-    MIRROR_PINNED = "lockstep.resources.lake.delta.pin:Head.pin"
+    MIRROR_PINNED = "lockstep.resources.lake.delta.pin:Head.pin_settings"
     STATEMENT_SENT = "pyspark.sql.connect.client.core:SparkConnectClient.execute_command"
 
     # What it puts in order.

@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from lockstep.assets.catalogue import read_catalogue
-from lockstep.assets.definitions import build
+from lockstep.assets.definitions import build_definitions
 from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import SilentProgress
@@ -80,8 +80,8 @@ class Place:
     def _definitions(self, record: RunRecord) -> dg.Definitions:
         catalogue = {"shop": read_catalogue(self.settings.state_folder, "shop")}
         adapters = self.adapters
-        return build(
-            self.settings, catalogue, lambda: nullcontext(adapters), record=lambda _: record
+        return build_definitions(
+            self.settings, catalogue, lambda: nullcontext(adapters), make_record=lambda _: record
         )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lockstep.assets.definitions import build, definitions_of
+from lockstep.assets.definitions import build_definitions, definitions_of
 from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.values.table import TableName
@@ -59,7 +59,7 @@ def test_the_next_tick_works_after_a_kill(
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     project.killed(Point.WRITE_SETTLED, "after")
     settings = load_settings(project.config)
-    definitions = build(settings, {}, lambda: Adapters(settings, on_warning=print))
+    definitions = build_definitions(settings, {}, lambda: Adapters(settings, on_warning=print))
     schedule = definitions.resolve_schedule_def(f"{job_name('shop')}_schedule")
     tick = schedule.evaluate_tick(dg.build_schedule_context())
     assert tick.run_requests is not None

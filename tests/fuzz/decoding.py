@@ -173,7 +173,7 @@ class Results:
         self._rows = [Guarded(_MOST_BYTES), Guarded(_MOST_BYTES)]
         self._starts = Guarded(_MOST_CELLS * 8)
         self._places = Guarded(_MOST_CELLS * 4), Guarded(_MOST_CELLS * 4)
-        product.memory = self._memory
+        product.allocate_bytes = self._memory
 
     def read(self, chance: Random) -> int:
         """Packets, some damaged in a row, some in their heads → batches: how many rows."""
@@ -197,25 +197,25 @@ class Results:
             batch.validate(full=True)
             batch.to_pylist()
             count += batch.num_rows
-        assert batches.warnings is not None
+        assert batches.warning_count is not None
         return count
 
     def _batches(
         self, chance: Random, kinds: Sequence[Kind], data: Sequence[bytes]
     ) -> ResultBatches:
-        most_rows = chance.choice((1, 2, 100))
+        max_rows = chance.choice((1, 2, 100))
         made = ResultBatches(
             [replace(kind.column, name=f"c{number}") for number, kind in enumerate(kinds)],
             [kind.definition for kind in kinds],
             self._received(data),
             sequence=0,
-            most_rows=most_rows,
-            most_bytes=chance.choice((1, 1000)),
+            max_rows=max_rows,
+            full_bytes=chance.choice((1, 1000)),
         )
-        cells = len(kinds) * most_rows
+        cells = len(kinds) * max_rows
         at, size = (place.last(cells * 4).view(np.int32) for place in self._places)
         made._at, made._size = at.reshape(len(kinds), -1), size.reshape(len(kinds), -1)
-        made._rows.starts = self._starts.table(1, most_rows + 1)[0]
+        made._rows.starts = self._starts.table(1, max_rows + 1)[0]
         made._rows.data = self._memory(0, 0)
         return made
 
@@ -223,20 +223,20 @@ class Results:
         for piece in data:
             yield Received(self._piece.holding(piece), 0, len(piece))
 
-    def _memory(self, least: int, better: int) -> Bytes:
+    def _memory(self, needed: int, preferred: int) -> Bytes:
         """No byte more than is needed, so that the last row ends where the memory does."""
-        if least > _MOST_BYTES:
-            return np.empty(least, np.uint8)
+        if needed > _MOST_BYTES:
+            return np.empty(needed, np.uint8)
         self._rows.reverse()
-        return self._rows[0].last(least)
+        return self._rows[0].last(needed)
 
 
 def _cell(chance: Random, kind: Kind) -> bytes | None:
     """A value of the kind, or, rarely, bytes that are none."""
     if chance.random() < 0.1:
         return None
-    if kind.definition.size:
-        return chance.randbytes(kind.definition.size)
+    if kind.definition.cell_bytes:
+        return chance.randbytes(kind.definition.cell_bytes)
     if chance.random() < 0.1:
         return counted(chance.randbytes(chance.randrange(14)))
     match kind.column.type:

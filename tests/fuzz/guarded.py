@@ -122,7 +122,7 @@ def guard_outputs(count: int = 64, most: int = 1 << 18) -> None:
     used again, of up to `most` bytes; larger ones come from Arrow as before."""
     memories: Iterator[Guarded] = cycle([Guarded(most) for _ in range(count)])
 
-    def room(rows: int, width: int) -> tuple[pa.Buffer, Bytes]:
+    def allocate(rows: int, width: int) -> tuple[pa.Buffer, Bytes]:
         if rows * width > most:
             buffer = pa.allocate_buffer(rows * width)
             return buffer, np.frombuffer(buffer, np.uint8)
@@ -133,8 +133,8 @@ def guard_outputs(count: int = 64, most: int = 1 << 18) -> None:
         module
         for package in (values, resultset)
         for found in iter_modules(package.__path__, f"{package.__name__}.")
-        if hasattr(module := import_module(found.name), "room")
+        if hasattr(module := import_module(found.name), "allocate")
     ]
     assert decoders, "they get their memory elsewhere now"
     for module in decoders:
-        module.room = room
+        module.allocate = allocate

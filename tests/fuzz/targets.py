@@ -177,7 +177,7 @@ class Dumps:
         for piece in cut(chance, data):
             buffer.put(self._pieces.received(piece))
             out += self._take_runs(buffer)
-            if buffer.ended or buffer.stopped:
+            if buffer.has_ended or buffer.has_stopped:
                 break
         buffer.end()
         out += self._take_runs(buffer)

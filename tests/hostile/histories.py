@@ -16,7 +16,7 @@ import pyarrow as pa
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.replay.segment_comparison import changelog_of
+from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ForeignCommit, SegmentsLost
 from lockstep.pipeline.values.places import Earliest, Latest
@@ -249,7 +249,7 @@ def misread(follower: Follower, at: int = 0) -> None:
     lake, recorded = follower.lake, follower.recorded_segments()
     batch = max(recorded)
     [file] = recorded[batch][at].files
-    path = lake.path(f"{changelog_of(follower.work(), recorded[batch][at])}/{file.path}")
+    path = lake.path(f"{changelog_folder(follower.work(), recorded[batch][at])}/{file.path}")
     rows = lake.files[path].to_pylist()
     told = [{**row, "v": -1} if row["id"] == 1 else row for row in rows]
     lake.files[path] = pa.Table.from_pylist(told, schema=lake.files[path].schema)
@@ -259,7 +259,7 @@ def misread(follower: Follower, at: int = 0) -> None:
 def brought_together(work: Workplace, lease: Lease) -> None:
     """As a person does it whose run was refused; a ledger that captured nothing starts over."""
     new = work.ledger.cursors(work.source.name).captured is None
-    told = plan_recovery(work, start_over=new).tables
+    told = plan_recovery(work, start_over=new).table_plans
     recover(work, lease, author="somebody", reason="a trial", start_over=new)
     require_told(told, work)
 
@@ -303,7 +303,9 @@ def recorded(follower: Follower) -> dict[str, set[str]]:
     work = follower.work()
     for segments in follower.recorded_segments().values():
         for segment in segments:
-            folder = changelog_of(work, segment)
-            there = [one for one in segment.files if not work.segments.damaged(folder, [one])]
+            folder = changelog_folder(work, segment)
+            there = [
+                one for one in segment.files if not work.segments.damage_sentences(folder, [one])
+            ]
             found.setdefault(folder, set()).update(file.path for file in there)
     return found

@@ -393,10 +393,10 @@ def done_and_set_right(source: Source, name: str, first: str) -> None:
             assert source.table().version() == version
             done = source.replay()
             for report in (compared, done):
-                assert [one.changelog.folder for one in report.changelogs] == [CHANGELOG]
+                assert [one.changelog.folder for one in report.changelog_checks] == [CHANGELOG]
             assert done.wrong_changelogs == ()
-            assert not done.left
-            assert source.replay().differs is False
+            assert not done.unreplaced_segments
+            assert source.replay().has_differences is False
         source.come_back()
         source.require_right()
         assert source.told() == []
@@ -419,7 +419,7 @@ def test_files_that_were_compacted_and_deleted(source: Source) -> None:
     part = source.replay(AtCoordinates(batches[-2].start.at))
     assert source.changes() == source.wanted()
     assert part.wrong_changelogs
-    assert any(one.waits for one in part.left)
+    assert any(one.reason_waiting for one in part.unreplaced_segments)
     source.write(9)
     state = source.run()
     assert state.has_stopped
@@ -427,11 +427,11 @@ def test_files_that_were_compacted_and_deleted(source: Source) -> None:
     assert "lockstep replay --from earliest" in (state.hint or "")
     assert source.changes() == source.wanted()
     done = source.replay()
-    assert not (done.wrong_changelogs or done.left)
+    assert not (done.wrong_changelogs or done.unreplaced_segments)
     source.come_back()
     source.require_right()
     assert source.told() == []
-    assert not source.replay().differs
+    assert not source.replay().has_differences
 
 
 class Meanwhile(DeltaChangelog):

@@ -37,7 +37,7 @@ def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
     with follower.leased() as lease:
         done = recover(follower.work(), lease, author="somebody", after_batch=behind)
     assert done == foreseen, "what was shown is what was done"
-    require_told(foreseen.tables, follower.work())
+    require_told(foreseen.table_plans, follower.work())
     return done
 
 
@@ -88,7 +88,7 @@ def undone(follower: Follower, behind: int) -> RecoveryOutcome:
     return done
 
 
-def shown_by(follower: Follower) -> dict[str, list[str]]:
+def schema_version_shown_by(follower: Follower) -> dict[str, list[str]]:
     """The rows of each mirror, whatever order they have."""
     return {
         name: sorted(map(str, commits[-1].rows.to_pylist()))
@@ -111,8 +111,8 @@ class Undoing:
     def run(self) -> None:
         self.follower.run()
         [newest] = self.follower.batches(limit=1)
-        self.left[newest.id] = shown_by(self.follower)
-        assert shown_by(self.follower) == self.source()
+        self.left[newest.id] = schema_version_shown_by(self.follower)
+        assert schema_version_shown_by(self.follower) == self.source()
 
     def source(self) -> dict[str, list[str]]:
         found = {}
@@ -135,7 +135,7 @@ class Undoing:
         assert done.plan is not None
         again = {f"{SOURCE}/{table.database}/{table.name}" for table, _ in done.reloads}
         then = self.left.get(done.plan.lake_end.batch, {})
-        now = shown_by(self.follower)
+        now = schema_version_shown_by(self.follower)
         kept = {mirror: rows for mirror, rows in then.items() if mirror not in again}
         assert {mirror: now[mirror] for mirror in kept} == kept
         self.left = {batch: rows for batch, rows in self.left.items() if batch <= behind}

@@ -19,7 +19,7 @@ from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import ForeignCommit
 from tests.chance import by_chance
 from tests.hostile.histories import History, changelog, go_on, lake_of, misread, recorded, replayed
-from tests.outside import KIND, capture, claim_error, plan_recovery, publish, recover
+from tests.outside import RECOVERY_KIND, capture, claim_error, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
 
@@ -219,8 +219,8 @@ def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:
         done = recover(
             follower.work(), lease, author="somebody", reason="it is gone", start_over=True
         )
-    (kept,) = done.moved_to
-    assert done == replace(before_it, moved_to=done.moved_to)
+    (kept,) = done.moved_folders
+    assert done == replace(before_it, moved_folders=done.moved_folders)
     moved = follower.lake.tables[f"{kept}/shop/t"][-1].rows.to_pylist()
     assert sorted(row["id"] for row in moved) == [row["id"] for row in before]
     (decided,) = _recoveries(follower)
@@ -234,7 +234,7 @@ def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:
 
 def _recoveries(follower: Follower) -> list[RecordedDecision]:
     found = follower.decisions(limit=100)
-    return [one for one in found if one.decision.kind == KIND]
+    return [one for one in found if one.decision.kind == RECOVERY_KIND]
 
 
 def test_a_lake_that_is_gone_is_not_begun_again(history: History) -> None:

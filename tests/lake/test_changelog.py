@@ -62,7 +62,7 @@ def test_what_a_hand_over_leaves_out_is_published_again(lake: Lake) -> None:
     published(lake, 5, ROWS, second)
     lake.changelog.restate(FOLDER, app_id="app", batch=3, files=first, user_metadata="a hand-over")
     assert {*(lake.changelog.listed_files(FOLDER) or {})} == {one.path for one in first}
-    assert [published(lake, 5, ROWS, second).skipped for _ in range(2)] == [False, True]
+    assert [published(lake, 5, ROWS, second).was_skipped for _ in range(2)] == [False, True]
     assert {*(lake.changelog.listed_files(FOLDER) or {})} == {one.path for one in (*first, *second)}
 
 
@@ -73,16 +73,16 @@ def test_each_batch_is_one_commit(lake: Lake) -> None:
     assert lake.changelog.newest_batch(FOLDER, "app") is None
     batches = {batch: segment(lake, batch, ROWS) for batch in (3, 5)}
     done = [published(lake, batch, ROWS, files) for batch, files in batches.items()]
-    assert done == [Published(0, skipped=False), Published(1, skipped=False)]
+    assert done == [Published(0, was_skipped=False), Published(1, was_skipped=False)]
     again = [published(lake, batch, ROWS, batches[batch]) for batch in (5, 3)]
-    assert [one.skipped for one in again] == [True, True]
+    assert [one.was_skipped for one in again] == [True, True]
     others = segment(lake, 9, ROWS)
     for batch in (3, 4, 5):
         with pytest.raises(ForeignCommit):
             published(lake, batch, ROWS, others)
     recorded = [lake.changelog.newest_batch(FOLDER, app_id) for app_id in ("app", "other")]
     assert recorded == [5, None]
-    assert published(lake, 6, ROWS) == Published(2, skipped=False)
+    assert published(lake, 6, ROWS) == Published(2, was_skipped=False)
 
 
 def test_other_columns_quarantine_the_table(disk: Lake) -> None:
@@ -123,7 +123,7 @@ def test_a_batch_that_comes_late_is_not_added_again(
 
     monkeypatch.setattr(changelog, place, sleeper)
     late = published(disk, 4, changes(wider, []), files)
-    assert [late] == [Published(one.delta_version, skipped=True) for one in slept]
+    assert [late] == [Published(one.delta_version, was_skipped=True) for one in slept]
     rows = DeltaTable(folder / FOLDER).to_pyarrow_table(columns=["id"])["id"].to_pylist()
     assert sorted(rows) == ([1, 2, 3] if exists else [2, 3])
 
@@ -145,7 +145,7 @@ def test_a_batch_has_the_version_of_its_own_commit(
 
     monkeypatch.setattr(changelog, "commit_files", overtaken)
     found = published(disk, 4, changes(PEOPLE, [{"id": 2}], first=2))
-    assert found == Published(1 if exists else 0, skipped=False)
+    assert found == Published(1 if exists else 0, was_skipped=False)
 
 
 def test_of_many_that_publish_one_batch_one_does(disk: Lake, folder: Path) -> None:
@@ -163,7 +163,7 @@ def test_of_many_that_publish_one_batch_one_does(disk: Lake, folder: Path) -> No
             ) -> bool:
                 together.wait(60)
                 try:
-                    return not published(disk, batch, rows, files).skipped
+                    return not published(disk, batch, rows, files).was_skipped
                 except CommitConflict:
                     return False
 
@@ -198,5 +198,5 @@ def test_columns_are_added_once(disk: Lake, folder: Path) -> None:
         published(disk, 4, changes(wider, [{"id": 2}]), lost)
     table = DeltaTable(folder / FOLDER)
     table.alter.add_columns(Schema.from_arrow(pa.schema([("more", pa.string())])).fields)
-    assert published(disk, 4, changes(wider, [{"id": 2}])) == Published(2, skipped=False)
+    assert published(disk, 4, changes(wider, [{"id": 2}])) == Published(2, was_skipped=False)
     assert DeltaTable(folder / FOLDER).version() == 2

@@ -107,7 +107,7 @@ def test_rules_about_rows_are_left_to_spark(disk: Lake, folder: Path, spark: Spa
     mirrors = disk.mirrors
     mirrors.write(a_write(mirrors, 1, "append", [{"id": 1, "name": "a"}]))
     session, path = spark.session(), folder / MIRROR
-    with session_settings(session, head_of(path).pin()):
+    with session_settings(session, head_of(path).pin_settings()):
         session.sql(f"alter table delta.`{path}` add constraint small check (id < 100)")
     with pytest.raises(MirrorRefused):
         mirrors.write(a_write(mirrors, 2, "append", [{"id": 100, "name": "c"}]))

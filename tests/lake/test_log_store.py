@@ -84,7 +84,7 @@ def store(spark: SparkProcess, tmp_path: Path) -> Store:
     """Version 0 is there."""
     made = Store(spark.session(), tmp_path / "_delta_log")
     made.folder.mkdir()
-    made.commit(0, "the first", made.head().pin())
+    made.commit(0, "the first", made.head().pin_settings())
     return made
 
 
@@ -92,7 +92,7 @@ def test_of_many_that_commit_one_version_one_wins(store: Store) -> None:
     """Nothing is overwritten, nothing is left lying about, and each file is whole."""
     with ThreadPoolExecutor(WRITERS) as pool:
         for version in range(1, ROUNDS + 1):
-            pin, together = store.head().pin(), Barrier(WRITERS)
+            pin, together = store.head().pin_settings(), Barrier(WRITERS)
 
             def attempt(
                 text: str,
@@ -124,12 +124,12 @@ def test_nobody_commits_what_was_planned_for_another_place(store: Store) -> None
     another = Head(0, hashlib.sha256(b"another").hexdigest())
     trials: list[tuple[str, Mapping[str, str], bool]] = [
         (first, {}, False),
-        (first, Head(1, head.digest).pin(), False),
-        (first, Head(0, None).pin(), False),
-        (first, another.pin(), False),
-        (first, head.pin(), True),
-        (staged, head.pin(), False),
-        ("00000000000000000003.json", Head(2, head.digest).pin(), False),
+        (first, Head(1, head.digest).pin_settings(), False),
+        (first, Head(0, None).pin_settings(), False),
+        (first, another.pin_settings(), False),
+        (first, head.pin_settings(), True),
+        (staged, head.pin_settings(), False),
+        ("00000000000000000003.json", Head(2, head.digest).pin_settings(), False),
     ]
     for name, pin, overwrite in trials:
         with pytest.raises(Py4JJavaError) as error:
@@ -165,7 +165,7 @@ def test_a_session_that_was_told_no_version_commits_nothing(
         with pytest.raises(Exception, match="the session may commit none"):
             session.sql(statement)
     assert disk.mirrors.version(MIRROR) == 0
-    with session_settings(session, head_of(table).pin()):
+    with session_settings(session, head_of(table).pin_settings()):
         session.sql(f"alter table {path} set tblproperties ('delta.checkpointInterval' = '2')")
     disk.mirrors.write(a_write(disk.mirrors, 2, "merge", [update(id=1, name="new")]))
     told = json.loads((table / "_delta_log" / "_last_checkpoint").read_text())

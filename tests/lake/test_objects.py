@@ -101,8 +101,8 @@ def test_of_many_that_commit_one_version_one_wins(
             return str(error.java_exception.getClass().getSimpleName())
         return text
 
-    assert commit(0, "first", head_of(log.parent).pin()) == "first"
-    pin = head_of(log.parent).pin()
+    assert commit(0, "first", head_of(log.parent).pin_settings()) == "first"
+    pin = head_of(log.parent).pin_settings()
     gate = Barrier(WRITERS)
 
     def writer(number: int) -> str:
@@ -114,7 +114,10 @@ def test_of_many_that_commit_one_version_one_wins(
     [winner] = [text for text in said if text.startswith("writer")]
     assert said.count("FileAlreadyExistsException") == WRITERS - 1
     assert (log / f"{1:020d}.json").read_text() == f"{winner}\n"
-    stale = {**head_of(log.parent).pin(), **{k: v for k, v in pin.items() if "parent" in k}}
+    stale = {
+        **head_of(log.parent).pin_settings(),
+        **{k: v for k, v in pin.items() if "parent" in k},
+    }
     assert commit(2, "of yesterday", stale) == "CommitRefused"
 
 

@@ -38,7 +38,7 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
         staged = lake.mirrors.stage("read", pa.Table.from_pylist(read, schema=schema))
         target = a_target(number, schema, deletes=Deletes.SOFT)
         lake.mirrors.write(
-            Replace(target, key, (StagedFiles((staged,), own),), emptied=Stamp(0, NOON))
+            Replace(target, key, (StagedFiles((staged,), own),), emptied_by=Stamp(0, NOON))
         )
     shown = content(lake.mirrors, MIRROR, pa.schema([*other, DELETED_AT]), 1)
     assert shown == [

@@ -123,7 +123,7 @@ def read_again(lake: Lake, number: int) -> int:
     mirrors.write(a_write(mirrors, number, "merge", gone))
     staged = mirrors.stage("read again", folded(PEOPLE, BARE))
     parts = (own_part((staged,), PEOPLE),)
-    before.write(Replace(a_target(number + 1), ("id",), parts, forgets=True))
+    before.write(Replace(a_target(number + 1), ("id",), parts, drops_earlier_rows=True))
     gone = [{"_change_type": "delete", **row} for row in BARE[:3]]
     return mirrors.write(a_write(mirrors, number + 2, "merge", gone)).delta_version
 
@@ -152,7 +152,7 @@ def test_no_file_has_what_it_showed(
     said = metadata_text({"kind": "upkeep", "shows": version})
     for _ in range(2):
         noted: list[int] = []
-        mirrors.cut(MIRROR, version, said, noted.append)
+        mirrors.delete_history(MIRROR, version, said, noted.append)
         (commit,) = mirrors.log_above(MIRROR, version).commits
         version += 1
         assert (noted, commit.repeated_version, judge_foreign(commit)) == (
@@ -186,9 +186,9 @@ def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProce
         raise LeaseLost("another run has it", hint="")
 
     with pytest.raises(LeaseLost):
-        mirrors.cut(MIRROR, version, "{}", lambda _: None, lost)
+        mirrors.delete_history(MIRROR, version, "{}", lambda _: None, lost)
     with pytest.raises(CommitConflict):
-        mirrors.cut(MIRROR, version - 1, "{}", lambda _: None)
+        mirrors.delete_history(MIRROR, version - 1, "{}", lambda _: None)
     assert files(place) == there
     late = place / MIRROR / "part-late.parquet"
 
@@ -198,7 +198,9 @@ def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProce
         gone = [{"_change_type": "delete", **BARE[3]}]
         assert mirrors.write(a_write(mirrors, 6, "merge", gone)).delta_version == cut_at + 2
 
-    sleeper = Sleeper(place, spark, lambda: mirrors.cut(MIRROR, version, "{}", meanwhile))
+    sleeper = Sleeper(
+        place, spark, lambda: mirrors.delete_history(MIRROR, version, "{}", meanwhile)
+    )
     with pytest.raises(CommitConflict):
         sleeper.write(a_write(sleeper, 7, "append", [{"id": 50, "name": "z"}]))
     shown = [*BARE[4:], {"id": 40, "name": "y"}]
@@ -206,7 +208,7 @@ def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProce
     assert (late.exists(), content(mirrors, MIRROR, PEOPLE, newest)) == (True, shown)
 
     def again() -> None:
-        mirrors.cut(MIRROR, newest, "{}", lambda _: None)
+        mirrors.delete_history(MIRROR, newest, "{}", lambda _: None)
 
     with pytest.raises(CommitConflict):
         mirrors.restore(MIRROR, newest - 1, "planned on a version of before", again)
@@ -228,5 +230,5 @@ def test_a_table_that_was_made_meanwhile_keeps_its_log(
             mirrors.write(a_write(mirrors, 1, "append", BARE, app_id="another"))
 
     with pytest.raises(CommitConflict):
-        mirrors.cut(MIRROR, version, "{}", lambda _: None, meanwhile)
+        mirrors.delete_history(MIRROR, version, "{}", lambda _: None, meanwhile)
     assert content(mirrors, MIRROR, PEOPLE, 0) == BARE

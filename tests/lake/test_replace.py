@@ -298,7 +298,7 @@ def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
         write = a_replacement(
             lake.mirrors, number, None, changes, deletes=Deletes.SOFT, moment=NOON
         )
-        return replace(write, gone=left)
+        return replace(write, deleted_rows=left)
 
     first = emptied(
         1,

@@ -53,27 +53,27 @@ def test_files_are_replaced_once_and_whole(lake: Lake) -> None:
         _revise(lake, 1, old, files, require_held=lost)
     before = {one.path for one in (*old, *other)}
     assert set(lake.changelog.listed_files(FOLDER) or {}) == before
-    assert _revise(lake, 1, old, files) == Published(2, skipped=False)
+    assert _revise(lake, 1, old, files) == Published(2, was_skipped=False)
     shown = frozenset(one.path for one in (*files, *other))
     assert set(lake.changelog.listed_files(FOLDER) or {}) == shown
-    assert _revise(lake, 1, old, files).skipped
+    assert _revise(lake, 1, old, files).was_skipped
     assert set(lake.changelog.listed_files(FOLDER) or {}) == shown
-    assert _revise(lake, 2, files, old) == Published(3, skipped=False)
+    assert _revise(lake, 2, files, old) == Published(3, was_skipped=False)
     for gone, there in ((old, files), (files, old)):  # by a ledger that was restored
-        assert not _revise(lake, 2, gone, there).skipped
+        assert not _revise(lake, 2, gone, there).was_skipped
     assert set(lake.changelog.listed_files(FOLDER) or {}) == before
     assert lake.changelog.newest_batch(FOLDER, "app") == 5
-    assert not published(lake, 6, ROWS).skipped
+    assert not published(lake, 6, ROWS).was_skipped
     rows = pa.concat_tables(lake.segments.pieces(FOLDER, files))
     assert rows.column("id").to_pylist() == [7]
     newest = set(lake.changelog.listed_files(FOLDER) or {}) - before
     for skipped in (False, True):
         done = _revise(lake, 5, (*old, *other), (), app_id="app/forgotten", schema=pa.schema([]))
-        assert done.skipped is skipped
+        assert done.was_skipped is skipped
     assert set(lake.changelog.listed_files(FOLDER) or {}) == newest
-    assert not published(lake, 7, ROWS).skipped
+    assert not published(lake, 7, ROWS).was_skipped
     lake.segments.remove(FOLDER, (*old, *other))
-    assert len(lake.segments.damaged(FOLDER, (*old, *other))) == 2
+    assert len(lake.segments.damage_sentences(FOLDER, (*old, *other))) == 2
 
 
 def test_a_changelog_shows_an_earlier_version_again(lake: Lake) -> None:
@@ -86,14 +86,14 @@ def test_a_changelog_shows_an_earlier_version_again(lake: Lake) -> None:
         raise RuntimeError("somebody else has the source")
 
     again = partial(
-        lake.changelog.restore, FOLDER, 0, app_id="app/restated", number=5, user_metadata="0"
+        lake.changelog.restore, FOLDER, 0, app_id="app/restated", txn_version=5, user_metadata="0"
     )
     with pytest.raises(RuntimeError):
         again(require_held=lost)
     assert again() == 2
     assert set(lake.changelog.listed_files(FOLDER) or {}) == {file.path for file in old}
     assert lake.changelog.newest_batch(FOLDER, "app/restated") == 5
-    assert not published(lake, 6, ROWS).skipped
+    assert not published(lake, 6, ROWS).was_skipped
 
 
 def _revise(
@@ -111,7 +111,7 @@ def _revise(
         app_id=app_id,
         revision=number,
         schema=schema,
-        removed=[one.path for one in gone],
+        removed_paths=[one.path for one in gone],
         files=files,
         user_metadata=f"revision {number}",
         require_held=require_held,

@@ -65,7 +65,7 @@ def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> No
         (True, True),
     ]
     assert [file.images for file in files] == [1, 1, 1]
-    assert lake.segments.damaged(FOLDER, files) == []
+    assert lake.segments.damage_sentences(FOLDER, files) == []
     found = pa.concat_tables(lake.segments.pieces(FOLDER, files[2:], ["id", "_present"]))
     assert found.to_pylist() == [{"id": 2, "_present": b"\x01"}]
     for batch, brought in enumerate((files[:1], files[1:]), start=7):
@@ -77,7 +77,7 @@ def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> No
             files=brought,
             user_metadata=str(batch),
         )
-        assert not published.skipped
+        assert not published.was_skipped
     if lake.folder is not None:
         shown = DeltaTable(lake.folder / FOLDER).to_pyarrow_table(columns=["id", "_logged"])
         assert sorted(shown.to_pylist(), key=itemgetter("id")) == [
@@ -95,7 +95,7 @@ def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> Non
     whole = whole.append_column(updated_field(names), pa.array([["name"]]))
     listed = whole.append_column(logged_field(names), pa.array([["id"]]))
     writer = lake.segments.open(
-        FOLDER, batch=7, schema_version=1, schema=whole.schema, updated=True
+        FOLDER, batch=7, schema_version=1, schema=whole.schema, has_updated=True
     )
     writer.write(whole)
     writer.write(listed)
@@ -111,9 +111,11 @@ def test_damage_is_told(lake: Lake) -> None:
     got nothing leaves nothing."""
     assert written(lake.segments, changes(PEOPLE, [])) == ()
     files = written(lake.segments, changes(PEOPLE, [{"id": 1}]))
-    assert lake.segments.damaged(FOLDER, files) == []
+    assert lake.segments.damage_sentences(FOLDER, files) == []
     lake.segments.discard("shop", 7)
-    assert [text.endswith("is missing") for text in lake.segments.damaged(FOLDER, files)] == [True]
+    assert [
+        text.endswith("is missing") for text in lake.segments.damage_sentences(FOLDER, files)
+    ] == [True]
 
 
 def test_discard_takes_one_batch_of_one_source(lake: Lake) -> None:
@@ -126,7 +128,7 @@ def test_discard_takes_one_batch_of_one_source(lake: Lake) -> None:
         written(lake.segments, changes(PEOPLE, [{"id": 1}]), folder=folder)
     assert lake.segments.discard("shop", 7) == 2
     assert lake.segments.discard("shop", 7) == 0
-    assert [lake.segments.damaged(folder, files) for folder, files in kept] == [[], [], []]
+    assert [lake.segments.damage_sentences(folder, files) for folder, files in kept] == [[], [], []]
 
 
 def test_file_names_sizes_and_checksums_are_the_files_own(tmp_path: Path) -> None:
@@ -146,7 +148,7 @@ def test_a_changed_byte_is_damage(tmp_path: Path) -> None:
     data = bytearray(path.read_bytes())
     data[10] ^= 1
     path.write_bytes(data)
-    found = store.damaged(FOLDER, files)
+    found = store.damage_sentences(FOLDER, files)
     assert found == [f"{path} has another checksum than when it was written"]
 
 

@@ -66,7 +66,7 @@ def test_what_is_printed_reads_a_table_in_a_store(
 ) -> None:
     """With the lines that stand in front of it there."""
     path = object_store.prefix()
-    write_deltalake(str(path), pa.table({"id": [1, 2]}), storage_options=path.options)
+    write_deltalake(str(path), pa.table({"id": [1, 2]}), storage_options=path.delta_options)
     options = object_store.options()
     for name in options:
         monkeypatch.setenv(f"AWS_{name.upper()}", "another")

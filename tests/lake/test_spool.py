@@ -56,7 +56,7 @@ def sealed(
     batch: int = 7,
     number: int = 1,
 ) -> WaitingFile:
-    file = spool.prepared(source, batch, number)
+    file = spool.create_prepared_file(source, batch, number)
     file.write(content)
     return spool.seal(file)
 
@@ -66,7 +66,7 @@ def sealed(
 
 def test_a_scratch_file_is_read_anywhere_while_it_grows(spool: FileSpool | MemorySpool) -> None:
     """Also what was written last; a later write goes to the end."""
-    file = spool.scratch()
+    file = spool.create_scratch_file()
     file.write(b"abc")
     assert file.read(1, 2) == b"bc"
     file.write(memoryview(b"defg"))
@@ -85,7 +85,7 @@ def test_a_scratch_file_is_read_anywhere_while_it_grows(spool: FileSpool | Memor
 def test_pieces_of_any_size_are_one_content(disk: Place, pieces: list[int], read: float) -> None:
     """Whatever of them was collected before it went to the disk."""
     content = np.random.default_rng(1).bytes(sum(pieces))
-    file, at = disk.spool.prepared("shop", 1, 1), 0
+    file, at = disk.spool.create_prepared_file("shop", 1, 1), 0
     for size in pieces:
         file.write(content[at : at + size])
         at += size
@@ -99,7 +99,7 @@ def test_pieces_of_any_size_are_one_content(disk: Place, pieces: list[int], read
 
 def test_bytes_that_are_not_there(spool: FileSpool | MemorySpool) -> None:
     """A place outside the file is refused before any memory is taken for it."""
-    scratch = spool.scratch()
+    scratch = spool.create_scratch_file()
     scratch.write(b"abc")
     files: list[EventFile] = [scratch, spool.open("shop", sealed(spool, b"abc"))]
     for file in files:
@@ -143,7 +143,7 @@ def test_discard_takes_one_batch_of_one_source(spool: FileSpool | MemorySpool) -
     kept = [("shop", sealed(spool, batch=8)), ("shop", sealed(spool, batch=70))]
     kept.append(("crm", sealed(spool, source="crm")))
     gone = sealed(spool)
-    spool.prepared("shop", 7, 2).write(b"a capture that died here")
+    spool.create_prepared_file("shop", 7, 2).write(b"a capture that died here")
     assert spool.discard("shop", 7) >= 1
     assert spool.discard("shop", 7) == 0
     assert spool.discard("nobody", 7) == 0
@@ -167,7 +167,7 @@ def test_remove_takes_one_file(spool: FileSpool | MemorySpool) -> None:
 def test_a_scratch_file_is_not_sealed(spool: FileSpool | MemorySpool) -> None:
     """It has no name a later run could find."""
     with pytest.raises(ValueError, match="prepared"):
-        spool.seal(spool.scratch())
+        spool.seal(spool.create_scratch_file())
 
 
 # -- the disk ------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_a_scratch_file_is_not_sealed(spool: FileSpool | MemorySpool) -> None:
 
 def test_a_scratch_file_has_no_name(disk: Place) -> None:
     """So a killed process leaves nothing; the folder is this account's alone."""
-    file = disk.spool.scratch()
+    file = disk.spool.create_scratch_file()
     file.write(b"x" * 2_000_000)
     assert list(disk.scratch.iterdir()) == []
     assert stat.S_IMODE(disk.scratch.stat().st_mode) == 0o700
@@ -190,7 +190,7 @@ def test_descriptors_go_with_their_files(disk: Place) -> None:
     """A capture that failed closes none of them."""
     gc.collect()
     before = _descriptors()
-    files = [disk.spool.scratch(), disk.spool.open("shop", sealed(disk.spool))]
+    files = [disk.spool.create_scratch_file(), disk.spool.open("shop", sealed(disk.spool))]
     assert _descriptors() == before + 2
     del files
     assert _descriptors() == before
@@ -198,10 +198,10 @@ def test_descriptors_go_with_their_files(disk: Place) -> None:
 
 def test_a_closed_file_reads_no_other(disk: Place) -> None:
     """Its descriptor's number may be another file's by now."""
-    file = disk.spool.scratch()
+    file = disk.spool.create_scratch_file()
     file.write(b"abc")
     file.close()
-    other = disk.spool.scratch()
+    other = disk.spool.create_scratch_file()
     other.write(b"xyz")
     with pytest.raises(LakeUnavailable):
         file.read(0, 3)
@@ -233,7 +233,7 @@ def _pieces(stored: bytes) -> list[bytes]:
 
 def _written(disk: Place, number: int = 1) -> tuple[WaitingFile, Path, list[bytes]]:
     """A file of two pieces and the empty one that ends it."""
-    file = disk.spool.prepared("shop", 7, number)
+    file = disk.spool.create_prepared_file("shop", 7, number)
     file.write(b"first")
     file.read(0, 5)
     file.write(b"other")
@@ -246,7 +246,7 @@ def test_nothing_of_what_is_written_is_readable_on_the_disk(disk: Place) -> None
     """Neither in a file that is sealed nor in a scratch file; each file has its own key."""
     secret = b"a customer's name" * 100_000
     made, other = sealed(disk.spool, secret), sealed(disk.spool, secret, number=2)
-    scratch = disk.spool.scratch()
+    scratch = disk.spool.create_scratch_file()
     scratch.write(secret)
     descriptors = [Path(f"/proc/self/fd/{one}") for one in range(3, 200)]
     stored = [(disk.prepared / file.path).read_bytes() for file in (made, other)]
@@ -322,7 +322,7 @@ def test_folders_that_cannot_be_made(disk: Place) -> None:
         folder.parent.mkdir(parents=True)
         folder.write_text("a file where a folder should be")
     with pytest.raises(LakeUnavailable) as caught:
-        disk.spool.scratch()
+        disk.spool.create_scratch_file()
     assert isinstance(caught.value.__cause__, OSError)
     with pytest.raises(LakeUnavailable):
-        disk.spool.prepared("shop", 7, 1)
+        disk.spool.create_prepared_file("shop", 7, 1)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from lockstep.resources.lake.store.staging import Staging
 staging = Staging(Path(sys.argv[1]))
 print(staging.stage("x", pa.table({"id": [1]})), flush=True)
-with staging.folder() as folder:
+with staging.new_folder() as folder:
     (Path(folder) / "of spark").touch()
     os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -66,7 +66,7 @@ def test_every_reader_sees_each_batch_once(
 ) -> None:
     """delta-rs, DataFusion and Spark read the same rows; a batch that is published again is
     skipped."""
-    assert [published(disk, table, batch).skipped for batch in (3, 5, 5, 3)] == [
+    assert [published(disk, table, batch).was_skipped for batch in (3, 5, 5, 3)] == [
         *(False, False),
         *(True, True),
     ]

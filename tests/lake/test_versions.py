@@ -17,9 +17,9 @@ from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.values.errors import VersionGone
 from lockstep.resources.lake.delta.delta_log import commit_file
 from lockstep.resources.lake.delta.versions import (
-    MirrorVersion,
+    DeltaVersion,
     open_version,
-    scan,
+    scan_rows,
     version_frame,
     version_rows,
 )
@@ -38,8 +38,8 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
-def at(path: Path, version: int, table: str | None, batch: int = 1) -> MirrorVersion:
-    return MirrorVersion(path, version, table, batch)
+def at(path: Path, version: int, table: str | None, batch: int = 1) -> DeltaVersion:
+    return DeltaVersion(path, version, table, batch)
 
 
 def identity(table: Path) -> str:
@@ -146,7 +146,7 @@ def test_rows_in_spans_are_all_there(tmp_path: Path, name: str) -> None:
     write_deltalake(tmp_path, pa.table({column: pa.array(values, kind)}))
     found = [
         value
-        for batch in scan(tmp_path, [column], 0, (column, spans))
+        for batch in scan_rows(tmp_path, [column], 0, (column, spans))
         for value in batch.column(0).to_pylist()
     ]
     inside = [
@@ -156,5 +156,5 @@ def test_rows_in_spans_are_all_there(tmp_path: Path, name: str) -> None:
     ]
     assert set(inside) <= set(found)
     assert len(found) < len(values)
-    none = scan(tmp_path, [column], 0, (column, []))
+    none = scan_rows(tmp_path, [column], 0, (column, []))
     assert sum(batch.num_rows for batch in none) == 0

@@ -16,7 +16,7 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
@@ -158,8 +158,8 @@ def test_a_gaps_part_is_closed_by_a_comparison(ledger: Ledger, lease: Lease) -> 
     """Once the batch behind the gap is acknowledged; the one that was not equal stays open."""
     first = first_captured(ledger, lease)
     last = captured_elsewhere(ledger, lease, elsewhere(ledger, lease, first))
-    proven = Proven(Proof.EXACT, 7, last.start.at, str(last.start.gtid_set))
-    compared = [Compared(ORDERS, True, proven, 0), Compared(STOCK, True, None, 2)]
+    proven = EqualityProof(ProofKind.EXACT, 7, last.start.at, str(last.start.gtid_set))
+    compared = [ComparisonResult(ORDERS, True, proven, 0), ComparisonResult(STOCK, True, None, 2)]
     ledger.note_compared(lease.source, compared)
     ledger.mark_merged(lease)
     for batch in (first, last):

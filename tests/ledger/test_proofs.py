@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import ORDERS, STOCK, place
 
-EQUAL = Proven(Proof.PREFIX, 3, place(9), "a:1-5")
+EQUAL = EqualityProof(ProofKind.PREFIX, 3, place(9), "a:1-5")
 
 
 def test_the_newest_comparison_of_a_table_counts(ledger: Ledger, lease: Lease) -> None:
@@ -17,31 +17,31 @@ def test_the_newest_comparison_of_a_table_counts(ledger: Ledger, lease: Lease) -
     ledger.note_compared(
         source,
         [
-            Compared(STOCK, False, Proven(Proof.SAMPLE, 2, place(9), ""), 0),
-            Compared(STOCK, True, EQUAL, 0),
-            Compared(ORDERS, True, None, 7),
+            ComparisonResult(STOCK, False, EqualityProof(ProofKind.SAMPLE, 2, place(9), ""), 0),
+            ComparisonResult(STOCK, True, EQUAL, 0),
+            ComparisonResult(ORDERS, True, None, 7),
         ],
     )
     found = ledger.proofs(source)
-    assert [(one.table, one.whole, one.differing) for one in found] == [
+    assert [(one.table, one.is_whole, one.differing_count) for one in found] == [
         (ORDERS, True, 7),
         (STOCK, True, 0),
         (STOCK, False, 0),
     ]
-    assert [one.proven for one in found][:2] == [None, EQUAL]
+    assert [one.proof for one in found][:2] == [None, EQUAL]
     assert [one.proven_at == one.compared_at for one in found] == [False, True, True]
     assert ledger.proofs("another source") == []
 
 
 def test_a_difference_leaves_the_last_proof(ledger: Ledger, lease: Lease) -> None:
     """How long ago it was is what somebody wants to know."""
-    ledger.note_compared(lease.source, [Compared(ORDERS, True, EQUAL, 0)])
+    ledger.note_compared(lease.source, [ComparisonResult(ORDERS, True, EQUAL, 0)])
     (before,) = ledger.proofs(lease.source)
-    ledger.note_compared(lease.source, [Compared(ORDERS, True, None, 2)])
+    ledger.note_compared(lease.source, [ComparisonResult(ORDERS, True, None, 2)])
     (after,) = ledger.proofs(lease.source)
-    assert (after.differing, after.proven, after.proven_at) == (2, EQUAL, before.proven_at)
+    assert (after.differing_count, after.proof, after.proven_at) == (2, EQUAL, before.proven_at)
     assert after.compared_at >= before.compared_at
-    again = Proven(Proof.ROWS, 4, place(11), "a:1-6")
-    ledger.note_compared(lease.source, [Compared(ORDERS, True, again, 0)])
+    again = EqualityProof(ProofKind.ROWS, 4, place(11), "a:1-6")
+    ledger.note_compared(lease.source, [ComparisonResult(ORDERS, True, again, 0)])
     (mended,) = ledger.proofs(lease.source)
-    assert (mended.differing, mended.proven) == (0, again)
+    assert (mended.differing_count, mended.proof) == (0, again)

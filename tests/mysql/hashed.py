@@ -28,7 +28,7 @@ def rolled(hasher: RowHasher, log: Logged) -> RowSum:
     found = RowSum()
     for kind, sign in SIGNS.items():
         for batch in pa.Table.from_pylist(log.rows(kind), hasher.schema).to_batches():
-            one = hasher.summed(batch)
+            one = hasher.row_sum(batch)
             found = found + one if sign > 0 else found - one
     return found
 
@@ -87,6 +87,8 @@ def unequal_hashes(
     own = [
         key << 64 | row
         for batch in batches
-        for key, row in zip(hasher.keys(batch).tolist(), hasher.rows(batch).tolist(), strict=True)
+        for key, row in zip(
+            hasher.key_hashes(batch).tolist(), hasher.row_hashes(batch).tolist(), strict=True
+        )
     ]
     return "" if asked.pairs == sorted(own) else f"{len(set(asked.pairs) - set(own))} rows"

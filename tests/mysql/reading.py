@@ -53,7 +53,7 @@ def runs(
     source: MySqlServer, start: Coordinates, **options: Any
 ) -> Iterator[tuple[TransactionBuffer, TransactionGroup]]:
     """Every run of complete transactions from `start` to the log's present end."""
-    chosen: dict[str, Any] = {"wants": lambda _: True, "spool": MemorySpool(), **options}
+    chosen: dict[str, Any] = {"is_captured": lambda _: True, "spool": MemorySpool(), **options}
     buffer = TransactionBuffer(start, **chosen)
     dump = source.dump(start)
     try:
@@ -62,7 +62,7 @@ def runs(
             while (run := buffer.get()) is not None:
                 yield buffer, run
                 buffer.ack()
-            if buffer.ended or buffer.stopped:
+            if buffer.has_ended or buffer.has_stopped:
                 return
     finally:
         dump.close()

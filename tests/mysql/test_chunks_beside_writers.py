@@ -183,7 +183,7 @@ def test_a_server_may_be_silent_as_long_as_it_is_there(mysql: MySqlStand, databa
         mysql.execute("set global wait_timeout = 1")
         then(2.2, cursor.execute, "unlock tables")
         try:
-            assert source.row_sum(structure).sum.rows == 1
+            assert source.row_sum(structure).sum.row_count == 1
         finally:
             mysql.execute(f"set global wait_timeout = {before}")
         if not isinstance(mysql.server, ProgramMySql) or mysql.server.pid is None:

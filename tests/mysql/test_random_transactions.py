@@ -99,7 +99,7 @@ class _Read:
 def _read(stand: MySqlStand, start: Coordinates, database: str, **options: Any) -> _Read:
     read = _Read()
     decoders, events = Decoders(), 0
-    wanted = {"wants": lambda name: name.database == database, **options}
+    wanted = {"is_captured": lambda name: name.database == database, **options}
     for buffer, run in runs(server(stand), start, **wanted):
         read.gtids += [gtid_text(row, run.gtid_sources) for row in run.transactions]
         for block in run.blocks:

@@ -56,5 +56,5 @@ def test_rows_by_their_hashes(mysql: MySqlStand, database: str) -> None:
     source = server(mysql)
     hasher = RowHasher(source.structure(TableName(database, "t")), "mysql")
     wanted = pa.RecordBatch.from_pydict({"id": pa.array([3, 1, 9], pa.int32())})
-    found = source.rows_by_hash(hasher.structure, set(hasher.keys(wanted).tolist()))
+    found = source.rows_by_hash(hasher.structure, set(hasher.key_hashes(wanted).tolist()))
     assert found.rows.sort_by("id").to_pylist() == [{"id": 1, "v": "a"}, {"id": 3, "v": None}]

@@ -50,7 +50,7 @@ class Out:
 
 def a_buffer(**options: Any) -> TransactionBuffer:
     chosen: dict[str, Any] = {
-        "wants": lambda _: True,
+        "is_captured": lambda _: True,
         "spool": MemorySpool(),
         "ring_bytes": 1 << 12,
         "group_bytes": 1 << 10,
@@ -65,7 +65,7 @@ def feed(buffer: TransactionBuffer, pieces: Iterable[bytes]) -> Iterator[Out]:
     for piece in pieces:
         buffer.put(received(piece))
         yield from taken(buffer)
-        if buffer.ended or buffer.stopped:
+        if buffer.has_ended or buffer.has_stopped:
             return
 
 

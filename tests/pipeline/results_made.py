@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.ports.source import Received
 from lockstep.pipeline.resultset.column_arrays import ResultBatches
-from lockstep.pipeline.resultset.packets import Definition
+from lockstep.pipeline.resultset.packets import ColumnDefinition
 from lockstep.pipeline.values.table import Column
 
 WHOLE: Final = 0xFFFFFF
@@ -34,7 +34,7 @@ class Kind:
     is read of it if that is not the value itself."""
 
     column: Column
-    definition: Definition
+    definition: ColumnDefinition
     values: st.SearchStrategy[Any]
     cell: Callable[[Any], bytes]
     read: Callable[[Any], Any] = lambda value: value
@@ -88,7 +88,7 @@ def _integer(kind: str, code: int, form: str, bits: int, *, unsigned: bool) -> K
     wide = unsigned and bits == 64
     return Kind(
         Column("", kind, unsigned=unsigned),
-        Definition(code, unsigned, 20),
+        ColumnDefinition(code, unsigned, 20),
         st.one_of(st.integers(least, most), st.sampled_from([least, most])),
         shape.pack,
         Decimal if wide else int,
@@ -99,7 +99,7 @@ def _decimal(precision: int, scale: int) -> Kind:
     most = 10**precision - 1
     return Kind(
         Column("", "decimal", precision=precision, scale=scale),
-        Definition(246, False, precision + 2),
+        ColumnDefinition(246, False, precision + 2),
         st.one_of(st.integers(-most, most), st.sampled_from([0, most, -most])),
         lambda number: counted(_digits(number, scale).encode()),
         lambda number: (
@@ -116,7 +116,7 @@ def _digits(number: int, scale: int) -> str:
 
 def _text(kind: str, values: st.SearchStrategy[str]) -> Kind:
     made = Column("", kind, charset="utf8mb4")
-    return Kind(made, Definition(253, False, 80), values, lambda text: counted(text.encode()))
+    return Kind(made, ColumnDefinition(253, False, 80), values, lambda text: counted(text.encode()))
 
 
 _MOST_SECONDS: Final = 838 * 3600 + 59 * 60 + 59
@@ -129,7 +129,7 @@ def _time(digits: int) -> Kind:
     units = st.integers(-_MOST_SECONDS * 10**digits, _MOST_SECONDS * 10**digits)
     return Kind(
         Column("", "time", length=digits),
-        Definition(11, False, 10 + digits),
+        ColumnDefinition(11, False, 10 + digits),
         units.map(lambda units: units * 10 ** (6 - digits)),
         duration,
         lambda micros: printed(micros, digits),
@@ -149,19 +149,19 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     Kind(
         Column("", "mediumint"),
-        Definition(9, False, 9),
+        ColumnDefinition(9, False, 9),
         st.integers(-(2**23), 2**23 - 1),
         struct.Struct("<i").pack,
     ),
     Kind(
         Column("", "float"),
-        Definition(4, False, 12),
+        ColumnDefinition(4, False, 12),
         st.floats(width=32, allow_nan=False),
         struct.Struct("<f").pack,
     ),
     Kind(
         Column("", "double"),
-        Definition(5, False, 22),
+        ColumnDefinition(5, False, 22),
         st.floats(allow_nan=False),
         struct.Struct("<d").pack,
     ),
@@ -172,51 +172,51 @@ KINDS: Final[tuple[Kind, ...]] = (
     _decimal(65, 30),
     Kind(
         Column("", "bit", length=1),
-        Definition(8, True, 2),
+        ColumnDefinition(8, True, 2),
         st.booleans(),
         struct.Struct("<Q").pack,
     ),
     Kind(
         Column("", "bit", length=63),
-        Definition(8, True, 21),
+        ColumnDefinition(8, True, 21),
         st.integers(0, 2**63 - 1),
         struct.Struct("<Q").pack,
     ),
     Kind(
         Column("", "bit", length=64),
-        Definition(8, True, 21),
+        ColumnDefinition(8, True, 21),
         st.integers(0, 2**64 - 1),
         struct.Struct("<Q").pack,
         Decimal,
     ),
     Kind(
         Column("", "year"),
-        Definition(13, True, 4),
+        ColumnDefinition(13, True, 4),
         st.one_of(st.just(0), st.integers(1901, 2155)),
         struct.Struct("<H").pack,
     ),
     Kind(
         Column("", "year"),
-        Definition(13, True, 2),
+        ColumnDefinition(13, True, 2),
         st.integers(1970, 2069),
         lambda year: struct.pack("<H", year % 100),
     ),
     Kind(
         Column("", "date"),
-        Definition(10, False, 10),
+        ColumnDefinition(10, False, 10),
         st.one_of(st.dates(date(1, 1, 1)), st.just(date(2024, 2, 29))),
         lambda day: bytes([4]) + struct.pack("<HBB", day.year, day.month, day.day),
     ),
-    Kind(Column("", "datetime", length=6), Definition(12, False, 26), _NAIVE, moment),
+    Kind(Column("", "datetime", length=6), ColumnDefinition(12, False, 26), _NAIVE, moment),
     Kind(
         Column("", "datetime", length=0),
-        Definition(12, False, 19),
+        ColumnDefinition(12, False, 19),
         st.dates().map(lambda day: datetime(day.year, day.month, day.day)),
         moment,
     ),
     Kind(
         Column("", "timestamp", length=6),
-        Definition(7, False, 26),
+        ColumnDefinition(7, False, 26),
         _NAIVE,
         moment,
         lambda value: value.replace(tzinfo=ZoneInfo("UTC")),
@@ -229,20 +229,20 @@ KINDS: Final[tuple[Kind, ...]] = (
     _text("set", st.sampled_from(["", "a", "a,b"])),
     Kind(
         Column("", "varbinary", length=40),
-        Definition(253, False, 40),
+        ColumnDefinition(253, False, 40),
         st.binary(max_size=300),
         counted,
     ),
     Kind(
         Column("", "geometry"),
-        Definition(255, False, 1 << 32 - 1),
+        ColumnDefinition(255, False, 1 << 32 - 1),
         st.one_of(st.just(b""), st.binary(min_size=4, max_size=40)),
         lambda rest: counted(b"\0" * 4 + b"\1" + rest if rest else b""),
         lambda rest: b"\1" + rest if rest else b"",
     ),
     Kind(
         Column("", "vector"),
-        Definition(242, False, 400),
+        ColumnDefinition(242, False, 400),
         st.lists(st.floats(width=32, allow_nan=False), max_size=9),
         lambda floats: counted(struct.pack(f"<{len(floats)}f", *floats)),
     ),

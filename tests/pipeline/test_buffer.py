@@ -164,7 +164,7 @@ def test_limits_cut_between_transactions(limits: Limits, count: int) -> None:
     buffer = a_buffer(limits=limits)
     out = list(feed(buffer, [log.wire()]))
     assert len(out) == count
-    assert buffer.stopped == (count < 5)
+    assert buffer.has_stopped == (count < 5)
     assert buffer.at == Coordinates(START.file, out[-1].end)
 
 

@@ -43,7 +43,7 @@ class _FullSpool(MemorySpool):
     room: int = 0
     opened: list[_FullFile] = field(default_factory=list)
 
-    def scratch(self) -> MemoryEventFile:
+    def create_scratch_file(self) -> MemoryEventFile:
         self.opened.append(_FullFile(room=self.room))
         return self.opened[-1]
 

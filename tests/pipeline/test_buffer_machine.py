@@ -154,7 +154,7 @@ class BufferMachine(RuleBasedStateMachine):
     def read(self, pieces: list[int]) -> None:
         """A run that is out allows nothing but its acknowledgement: they take turns."""
         for count in pieces:
-            over = self.buffer.stopped or self.buffer.ended
+            over = self.buffer.has_stopped or self.buffer.has_ended
             if over or not (piece := self.dump.piece(count)):
                 return
             self.buffer.put(received(piece))

@@ -7,14 +7,14 @@ import pytest
 
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import EventType
-from lockstep.pipeline.run.dump.cascade_watch import References, UnloggedChange, unlogged
+from lockstep.pipeline.run.dump.cascade_watch import CascadedChange, References, may_change_children
 from lockstep.pipeline.schema.model import ForeignKey, ServerSchema, TableSchema
 from lockstep.pipeline.values.table import TableName
 
 PARENT, CHILD, GRANDCHILD = (TableName("shop", name) for name in ("a", "b", "c"))
-DELETED = UnloggedChange(deleted=4)
-REKEYED = UnloggedChange(updated={"id": 7})
-OTHER = UnloggedChange(updated={"note": 7})
+DELETED = CascadedChange(first_delete=4)
+REKEYED = CascadedChange(updated_columns={"id": 7})
+OTHER = CascadedChange(updated_columns={"note": 7})
 
 
 def refers(
@@ -29,10 +29,10 @@ def references(*tables: TableSchema, folding: int = 0) -> References:
 
 
 def below(
-    change: UnloggedChange, *tables: TableSchema
+    change: CascadedChange, *tables: TableSchema
 ) -> dict[TableName, tuple[int | None, dict[str, int]]]:
-    found = references(*tables).below(PARENT, change)
-    return {table: (one.deleted, one.updated) for table, one in found.items()}
+    found = references(*tables).changes_of_children(PARENT, change)
+    return {table: (one.first_delete, one.updated_columns) for table, one in found.items()}
 
 
 def test_deleted_rows_take_others_with_them() -> None:
@@ -86,14 +86,14 @@ def test_the_first_event_counts() -> None:
         ForeignKey("one", ("x",), PARENT, ("id",), on_delete="SET NULL"),
         ForeignKey("two", ("x",), PARENT, ("code",), on_update="CASCADE"),
     )
-    found = below(UnloggedChange(9, {"code": 3}), TableSchema(CHILD, (), foreign_keys=keys))
+    found = below(CascadedChange(9, {"code": 3}), TableSchema(CHILD, (), foreign_keys=keys))
     assert found == {CHILD: (None, {"x": 3})}
 
 
 def test_the_reason_names_what_acted() -> None:
     """The table whose event was read, and the key by which this one is touched."""
     child = refers(CHILD, PARENT, on_delete="SET NULL")
-    assert references(child).below(PARENT, DELETED)[CHILD].reason == (
+    assert references(child).changes_of_children(PARENT, DELETED)[CHILD].reason == (
         "rows of shop.a to which it may refer were changed, and the server does not log the "
         "rows that ON DELETE SET NULL of fk changed"
     )
@@ -108,17 +108,17 @@ def test_all_tables_above_a_captured_one_are_watched() -> None:
         refers(CHILD, beside, on_delete="RESTRICT"),
         refers(GRANDCHILD, CHILD, on_delete="CASCADE"),
     )
-    assert found.above(lambda table: table == CHILD) == {PARENT, above}
-    assert found.above(lambda table: table == GRANDCHILD) == {CHILD, PARENT, above}
-    assert found.above(lambda table: table == above) == set()
+    assert found.parents_of(lambda table: table == CHILD) == {PARENT, above}
+    assert found.parents_of(lambda table: table == GRANDCHILD) == {CHILD, PARENT, above}
+    assert found.parents_of(lambda table: table == above) == set()
 
 
 def test_names_are_compared_as_the_server_does() -> None:
     """With lower_case_table_names a key may spell its parent in another case."""
     spelled = TableName("Shop", "A")
     found = references(refers(CHILD, spelled, on_delete="CASCADE"), folding=2)
-    assert found.above(lambda table: table == CHILD) == {PARENT}
-    assert set(found.below(PARENT, DELETED)) == {CHILD}
+    assert found.parents_of(lambda table: table == CHILD) == {PARENT}
+    assert set(found.changes_of_children(PARENT, DELETED)) == {CHILD}
 
 
 def test_what_the_server_logs_is_not_looked_at() -> None:
@@ -127,4 +127,4 @@ def test_what_the_server_logs_is_not_looked_at() -> None:
     events[:, columns.TYPE] = EventType.DELETE_ROWS
     events[:, columns.FLAGS] = 0x01, 0x11, 0x03, 0x01
     events[3, columns.TYPE] = EventType.WRITE_ROWS
-    assert unlogged(events).tolist() == [True, False, False, False]
+    assert may_change_children(events).tolist() == [True, False, False, False]

@@ -28,12 +28,12 @@ from lockstep.pipeline.mirror.strategy import only_inserts
 from lockstep.pipeline.schema.types import (
     READER_COLUMNS,
     arrow_schema,
-    escaped,
-    folded,
+    comparable_name,
+    escape_name,
     is_refused,
     mirror_name,
     source_name,
-    unescaped,
+    unescape_name,
 )
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.segment import RowCounts
@@ -58,16 +58,18 @@ def test_the_last_image_of_a_key_wins(images: list[tuple[int, str]], random: Ran
     schema = pa.schema(
         [("k", pa.int32()), ("_change_type", pa.string()), ("_sequence", pa.int64())]
     )
-    folded = last_outcomes(pa.Table.from_pylist(rows, schema), ["k"]).to_pylist()
-    assert sorted((row["k"], row["_change_type"]) for row in folded) == sorted(expected.items())
+    comparable_name = last_outcomes(pa.Table.from_pylist(rows, schema), ["k"]).to_pylist()
+    assert sorted((row["k"], row["_change_type"]) for row in comparable_name) == sorted(
+        expected.items()
+    )
 
 
 def test_a_changed_key_deletes_the_old_one() -> None:
     """An update that moves a row to another key leaves nothing under the first."""
     images = [(1, "update_preimage"), (2, "update_postimage")]
     rows = [{"k": k, "_change_type": c, "_sequence": n} for n, (k, c) in enumerate(images, 1)]
-    folded = last_outcomes(pa.Table.from_pylist(rows), ["k"]).to_pylist()
-    assert folded == [
+    comparable_name = last_outcomes(pa.Table.from_pylist(rows), ["k"]).to_pylist()
+    assert comparable_name == [
         {"k": 1, "_change_type": "delete"},
         {"k": 2, "_change_type": "update_postimage"},
     ]
@@ -165,13 +167,13 @@ COLUMN_NAMES = st.lists(
 @given(COLUMN_NAMES)
 def test_a_changelog_has_each_column_under_a_name_that_delta_takes(names: list[str]) -> None:
     """Names that differ for Delta and Spark differ there too, and give back what they were."""
-    columns = list({folded(name): name for name in names}.values())
-    spelled = list(map(escaped, columns))
-    assert list(map(unescaped, spelled)) == columns
+    columns = list({comparable_name(name): name for name in names}.values())
+    spelled = list(map(escape_name, columns))
+    assert list(map(unescape_name, spelled)) == columns
     assert [source_name(mirror_name(name)) for name in columns] == columns
     for names in (changelog_names(columns), list(map(mirror_name, columns))):
-        assert len(set(map(folded, names))) == len(columns)
-        assert READER_COLUMNS.isdisjoint(map(folded, names))
+        assert len(set(map(comparable_name, names))) == len(columns)
+        assert READER_COLUMNS.isdisjoint(map(comparable_name, names))
     assert not any(map(is_refused, changelog_names(columns)))
 
 

@@ -85,6 +85,6 @@ def test_a_silent_server_keeps_nobody_from_choosing(shop: Shop) -> None:
     """It is recorded, and said that nobody looked."""
     shop.follower.server = Silent(settings(shop.mysql))
     choice = shop.choose("earliest")
-    assert isinstance(choice.trouble, SourceUnavailable)
+    assert isinstance(choice.server_error, SourceUnavailable)
     assert choice.position is None
     assert shop.follower.ledger.open_override(SOURCE) == choice.override

@@ -43,11 +43,11 @@ def test_what_is_whole_is_equal(
     mirrors: dict[TableName, set[int]] = {table: set() for table in there}
     empty = _empty_at(there, steps, looked)
     extents = PartialTables()
-    extents.begin(there, at(0), empty, at(looked))
+    extents.add(there, at(0), empty, at(looked))
     known: dict[TableName, Extent] = {}
     for place, step in enumerate((*steps, ("run ends",))):
         if step == ("run ends",):
-            for one in extents.changed(at(place)):
+            for one in extents.changed_extents(at(place)):
                 known[one.table] = one
             partial = [one for one in known.values() if one.begins is not None]
             for table in source.keys() - {one.table for one in partial}:
@@ -55,21 +55,21 @@ def test_what_is_whole_is_equal(
             extents = PartialTables(partial)
         elif (effect := _take(source, step)) is not None:
             _follow(mirrors, step)
-            extents.followed([effect])
+            extents.apply_effects([effect])
         else:
             _log(source, mirrors, step)
             if step[0] == "read" and step[1] in source:
-                extents.read([step[1]])
+                extents.remove_read([step[1]])
 
 
 def test_what_the_log_made_was_never_partial() -> None:
     """A swap of tables takes each one's past along."""
     a, b, c, _ = NAMES
     extents = PartialTables([Extent(a, at(4))])
-    extents.followed(
+    extents.apply_effects(
         [Created(b, replace(SCHEMA, name=b)), Renamed(a, c, None), Renamed(b, a, None)]
     )
-    assert extents.changed(at(9)) == (Extent(a, None), Extent(c, at(4)))
+    assert extents.changed_extents(at(9)) == (Extent(a, None), Extent(c, at(4)))
 
 
 def _take(source: dict[TableName, set[int]], step: tuple[object, ...]) -> Effect | None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from lockstep.pipeline.model.gaps import Closed, ClosingEvent, Gap, found_equal, with_closed
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.proof.proven import Proof, Proven, TableProof
+from lockstep.pipeline.proof.proven import ComparisonRecord, EqualityProof, ProofKind
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import LogFile, Position
 from lockstep.pipeline.values.table import TableName
@@ -41,8 +41,10 @@ def test_a_comparison_behind_the_gap_closes_a_part() -> None:
     later = AT + timedelta(minutes=1)
 
     def closed(at: Position, when: datetime = later, *, whole: bool = True) -> tuple[str, ...]:
-        proven = Proven(Proof.EXACT, 7, at.at, str(at.gtid_set))
-        proofs = [TableProof(TableName("shop", n), whole, when, 0, proven, when) for n in "ab"]
+        proven = EqualityProof(ProofKind.EXACT, 7, at.at, str(at.gtid_set))
+        proofs = [
+            ComparisonRecord(TableName("shop", n), whole, when, 0, proven, when) for n in "ab"
+        ]
         happened = [_taken("shop.b", "shop.x", 6)]
         gap = with_closed(GAP, happened, found_equal(proofs, start, AT))
         return tuple(part for part, one in gap.closed.items() if one.kind is None)

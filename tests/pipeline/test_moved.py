@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.pipeline.run.dump.log_reader import tables_changed
+from lockstep.pipeline.run.dump.log_reader import tables_changed_by
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, recorded_statement
 from lockstep.pipeline.values.position import Coordinates
@@ -46,5 +46,5 @@ def test_every_name_that_the_rows_may_have_is_found(statements: str) -> None:
         )
         for text in statements.split("; ")
     ]
-    found = tables_changed([TableName("shop", "t")], recorded, lambda table: table)
+    found = tables_changed_by([TableName("shop", "t")], recorded, lambda table: table)
     assert " ".join(sorted(table.name for table in found)) == CASES[statements]

@@ -71,25 +71,25 @@ def test_a_plan_says_what_the_run_does(mysql: MySqlStand, database: str, shop: F
     )
     plan = planned(shop)
     told = reading_of(plan)
-    assert told.tables[TableName(database, "orders")].counts == RowCounts(3, 2, 1)
-    assert told.tables[TableName(database, "users")].counts == RowCounts(1, 0, 0)
-    assert told.tables[TableName(database, "orders")].events == 3
+    assert told.tallies[TableName(database, "orders")].counts == RowCounts(3, 2, 1)
+    assert told.tallies[TableName(database, "users")].counts == RowCounts(1, 0, 0)
+    assert told.tallies[TableName(database, "orders")].events == 3
     assert told.merges == {
         TableName(database, "orders"): "merge: the log updates or deletes rows",
         TableName(database, "users"): (
             "append: the log only inserts rows, and none of them is there yet"
         ),
     }
-    assert (told.transactions, told.foreign) == (5, 1)
-    assert told.largest is not None
-    assert told.largest.rows == 2  # the update has two images of each row
-    assert told.why == "the log ends there"
+    assert (told.transaction_count, told.foreign_transaction_count) == (5, 1)
+    assert told.largest_transaction is not None
+    assert told.largest_transaction.rows == 2  # the update has two images of each row
+    assert told.end_reason == "the log ends there"
     report = shop.run()
     assert plan.start is not None
     assert (plan.start.rule, plan.start.position) == (report.rule, report.start)
     assert told.end == report.end
-    assert (told.transactions, told.log_bytes) == (report.transactions, report.log_bytes)
-    assert {name: one.counts for name, one in told.tables.items()} == report.counts
+    assert (told.transaction_count, told.log_bytes) == (report.transactions, report.log_bytes)
+    assert {name: one.counts for name, one in told.tallies.items()} == report.counts
 
 
 def test_mariadbs_log_is_planned_alike(mariadb: MySqlStand) -> None:
@@ -107,7 +107,7 @@ def test_mariadbs_log_is_planned_alike(mariadb: MySqlStand) -> None:
     )
     told = reading_of(planned(follower))
     report = follower.run()
-    assert {table: one.counts for table, one in told.tables.items()} == report.counts
+    assert {table: one.counts for table, one in told.tallies.items()} == report.counts
     assert report.counts[TableName(name, "t")] == RowCounts(2, 2, 0)
     assert told.end == report.end
     mariadb.execute(f"drop database {name}")
@@ -119,13 +119,13 @@ def test_a_budget_and_until_end_a_plan(mysql: MySqlStand, database: str, shop: F
         mysql.execute(f"insert into {database}.users values ({number})")
     shop.budget = Budget(max_transactions=4)
     told = reading_of(planned(shop))
-    assert (told.transactions, told.runs) == (4, 3)
-    assert told.why == "max_transactions = 4"
+    assert (told.transaction_count, told.run_count) == (4, 3)
+    assert told.end_reason == "max_transactions = 4"
     shop.budget = Budget()
     place = str(told.end)
     told = reading_of(planned(shop, until=place))
-    assert (told.transactions, str(told.end.at)) == (4, place)
-    assert told.why == f"--until {place}"
+    assert (told.transaction_count, str(told.end.at)) == (4, place)
+    assert told.end_reason == f"--until {place}"
 
 
 def test_statements_are_told_without_their_literals(
@@ -147,7 +147,7 @@ def test_statements_are_told_without_their_literals(
     assert altered.effect.startswith(f"{database}.orders: follow, ")
     assert altered.text.startswith(f"alter table {database}.orders add column secret varchar")
     assert "hush" not in created.text + altered.text
-    assert told.tables[TableName(database, "users")].counts.inserted == 1
+    assert told.tallies[TableName(database, "users")].counts.inserted == 1
 
 
 def test_a_statement_that_nobody_understands_is_a_plan(mariadb: MySqlStand) -> None:
@@ -171,7 +171,7 @@ def test_a_statement_that_nobody_understands_is_a_plan(mariadb: MySqlStand) -> N
     assert plan.refusal is not None
     assert "it calls f" in plan.refusal.message
     assert "hush" not in plan.refusal.message
-    assert told.tables[TableName(name, "t")].counts.inserted == 1
+    assert told.tallies[TableName(name, "t")].counts.inserted == 1
     mariadb.execute(f"drop database {name}")
 
 
@@ -185,9 +185,9 @@ def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop:
             lease, captured.end, predecessor=captured.batch, start_decision=None
         )
     plan = planned(shop)
-    assert plan.waiting == {captured.batch: (TableName(database, "users"),)}
-    assert len(plan.abandoned) == 1
-    assert "its capture did not finish" in plan.abandoned[0]
+    assert plan.waiting_tables == {captured.batch: (TableName(database, "users"),)}
+    assert len(plan.abandoned_sentences) == 1
+    assert "its capture did not finish" in plan.abandoned_sentences[0]
     assert plan.start is not None
     assert plan.start.position == captured.end
     shop.run()
@@ -203,10 +203,10 @@ def test_a_damaged_batch_moves_the_start_back(
     captured = shop.capture()
     shop.lake.files.clear()
     plan = planned(shop)
-    assert len(plan.abandoned) == 1
+    assert len(plan.abandoned_sentences) == 1
     assert plan.start is not None
     assert plan.start.position == captured.start
-    assert reading_of(plan).tables[TableName(database, "users")].counts.inserted == 1
+    assert reading_of(plan).tallies[TableName(database, "users")].counts.inserted == 1
 
 
 def test_a_chosen_start_and_its_gap_are_told(
@@ -238,7 +238,7 @@ def test_xa_rows_are_told_where_they_come_out(
     shop.run()
     mysql.execute("xa commit 'a'")
     told = reading_of(planned(shop))
-    assert told.tables[TableName(database, "users")].counts == RowCounts(2, 0, 0)
+    assert told.tallies[TableName(database, "users")].counts == RowCounts(2, 0, 0)
     assert shop.run().rows == 2
 
 
@@ -257,8 +257,8 @@ def test_a_table_that_would_be_quarantined_is_told(
         f"insert into {database}.users values (7)",
     )
     told = reading_of(planned(shop))
-    assert [one.table for one in told.quarantined] == [TableName(database, "orders")]
-    assert told.tables.keys() == {TableName(database, "users")}
+    assert [one.table for one in told.quarantines] == [TableName(database, "orders")]
+    assert told.tallies.keys() == {TableName(database, "users")}
 
 
 def test_speed_is_that_of_batches_of_some_size(shop: Follower) -> None:

@@ -14,17 +14,24 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as some
 
 from lockstep.pipeline.proof.canonical import (
-    canonical,
-    decimals,
+    canonical_form,
+    decimal_texts,
     double_text,
-    doubles,
-    expression,
-    stored_geometry,
+    double_texts,
+    geometry_storage_bytes,
+    text_expression,
 )
 from lockstep.pipeline.proof.hashes import MODULUS, RowHasher, RowSum
-from lockstep.pipeline.proof.prefixes import CarriedSum, grouped
-from lockstep.pipeline.proof.rows import Pairs, RowsBeforeLog, RowTally, WrongRows, pairs, share_of
-from lockstep.pipeline.proof.sampling import STRETCH, numbers_between
+from lockstep.pipeline.proof.rows import (
+    RowHashes,
+    RowsBeforeLog,
+    RowTally,
+    WrongRows,
+    pair_hashes,
+    share_indexes,
+)
+from lockstep.pipeline.proof.running_sum import RunningSum, sums_by_transaction
+from lockstep.pipeline.proof.sampling import STRETCH_ROWS, stretch_starts
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -64,7 +71,7 @@ def test_rows_have_one_hash_if_they_are_equal(
 ) -> None:
     """NULL is not the empty text, no value runs into the next one, -0.0 is not 0.0."""
     same = repr(one) == repr(other)
-    first, second = HASHER.rows(batch(one, other)).tolist()
+    first, second = HASHER.row_hashes(batch(one, other)).tolist()
     assert (first == second) == same
 
 
@@ -73,9 +80,9 @@ def test_a_sum_notices_what_others_do_not() -> None:
     rows = [(n, f"name {n}", None, None, n / 3) for n in range(50)]
     swapped = [(n, f"name {[*range(50)][n ^ 1]}", None, None, n / 3) for n in range(50)]
     doubled = [*rows[:-1], rows[0]]
-    sums = {HASHER.summed(batch(*each)) for each in (rows, swapped, doubled)}
+    sums = {HASHER.row_sum(batch(*each)) for each in (rows, swapped, doubled)}
     assert len(sums) == 3
-    assert HASHER.summed(batch(*rows)) == HASHER.summed(batch(*reversed(rows)))
+    assert HASHER.row_sum(batch(*rows)) == HASHER.row_sum(batch(*reversed(rows)))
 
 
 @given(some.integers(0, MODULUS - 1), some.integers(0, MODULUS - 1), some.integers(0, 99))
@@ -88,13 +95,13 @@ def test_what_is_added_can_be_taken_away(one: int, other: int, rows: int) -> Non
 def test_a_double_is_its_shortest_text(value: float) -> None:
     """Which reads back as the same double; whole columns are printed as single values are."""
     assert repr(float(double_text(value))) == repr(value)
-    (printed,) = doubles(pa.array([value])).to_pylist()
+    (printed,) = double_texts(pa.array([value])).to_pylist()
     assert printed.decode() == double_text(value)
 
 
 @given(some.decimals(-(10**9), 10**9, places=8, allow_nan=False))
 def test_a_decimal_has_all_digits_of_its_scale(value: Decimal) -> None:
-    (printed,) = decimals(pa.array([value], pa.decimal128(20, 8))).to_pylist()
+    (printed,) = decimal_texts(pa.array([value], pa.decimal128(20, 8))).to_pylist()
     zero = f"{value:.8f}".removeprefix("-") if not value else f"{value:.8f}"
     assert printed.decode() == zero
 
@@ -102,19 +109,19 @@ def test_a_decimal_has_all_digits_of_its_scale(value: Decimal) -> None:
 def test_a_geometry_is_what_the_server_stores() -> None:
     point = bytes.fromhex("0101000000") + bytes(16)
     with_reference = bytes.fromhex("0101000020e6100000") + bytes(16)
-    assert stored_geometry(point) == bytes(4) + point
-    assert stored_geometry(with_reference) == bytes.fromhex("e6100000") + point
-    assert stored_geometry(b"") == b""
+    assert geometry_storage_bytes(point) == bytes(4) + point
+    assert geometry_storage_bytes(with_reference) == bytes.fromhex("e6100000") + point
+    assert geometry_storage_bytes(b"") == b""
 
 
 def test_a_type_that_is_not_listed_is_not_guessed() -> None:
     with pytest.raises(TableError, match="does not compare"):
-        canonical(Column("x", "cube"), "mysql")
+        canonical_form(Column("x", "cube"), "mysql")
 
 
 def test_names_may_hold_anything() -> None:
     """A column's name is not taken for a mark of the expression."""
-    assert "`{n}{c}`" in expression(Column("{n}{c}", "int"), "`{n}{c}`", "mysql")
+    assert "`{n}{c}`" in text_expression(Column("{n}{c}", "int"), "`{n}{c}`", "mysql")
     assert arrow_type(Column("x", "int")) == pa.int32()
 
 
@@ -163,7 +170,7 @@ def test_a_read_stands_behind_one_transaction(chance: Random, spoiled: bool) -> 
     # Changes may make good what is wrong, by chance.
     assume(not spoiled or all(state + wrong != states[read] for state in states))
     mirror = start + wrong if spoiled else start
-    carried = CarriedSum(mirror, states[read], at(10 * low), at(10 * high), "low")
+    carried = RunningSum(mirror, states[read], at(10 * low), at(10 * high), "low")
     cut = chance.randint(0, count)
     for first, end in ((0, cut), (cut, count)):
         which = [number - first for number in range(first, end) if touched[number]]
@@ -171,22 +178,22 @@ def test_a_read_stands_behind_one_transaction(chance: Random, spoiled: bool) -> 
         carried.put(
             Log(ends[first:end]),
             np.array(which, np.int64),
-            np.array([one.rows for one in of], np.int64),
-            np.array([one.total for one in of], np.uint64),
+            np.array([one.row_count for one in of], np.int64),
+            np.array([one.hash_sum for one in of], np.uint64),
         )
     carried.finish()
     if spoiled:
-        assert carried.found is None
+        assert carried.match is None
         return
-    assert carried.found is not None
-    assert at(10 * low) <= carried.found.at <= at(10 * read)
-    assert states[carried.found.at.offset // 10] == states[read]
-    assert carried.exact == (not any(touched[low:high]))
+    assert carried.match is not None
+    assert at(10 * low) <= carried.match.at <= at(10 * read)
+    assert states[carried.match.at.offset // 10] == states[read]
+    assert carried.is_exact == (not any(touched[low:high]))
 
 
 def test_images_are_added_up_by_transaction() -> None:
     """An update takes one away and adds another, modulo 2**64."""
-    which, rows, totals = grouped(
+    which, rows, totals = sums_by_transaction(
         np.array([4, 2, 4, 4]), np.array([-1, 1, 1, 1]), np.array([5, 7, 3, 1], np.uint64)
     )
     assert which.tolist() == [2, 4]
@@ -197,8 +204,8 @@ def test_images_are_added_up_by_transaction() -> None:
 # -- which rows are wrong -----------------------------------------------------------------
 
 
-def hashes(rows: dict[int, int]) -> Pairs:
-    return pairs(np.array(list(rows), np.uint64), np.array(list(rows.values()), np.uint64))
+def hashes(rows: dict[int, int]) -> RowHashes:
+    return pair_hashes(np.array(list(rows), np.uint64), np.array(list(rows.values()), np.uint64))
 
 
 @given(some.randoms(use_true_random=False))
@@ -225,7 +232,7 @@ def test_rows_are_told_whatever_is_written_meanwhile(chance: Random) -> None:
         np.array(columns[2], np.bool_),
         np.ones(len(images), np.bool_),
     )
-    wrong = touch.wrong(hashes(chance.choice(states)), hashes(lake))
+    wrong = touch.wrong_rows(hashes(chance.choice(states)), hashes(lake))
     assert wrong.only_source == before.keys() - lake.keys()
     assert wrong.only_lake == lake.keys() - before.keys()
     assert wrong.different == {k for k in before.keys() & lake.keys() if before[k] != lake[k]}
@@ -244,16 +251,18 @@ def test_shares_make_the_whole(
     the least of them."""
     touch = RowsBeforeLog(dict(was), set(list(was)[::3]))
     both = [hashes(source), hashes(lake)]
-    whole, found = touch.wrong(*both), WrongRows()
+    whole, found = touch.wrong_rows(*both), WrongRows()
     for number, share in enumerate(touch.shares(of)):
-        found |= share.wrong(*(side[share_of(side["key"], of) == number] for side in both))
+        found |= share.wrong_rows(
+            *(side[share_indexes(side["key"], of) == number] for side in both)
+        )
     assert found == whole
-    assert found.least(3).all == frozenset(sorted(whole.all)[:3])
+    assert found.first(3).all_keys == frozenset(sorted(whole.all_keys)[:3])
 
 
 def test_a_row_that_stands_twice_is_too_many() -> None:
     source = hashes({1: 5, 2: 6})
-    wrong = RowsBeforeLog().wrong(source, np.concatenate([source, source[:1]]))
+    wrong = RowsBeforeLog().wrong_rows(source, np.concatenate([source, source[:1]]))
     assert set(wrong.only_lake) == {1}
     assert not wrong.only_source | wrong.different
 
@@ -271,11 +280,13 @@ def test_a_mirror_may_keep_rows(
     touch, rows = RowsBeforeLog(dict(was)), hashes(lake)
     more = rows[[int(key) in twice for key in rows["key"]]]
     both = np.concatenate([rows, more])
-    strict, found = (touch.wrong(hashes(source), both, keeps=keeps) for keeps in (False, True))
+    strict, found = (
+        touch.wrong_rows(hashes(source), both, keeps_deleted=keeps) for keeps in (False, True)
+    )
     there = {key for key, row in {**source, **was}.items() if row is not None}
     kept = lake.keys() - there - twice
     assert (found.only_source, found.different) == (strict.only_source, strict.different)
-    assert (found.only_lake, found.kept) == (strict.only_lake - kept, len(kept))
+    assert (found.only_lake, found.kept_count) == (strict.only_lake - kept, len(kept))
 
 
 def test_a_row_of_which_the_log_has_a_part_is_not_judged() -> None:
@@ -283,9 +294,9 @@ def test_a_row_of_which_the_log_has_a_part_is_not_judged() -> None:
     touch = RowsBeforeLog()
     one = np.array([1], np.uint64)
     touch.put(one, one, np.array([False]), np.array([False]))
-    wrong = touch.wrong(hashes({1: 9, 2: 2}), hashes({1: 4, 2: 3}))
+    wrong = touch.wrong_rows(hashes({1: 9, 2: 2}), hashes({1: 4, 2: 3}))
     assert set(wrong.different) == {2}
-    assert wrong.incomplete == 1
+    assert wrong.incomplete_count == 1
 
 
 @given(some.randoms(use_true_random=False), some.booleans())
@@ -308,7 +319,7 @@ def test_rows_without_a_key_are_counted(chance: Random, spoiled: bool) -> None:
     if spoiled:
         lake.append(77)
     of = [np.array(rows, np.uint64) for rows in (chance.choice(states), lake)]
-    wrong = tally.wrong(*(pairs(one, one) for one in of))
+    wrong = tally.wrong_rows(*(pair_hashes(one, one) for one in of))
     assert wrong.only_source == frozenset()
     assert wrong.only_lake == ({77} if spoiled else frozenset())
 
@@ -320,7 +331,7 @@ def test_a_sample_has_the_rows_that_were_asked_for(
 ) -> None:
     """Of a table whose keys have no gap: stretches neither overlap nor end after its last row."""
     keys = range(least, least + numbers)
-    starts = numbers_between(keys[0], keys[-1], rows, chance)
-    found = [key for start in starts for key in keys if start <= key < start + STRETCH]
+    starts = stretch_starts(keys[0], keys[-1], rows, chance)
+    found = [key for start in starts for key in keys if start <= key < start + STRETCH_ROWS]
     assert len(found) == len(set(found))
-    assert min(rows, numbers) <= len(found) < rows + STRETCH
+    assert min(rows, numbers) <= len(found) < rows + STRETCH_ROWS

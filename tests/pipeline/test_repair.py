@@ -85,7 +85,7 @@ class Stand:
         states = tuple(
             replace(state, changelog=changelog_path("shop", state.table)) for state in made.tables
         )
-        waiting = self.spool.prepared("shop", batch.id, 0)
+        waiting = self.spool.create_prepared_file("shop", batch.id, 0)
         waiting.write(b"rows")
         xa = prepared(batch, f"xa {batch.id}".encode(), self.spool.seal(waiting))
         return replace(made, segments=segments, tables=states, prepared_transactions=(xa,))

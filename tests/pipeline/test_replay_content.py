@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.run.replay.segment_comparison import differences, same_rows
+from lockstep.pipeline.run.replay.segment_comparison import content_difference, have_same_rows
 
 SCHEMA = pa.schema(
     [
@@ -44,17 +44,17 @@ def test_what_differs_is_told(data: st.DataObject) -> None:
     one, other = cut(data, ours), cut(data, theirs)
     pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a != b]
     columns = {name for a, b in pairs for name in a if a[name] != b[name]}
-    found = differences(one, other, most=most)
-    assert (found.rows, set(found.columns)) == (len(pairs), columns)
-    assert list(found.some) == pairs[:most]
-    assert same_rows(one, other) is (not pairs)
+    found = content_difference(one, other, most=most)
+    assert (found.row_count, set(found.columns)) == (len(pairs), columns)
+    assert list(found.examples) == pairs[:most]
+    assert have_same_rows(one, other) is (not pairs)
 
 
 def test_other_columns_and_fewer_rows() -> None:
     """A column that one has not, or of another type, differs in each row; rows too many too."""
     rows = pa.table({"n": [1, 2], "v": ["a", "b"]})
     other = pa.table({"n": pa.array([1, 2], pa.int32()), "w": ["a", "b"]})
-    assert differences([rows], [other], most=0).columns == ("n", "v", "w")
-    assert differences([rows], [rows.slice(0, 1)], most=5).rows == 1
-    assert not same_rows([rows], [rows.slice(0, 1)])
-    assert not same_rows([rows], [other])
+    assert content_difference([rows], [other], most=0).columns == ("n", "v", "w")
+    assert content_difference([rows], [rows.slice(0, 1)], most=5).row_count == 1
+    assert not have_same_rows([rows], [rows.slice(0, 1)])
+    assert not have_same_rows([rows], [other])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.replay.rows import wrong_rows
-from lockstep.pipeline.run.replay.segment_comparison import same_rows
+from lockstep.pipeline.run.replay.segment_comparison import have_same_rows
 
 MOMENTS = [datetime(2026, 11, 1, hour, tzinfo=UTC) for hour in (6, 7)]
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -95,13 +95,13 @@ def test_rows_are_the_same_however_they_are_cut(
 ) -> None:
     """Another value, one more and one less are not."""
     ones, others = (_pieces(values, cut) for cut in cuts)
-    assert same_rows(ones, others)
-    assert not same_rows(ones, _pieces([*values, 0], cuts[1]))
+    assert have_same_rows(ones, others)
+    assert not have_same_rows(ones, _pieces([*values, 0], cuts[1]))
     if other < len(values):
         wrong = [*values[:other], 7, *values[other + 1 :]]
-        assert not same_rows(_pieces(wrong, cuts[0]), others)
+        assert not have_same_rows(_pieces(wrong, cuts[0]), others)
     if values:
-        assert not same_rows(ones, _pieces(values, cuts[1], "w"))
+        assert not have_same_rows(ones, _pieces(values, cuts[1], "w"))
 
 
 def _pieces(values: list[int | None], cut: int, name: str = "v") -> list[pa.Table]:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lockstep.pipeline.binlog.rows.rows import DECODED_BY
-from lockstep.pipeline.resultset.column_arrays import READ_BY, mismatched_column
+from lockstep.pipeline.resultset.column_arrays import DECODERS, mismatched_column
 from lockstep.pipeline.resultset.packets import (
     MAX_ROW_BYTES,
-    Definition,
+    ColumnDefinition,
     ErrorPacket,
-    warning_count,
+    read_warning_count,
 )
 from lockstep.pipeline.values.errors import SourceUnavailable, TableError
 from lockstep.pipeline.values.table import Column
@@ -48,14 +48,14 @@ def test_what_was_written_is_read(data: st.DataObject) -> None:
     first = data.draw(st.integers(0, 255))
     sent = packets([*map(row, cells), data.draw(st.sampled_from([EOF, OK]))], first)
     borders = data.draw(st.lists(st.integers(0, len(sent)), max_size=30))
-    most_rows = data.draw(st.integers(1, 13))
+    max_rows = data.draw(st.integers(1, 13))
     found = batches(
         kinds,
         sent,
         borders,
         sequence=first,
-        most_rows=most_rows,
-        most_bytes=data.draw(st.sampled_from([1, 100, 1 << 20])),
+        max_rows=max_rows,
+        full_bytes=data.draw(st.sampled_from([1, 100, 1 << 20])),
     )
     expected = [
         [None if v is None else kind.read(v) for kind, v in zip(kinds, each, strict=True)]
@@ -64,10 +64,10 @@ def test_what_was_written_is_read(data: st.DataObject) -> None:
     read = []
     for batch in found:
         batch.validate(full=True)
-        assert 0 < batch.num_rows <= most_rows
+        assert 0 < batch.num_rows <= max_rows
         read += [list(one.values()) for one in batch.to_pylist()]
     assert shown(read) == shown(expected)
-    assert found.warnings == 3
+    assert found.warning_count == 3
 
 
 def test_a_border_at_every_place() -> None:
@@ -84,7 +84,7 @@ def test_rows_of_several_packets(size: int) -> None:
     memory is given back."""
     large = b"x" * size
     sent = packets([row([BLOB.cell(value)]) for value in (b"a", large, b"b")] + [EOF])
-    found = batches([BLOB], sent, range(0, len(sent), 1 << 20), most_bytes=1 << 20)
+    found = batches([BLOB], sent, range(0, len(sent), 1 << 20), full_bytes=1 << 20)
     assert [len(value) for (value,) in values(found)] == [1, size, 1]
     assert len(found._rows.data) <= 2 << 20
 
@@ -93,8 +93,8 @@ def test_batches_are_bounded() -> None:
     """By rows, by bytes (the row that crosses the bound included), and by cells where a table
     is wide."""
     ten = packets([row([BLOB.cell(b"x" * 1000)]) for _ in range(10)] + [EOF])
-    assert [b.num_rows for b in batches([BLOB], ten, most_rows=4)] == [4, 4, 2]
-    assert [b.num_rows for b in batches([BLOB], ten, most_bytes=3500)] == [4, 4, 2]
+    assert [b.num_rows for b in batches([BLOB], ten, max_rows=4)] == [4, 4, 2]
+    assert [b.num_rows for b in batches([BLOB], ten, full_bytes=3500)] == [4, 4, 2]
     wide = packets([row([None] * 4096)] * 1500 + [EOF])
     assert [b.num_rows for b in batches([INT] * 4096, wide)] == [1024, 476]
 
@@ -105,7 +105,7 @@ def test_an_error_comes_behind_the_rows_before_it() -> None:
     for state, text in ((b"#HY000", said.encode()), (b"", said.encode()), (b"", b"")):
         error = b"\xff" + number + state + text
         sent = packets([row([INT.cell(n)]) for n in range(3)] + [error])
-        read = iter(batches([INT], sent, most_rows=2))
+        read = iter(batches([INT], sent, max_rows=2))
         assert next(read).num_rows == 2
         with pytest.raises(ErrorPacket) as caught:
             next(read)
@@ -153,17 +153,17 @@ def test_a_row_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_type_of_the_log_is_read_from_rows_too() -> None:
     """The two tables name the same types, and each has codes."""
-    assert READ_BY.keys() == DECODED_BY.keys()
+    assert DECODERS.keys() == DECODED_BY.keys()
 
 
 def test_columns_that_are_defined_otherwise() -> None:
     """Another type, another sign: the table is not built as it was."""
     columns = [Column("a", "int"), Column("b", "varchar")]
-    good = [Definition(3, False, 11), Definition(253, False, 40)]
+    good = [ColumnDefinition(3, False, 11), ColumnDefinition(253, False, 40)]
     assert mismatched_column(columns, good) is None
-    assert mismatched_column(columns, [Definition(3, True, 11), good[1]]) is columns[0]
-    assert mismatched_column(columns, [Definition(8, False, 20), good[1]]) is columns[0]
-    assert mismatched_column(columns, [good[0], Definition(3, False, 11)]) is columns[1]
+    assert mismatched_column(columns, [ColumnDefinition(3, True, 11), good[1]]) is columns[0]
+    assert mismatched_column(columns, [ColumnDefinition(8, False, 20), good[1]]) is columns[0]
+    assert mismatched_column(columns, [good[0], ColumnDefinition(3, False, 11)]) is columns[1]
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_columns_that_are_defined_otherwise() -> None:
 )
 def test_the_last_packet_counts_warnings(payload: bytes, warnings: int) -> None:
     """Of either form."""
-    assert warning_count(payload) == warnings
+    assert read_warning_count(payload) == warnings
 
 
 def _date(year: int, month: int, day: int) -> bytes:
@@ -283,7 +283,7 @@ def test_zeros_in_front_are_no_digits(
 ) -> None:
     """Of ZEROFILL."""
     column = Column("", "decimal", precision=precision, scale=scale)
-    kind = replace(KINDS[0], column=column, definition=Definition(246, True, 42))
+    kind = replace(KINDS[0], column=column, definition=ColumnDefinition(246, True, 42))
     ((value,),) = values(batches([kind], packets([row([counted(sent)]), EOF])))
     assert str(value) == expected
 

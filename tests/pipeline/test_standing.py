@@ -14,7 +14,12 @@ from lockstep.pipeline.model.gaps import Closed, Gap
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEventKind
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.proof.proven import Proof, Proven, TableProof, open_differences
+from lockstep.pipeline.proof.proven import (
+    ComparisonRecord,
+    EqualityProof,
+    ProofKind,
+    open_differences,
+)
 from lockstep.pipeline.start.rules import decide_start
 from lockstep.pipeline.status.facts import (
     Failures,
@@ -112,7 +117,7 @@ QUARANTINED = StoppedTable(
 )
 
 
-WRONG = TableProof(TableName("shop", "orders"), True, NOW, 3, None, None)
+WRONG = ComparisonRecord(TableName("shop", "orders"), True, NOW, 3, None, None)
 GAP = Gap(1, 8, READ_AT, "ann", "lost", ("shop.orders",), "binlog.000003:500", "…")
 UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
 
@@ -308,15 +313,20 @@ def test_a_gap_is_part_of_the_sentence() -> None:
 def test_all_rows_outweigh_a_sample() -> None:
     """A table is equal once all of it was compared and found so, whatever a sample found before;
     a sample that is equal refutes nothing, and each table is told once, with its larger count."""
-    rows = replace(WRONG, whole=True, differing=3)
+    rows = replace(WRONG, is_whole=True, differing_count=3)
     before, behind = (
-        replace(WRONG, whole=False, differing=1, compared_at=rows.compared_at + timedelta(hours=n))
+        replace(
+            WRONG,
+            is_whole=False,
+            differing_count=1,
+            compared_at=rows.compared_at + timedelta(hours=n),
+        )
         for n in (-1, 1)
     )
-    for sample in (before, behind, replace(behind, differing=0)):
+    for sample in (before, behind, replace(behind, differing_count=0)):
         for order in ((rows, sample), (sample, rows)):
             assert open_differences(order) == {rows.table: rows}
-    equal = replace(rows, differing=0)
+    equal = replace(rows, differing_count=0)
     assert open_differences((equal, before)) == {}
     assert open_differences((equal, behind)) == {rows.table: behind}
     assert verdict(standing(proofs=(equal, before)), NOW, None).state == State.FINE
@@ -325,11 +335,11 @@ def test_all_rows_outweigh_a_sample() -> None:
 def test_proofs_are_told_with_their_age() -> None:
     """Which tables differ, and how long ago the others were proven; a sample proves no table."""
     at = NOW - timedelta(hours=3)
-    proven = Proven(Proof.PREFIX, 7, position(4, 1000).at, "")
+    proven = EqualityProof(ProofKind.PREFIX, 7, position(4, 1000).at, "")
     proofs = (
-        replace(WRONG, proven=proven, proven_at=at),
-        TableProof(TableName("shop", "stock"), True, at, 0, proven, at),
-        TableProof(TableName("shop", "stock"), False, NOW, 0, proven, NOW),
+        replace(WRONG, proof=proven, proven_at=at),
+        ComparisonRecord(TableName("shop", "stock"), True, at, 0, proven, at),
+        ComparisonRecord(TableName("shop", "stock"), False, NOW, 0, proven, NOW),
     )
     told = list(proof_lines(proofs, (), NOW))
     assert "shop.orders differs from MySQL: 3 rows" in told[0]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, TableCondition, TableState
-from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.status.tables import TableHealth, table_standings
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.errors import Need, StoppedBy
@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TABLE = TableName("shop", "orders")
 STATE = TableState(TABLE, TableCondition.FOLLOWING, 1, "m", "c", "a reason", "a hint", "a place")
 STOPPED = replace(STATE, condition=TableCondition.STOPPED)
-PROOF = TableProof(TABLE, True, NOW, 3, None, None)
+PROOF = ComparisonRecord(TABLE, True, NOW, 3, None, None)
 EXTENT = Extent(TABLE, Coordinates.parse("binlog.000007:4"))
 GAP = Gap(1, 1, NOW, "ann", "why", (str(TABLE),), "binlog.000007:4", "binlog.000009:4")
 CLEAR = UnclearedValues(1, Tightening(TABLE, 3, ("note",)), NOW)

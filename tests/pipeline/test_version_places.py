@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lockstep.pipeline.model.batch import Batch, BatchKind, BatchState
-from lockstep.pipeline.run.status.version_sets import chosen_batch
+from lockstep.pipeline.run.status.version_sets import batch_for_place
 from lockstep.pipeline.values.errors import VersionSetUnknown
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import parse_place
@@ -86,15 +86,15 @@ CAUGHT_UP = batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP)
 def test_a_place_is_a_batch(place: str, expected: int) -> None:
     """The newest whose end shows nothing behind it; for GTIDs, the first that has them all. A
     file's name that two servers used means the one that was read last."""
-    assert chosen_batch("shop", ORDINARY, parse_place(place, as_start=False)).id == expected
+    assert batch_for_place("shop", ORDINARY, parse_place(place, as_start=False)).id == expected
 
 
 def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None:
     """It ends where the one before it ended, and has more tables."""
     for place in ("latest", "binlog.000001:100", "2026-11-01T06:40:00Z"):
-        found = chosen_batch("shop", [*ORDINARY, CAUGHT_UP], parse_place(place, as_start=False))
+        found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place(place, as_start=False))
         assert found.id == 5
-    found = chosen_batch("shop", [*ORDINARY, CAUGHT_UP], parse_place("binlog.000002:200"))
+    found = batch_for_place("shop", [*ORDINARY, CAUGHT_UP], parse_place("binlog.000002:200"))
     assert found.id == 2
 
 
@@ -113,10 +113,10 @@ def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None
 def test_a_place_that_nothing_shows_is_refused(place: str) -> None:
     """With the places that there are versions of."""
     with pytest.raises(VersionSetUnknown, match=r"binlog\.000001:100 .* and end at") as caught:
-        chosen_batch("shop", ORDINARY, parse_place(place, as_start=False))
+        batch_for_place("shop", ORDINARY, parse_place(place, as_start=False))
     assert "lockstep versions --list" in caught.value.hint
 
 
 def test_before_the_first_there_is_none() -> None:
     with pytest.raises(VersionSetUnknown, match="nothing was acknowledged yet"):
-        chosen_batch("shop", [], None)
+        batch_for_place("shop", [], None)

@@ -126,7 +126,7 @@ def run_as_planned(follower: Follower, *, exact: bool = False) -> tuple[RunPlan,
         assert count.asked == set(), "a plan reads no rows"
     assert plan.refusal is None and plan.reading is not None
     done = carried_out(follower)
-    again = plan.tables.spans.keys() & done.stopped
+    again = plan.table_plans.spans.keys() & done.stopped
     planned = {one for one in planned_supplies(plan) if one[0] not in again}
     supplied = {one for one in done.supplied if one[0] not in again}
     assert planned == supplied, (planned - supplied, supplied - planned)
@@ -167,7 +167,9 @@ def planned_supplies(plan: RunPlan) -> set[tuple[TableName, Supplied]]:
     """Return what the plan says, of the log that is unread also."""
     assert plan.reading is not None
     found = {
-        (table, _supplied(step)) for table, one in plan.tables.plans.items() for step in one.steps
+        (table, _supplied(step))
+        for table, one in plan.table_plans.plans.items()
+        for step in one.steps
     }
     found |= {(table, ("rows", why)) for table, why in plan.reading.rereads.items()}
     for statement in plan.reading.statements:
@@ -200,7 +202,7 @@ def require_told(told: TablePlans, work: Workplace) -> None:
     `lockstep plan` says of it afterwards: each table's supplies, their reasons and prices."""
     plan = make_plan(work)
     if plan.refusal is None:
-        assert steps_of(told) == steps_of(plan.tables)
+        assert steps_of(told) == steps_of(plan.table_plans)
 
 
 def steps_of(plans: TablePlans) -> dict[TableName, list[tuple[Supplied, Price]]]:
@@ -218,7 +220,7 @@ def require_price(plan: RunPlan, done: Done, again: set[TableName], *, exact: bo
     assert plan.reading is not None
     prices = {
         table: step.price
-        for table, one in plan.tables.plans.items()
+        for table, one in plan.table_plans.plans.items()
         for step in one.steps
         if step.asks_server
     }
@@ -229,7 +231,7 @@ def require_price(plan: RunPlan, done: Done, again: set[TableName], *, exact: bo
         if exact and table not in {*read_again, *again}:
             assert price.rows == done.rows[table], table
     caught_up = [batch for batch in done.batches if batch.catches_up]
-    steps = [step for one in plan.tables.plans.values() for step in one.steps]
+    steps = [step for one in plan.table_plans.plans.values() for step in one.steps]
     by_kind = [
         [step.price.log_bytes for step in steps if isinstance(step.supply, kind)]
         for kind in (FromPast, FromLog)
@@ -242,4 +244,4 @@ def require_price(plan: RunPlan, done: Done, again: set[TableName], *, exact: bo
     if ordinary:
         assert ordinary[0].log_bytes == plan.reading.log_bytes
     else:
-        assert plan.reading.transactions == 0
+        assert plan.reading.transaction_count == 0

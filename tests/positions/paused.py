@@ -60,7 +60,7 @@ class Shop:
         follower = self.follower
         with follower.leased() as lease:
             asked = OrderRequest(self.table(table), "ann", "", schema, tuple(renames.items()))
-            return give_order(follower.work(), lease, kind, asked).next
+            return give_order(follower.work(), lease, kind, asked).sentence
 
     def pause(self, *tables: str) -> None:
         for table in tables:

@@ -9,7 +9,7 @@ import pytest
 
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.rebuild import cut_at
-from lockstep.pipeline.run.replay.recapture import select
+from lockstep.pipeline.run.replay.recapture import select_batches
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.values.places import parse_place
 from tests.fix_mysql import MySqlStand
@@ -143,5 +143,5 @@ def test_the_ledgers_times_survive_wrong_ones(shop: Shop) -> None:
         for later, until in enumerate(moments[number + 1 :], start=number + 1):
             span = Span(place, parse_place(until))
             # The ledger does not tell when the first transaction of a batch was committed.
-            touched = [batch.id for batch in select(work, span).batches]
+            touched = [batch.id for batch in select_batches(work, span).batches]
             assert touched in (numbers[number + 1 : later + 1], numbers[number + 1 : later + 2])

@@ -614,7 +614,7 @@ def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:
     shop.run()
     shop.resume("a")
     plan = make_plan(shop.follower.work())
-    assert "another place" in plan.tables.supplied(RowsRead)[shop.table("a")]
+    assert "another place" in plan.table_plans.tables_supplied(RowsRead)[shop.table("a")]
     shop.run()
     assert shop.caught_up() == []
     shop.require_whole("a", rereads=1)
@@ -634,7 +634,7 @@ def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) ->
     shop.run()
     shop.stand.purge_to(str(kept))
     shop.resume("a")
-    assert shop.table("a") in make_plan(shop.follower.work()).tables.supplied(RowsRead)
+    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(RowsRead)
     shop.run()
     shop.require_whole("a", rereads=1)
 
@@ -652,7 +652,7 @@ def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
     shop.run()
     assert shop.state("a").has_stopped
     shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
-    assert shop.table("a") in make_plan(shop.follower.work()).tables.supplied(RowsRead)
+    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(RowsRead)
     shop.run()
     shop.require_whole("a", rereads=1)
     assert shop.follower.ledger.open_loads(SOURCE) == []
@@ -691,10 +691,10 @@ def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:
     plan = make_plan(shop.follower.work())
     newest = shop.batches()[-1]
     assert (stopped is not None) and newest.end is not None
-    assert plan.tables.spans[shop.table("a")].low == stopped.at
-    [step] = plan.tables.plans[shop.table("a")].steps
+    assert plan.table_plans.spans[shop.table("a")].low == stopped.at
+    [step] = plan.table_plans.plans[shop.table("a")].steps
     assert step.price.log_bytes == newest.end.at.offset - stopped.at.offset
-    assert list(show.supply_lines(plan.tables)) == [
+    assert list(show.supply_lines(plan.table_plans)) == [
         f"  back    {shop.table('a')} catches up through the log, from {stopped.at} to "
         f"{newest.end.at}: {step.price.log_bytes:,} bytes",
     ]

@@ -216,7 +216,7 @@ def test_tables_that_are_to_be_read_wait_for_a_run_without_an_end(shop: Shop) ->
         place = shop.head()
         shop.stand.execute(*(f"insert into {name} (id, v) values ({key}, 7)" for name in names))
         plan = make_plan(shop.follower.work(place))
-        assert [*plan.tables.waits] == tables
+        assert [*plan.table_plans.wait_reasons] == tables
         shop.follower.notes.clear()
         report = shop.follower.capture(place)
         assert str(report.end.at) == place

@@ -150,11 +150,11 @@ class Foresight(Chance):
         shop, name = self.shop, self.shop.table(table)
         asked = OrderRequest(name, "ann", "")
         try:
-            told = plan_resume(shop.follower.work(), asked).next
+            told = plan_resume(shop.follower.work(), asked).sentence
         except LedgerRefused:
             return
         with shop.follower.leased() as lease:
-            assert give_order(shop.follower.work(), lease, OrderKind.RESUME, asked).next == told
+            assert give_order(shop.follower.work(), lease, OrderKind.RESUME, asked).sentence == told
         done = self.planned()
         kinds = {kind for one, (kind, _) in done.supplied if one == name}
         if name not in self.unforeseen:
@@ -184,13 +184,15 @@ class Foresight(Chance):
             return False
         with shop.follower.leased() as lease:
             given = give_reload(shop.follower.work(), lease, told)
-        assert replace(given, order=None, load=told.load) == told
+        assert replace(given, order=None, load_id=told.load_id) == told
         done = self.planned()
         if name not in self.unforeseen:
             if told.origin is not None:
                 assert (name, ("changelog", told.origin.told)) in done.supplied
-            assert (name in done.asked) == (told.rows is not None or told.already_reading)
-            assert told.rows in (None, done.rows[name]) or self.prepared
+            assert (name in done.asked) == (
+                told.estimated_rows is not None or told.is_already_reading
+            )
+            assert told.estimated_rows in (None, done.rows[name]) or self.prepared
         return True
 
     def rebuild(self, table: str) -> None:
@@ -230,21 +232,23 @@ class Foresight(Chance):
         repairs = plan_repairs(follower.work(), found, "ann")
         for repair in repairs:
             work = follower.work()
-            if repair.part is None:
+            if repair.condition_rows is None:
                 with follower.leased() as lease:
                     give_reload(work, lease, repair)
                 continue
             with counted(follower) as count:
                 work = follower.work()
-                follower.steps(replace(work, source=replace(work.source, part=repair.part)))
-            assert count.rows == {repair.table: repair.rows} or self.prepared
+                follower.steps(
+                    replace(work, source=replace(work.source, part=repair.condition_rows))
+                )
+            assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]
-            assert reasons[-1].endswith(repair.asked.reason)
+            assert reasons[-1].endswith(repair.request.reason)
         done = self.planned()
         for repair in repairs:
-            if repair.part is None and repair.table not in self.unforeseen:
-                assert (repair.table, ("rows", repair.asked.reason)) in done.supplied
-                assert repair.rows == done.rows[repair.table] or self.prepared
+            if repair.condition_rows is None and repair.table not in self.unforeseen:
+                assert (repair.table, ("rows", repair.request.reason)) in done.supplied
+                assert repair.estimated_rows == done.rows[repair.table] or self.prepared
 
     def events(self, table: TableName) -> list[TableEvent]:
         ledger = self.shop.follower.ledger
@@ -278,7 +282,7 @@ class Foresight(Chance):
             return
         assert told.case is Case.REFUSED
         follower.lose_ledger()
-        self.recovered(behind, told.tables)
+        self.recovered(behind, told.table_plans)
 
     def recovered(self, behind: int | None = None, before: TablePlans | None = None) -> None:
         """`before`: what was told before the ledger was given up."""
@@ -289,12 +293,12 @@ class Foresight(Chance):
             told = plan_recovery(follower.work(), behind)
         except PositionPurged:
             told = plan_recovery(follower.work(), start_over=True)
-        assert before is None or steps_of(before).keys() == steps_of(told.tables).keys()
+        assert before is None or steps_of(before).keys() == steps_of(told.table_plans).keys()
         start_over = told.case is Case.START_OVER
         with follower.leased() as lease:
             work = follower.work()
             recover(work, lease, author="ann", after_batch=behind, start_over=start_over)
-        require_told(told.tables, follower.work())
+        require_told(told.table_plans, follower.work())
         self.planned()
 
     def replay(self, _: str) -> None:
@@ -310,9 +314,9 @@ class Foresight(Chance):
             commit = self.random.random() < 0.5
             done = replay(follower.work(), lease, span, commit=commit)
         assert [one.batch for one in done.batches] == [one.batch for one in told.batches]
-        whys = [one.as_recorded for one in done.batches]
-        assert whys == [one.as_recorded for one in told.batches]
-        assert (done.tables, done.early) == (told.tables, told.early)
+        whys = [one.reason_not_recaptured for one in done.batches]
+        assert whys == [one.reason_not_recaptured for one in told.batches]
+        assert (done.tables, done.lake_end) == (told.tables, told.lake_end)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +350,7 @@ def test_a_reason_stays_when_another_table_catches_up_first(shop: Shop) -> None:
     shop.resume("a")
     shop.follower.reload(shop.table("b"), Supplier.SOURCE)
     plan, _ = run_as_planned(shop.follower)
-    assert shop.table("a") in plan.tables.spans
+    assert shop.table("a") in plan.table_plans.spans
     shop.require_same("a")
     shop.require_same("b")
 
@@ -362,10 +366,10 @@ def test_a_paused_table_is_not_read_after_a_recovery(shop: Shop) -> None:
     shop.pause("a")
     told = plan_recovery(follower.work())
     assert (told.case, {table.name for table, _ in told.reloads}) == (Case.KEEP_LEDGER, {"a", "b"})
-    assert {table.name for table in steps_of(told.tables)} == {"b"}
+    assert {table.name for table in steps_of(told.table_plans)} == {"b"}
     with follower.leased() as lease:
         recover(follower.work(), lease, author="ann")
-    require_told(told.tables, follower.work())
+    require_told(told.table_plans, follower.work())
     _, done = run_as_planned(follower)
     assert {table.name for table in done.asked} == {"b"}
     assert shop.state("a").stopped_by is StoppedBy.PERSON

@@ -152,7 +152,7 @@ class Kept:
         below = min((one.above for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
-                there = not self.work().segments.damaged(folder, [file])
+                there = not self.work().segments.damage_sentences(folder, [file])
                 listed = file.path in (self.work().changelog.listed_files(folder) or {})
                 if batch.id > self.through and batch.state is BatchState.ACKNOWLEDGED:
                     assert (there, listed) == (True, True), (batch.id, self.through, folder)
@@ -202,7 +202,7 @@ class Kept:
             return False
         for batch in delivery.batches:
             for folder, file in self.files(batch):
-                assert not self.work().segments.damaged(folder, [file]), (name, batch)
+                assert not self.work().segments.damage_sentences(folder, [file]), (name, batch)
                 assert file.path in (self.work().changelog.listed_files(folder) or {}), (
                     name,
                     batch,
@@ -273,7 +273,9 @@ class Kept:
             with _refused(VersionSetUnknown, gone):
                 version_set_at(ledger, source, at)
             with _refused(SchemaUnknownAt, gone, or_told=True):
-                shown = show_schema(ledger, source, TableName(self.name, "a"), at, self.work).shown
+                shown = show_schema(
+                    ledger, source, TableName(self.name, "a"), at, self.work
+                ).shown_version
                 assert shown.version.knowledge is Knowledge.KNOWN
         assert before
 

@@ -119,8 +119,8 @@ def test_from_where_the_log_begins(shop: Shop) -> None:
     shop.run()
     shop.do("delete from t where id = 2", "insert into first values (1)")
     found = reload(shop)
-    assert "because the server's log begins there" in found.next
-    assert found.next.endswith("then its rows from MySQL")
+    assert "because the server's log begins there" in found.sentence
+    assert found.sentence.endswith("then its rows from MySQL")
     shop.do("insert into t values (4, 4)")
     shop.run()
     assert shop.events("t") == [TableEventKind.TRUNCATED, TableEventKind.REREAD]
@@ -142,8 +142,8 @@ def test_from_its_create(shop: Shop) -> None:
     shop.run()
     shop.do("insert into n values (4, 4, 4)")
     found = reload(shop, "n")
-    assert "because its CREATE TABLE is logged there" in found.next
-    assert found.rows is None
+    assert "because its CREATE TABLE is logged there" in found.sentence
+    assert found.estimated_rows is None
     shop.run()
     assert TableEventKind.REREAD not in shop.events("n")
     require_past(shop, other, "n")
@@ -155,7 +155,7 @@ def test_from_its_last_create(shop: Shop) -> None:
     other = beside(shop, "t")
     shop.do("create table t (id int primary key, v int, w int)", "insert into t values (1, 2, 3)")
     shop.run()
-    assert "its CREATE TABLE" in reload(shop).next
+    assert "its CREATE TABLE" in reload(shop).sentence
     shop.run()
     require_past(shop, other)
 
@@ -208,7 +208,7 @@ def test_from_behind_what_a_foreign_key_did(shop: Shop) -> None:
     others.append(beside(shop, "t"))
     shop.do("insert into parent values (0), (2)", "insert into t values (5, 2)")
     shop.run()
-    assert ("ON DELETE CASCADE" in reload(shop).next) is not logs_it
+    assert ("ON DELETE CASCADE" in reload(shop).sentence) is not logs_it
     shop.run()
     require_past(shop, others[0 if logs_it else 1])
 
@@ -223,7 +223,7 @@ def test_xa_transactions(shop: Shop) -> None:
     prepare_xa(shop.stand, "early", f"insert into {shop.name}.t values (11, 11)")
     shop.do("xa commit 'gone'", "insert into t values (12, 12)", "xa commit 'early'")
     shop.run()
-    assert "and its prepare is not in the log" in reload(shop).next
+    assert "and its prepare is not in the log" in reload(shop).sentence
     shop.run()
     shop.require_same("t")
     assert [row["id"] for row in changes(shop, "t")] == [12, 11]
@@ -268,10 +268,10 @@ def test_several_at_once_as_planned(shop: Shop) -> None:
     shop.run()
     for table in others:
         reload(shop, table)
-    plans = make_plan(shop.follower.work()).tables
+    plans = make_plan(shop.follower.work()).table_plans
     supplies = {t.name: [type(step.supply) for step in p.steps] for t, p in plans.plans.items()}
     assert supplies == {"t": [FromPast, RowsRead], "n": [FromPast]}
-    assert plans.supplied(RowsRead).keys() == {shop.table("t")}
+    assert plans.tables_supplied(RowsRead).keys() == {shop.table("t")}
     lines = [line for line in supply_lines(plans) if "  past  " in line]
     assert len(lines) == 2 and all(" bytes" in line for line in lines)
     before = len(shop.batches())
@@ -389,7 +389,7 @@ def test_random_histories(shop: Shop, seed: int) -> None:
     found = reload(shop)
     act(DEEDS[:WRITES], OFTEN[:WRITES], 10)
     shop.run()
-    [begins] = re.findall(r" from (\S+) on,", found.next)
+    [begins] = re.findall(r" from (\S+) on,", found.sentence)
     tables = [f"{shop.name}.t"]
     other = Shop(shop.stand, shop.name, Follower(shop.follower.server, tables, begins))
     require_past(shop, other)

@@ -81,7 +81,7 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     former = shop.state("a").mirror
     named(shop, a="crm_{database}.{table}")
     work = shop.follower.work()
-    told = [*show.supply_lines(make_plan(work).tables)]
+    told = [*show.supply_lines(make_plan(work).table_plans)]
     changelog = f"the mirror of {shop.name}.a is rewritten from its changelog"
     cost = f"called {crm}.a now; no row is read from the source"
     assert any(changelog in line and cost in line for line in told), told
@@ -542,4 +542,4 @@ def _lose(follower: Follower, behind: int | None = None) -> None:
         done = recover(follower.work(), lease, author="somebody", after_batch=behind)
     assert done == foreseen
     assert not done.reloads
-    require_told(foreseen.tables, follower.work())
+    require_told(foreseen.table_plans, follower.work())

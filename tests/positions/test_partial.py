@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.pipeline.run.dump.table_extents import partial_tables, record_whole
+from lockstep.pipeline.run.dump.table_extents import partial_tables, record_complete
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.start.bounds import Budget
@@ -77,12 +77,12 @@ def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     found = verify(follower.work(), [TableName(DATABASE, "quiet")])
     assert [table.equal for table in found.tables] == [False]
     with follower.leased() as lease:
-        record_whole(follower.work(), lease, found)
+        record_complete(follower.work(), lease, found)
     assert partial(follower) == {"quiet": begin}
     tables.execute(f"update {DATABASE}.quiet set v = 2")
     follower.run()
     with follower.leased() as lease:
-        record_whole(follower.work(), lease, verify(follower.work()))
+        record_complete(follower.work(), lease, verify(follower.work()))
     assert partial(follower) == {}
     assert verdict(stand_of(follower), datetime.now(UTC), None).state is State.FINE
 

@@ -95,7 +95,7 @@ def test_a_mirror_that_is_right_stays_as_it_is(
             shop.do("alter table a rename column x to v")
     before = follower.mirror(f"{database}.a")
     commits = len(follower.lake.tables[shop.state("a").mirror])
-    assert "from version 0 of" in reload(shop, "a", Supplier.CHANGELOG).next
+    assert "from version 0 of" in reload(shop, "a", Supplier.CHANGELOG).sentence
     shop.run()
     assert len(follower.lake.tables[shop.state("a").mirror]) > commits
     assert sorted(map(str, follower.mirror(f"{database}.a"))) == sorted(map(str, before))
@@ -118,7 +118,7 @@ def test_a_version_with_rows_of_somebody_else_is_no_base(mysql: MySqlStand, data
     delete()
     shop.run()
     assert shop.state("a").stopped_by is StoppedBy.SYSTEM
-    assert "from version 0 of" in reload(shop, "a", Supplier.CHANGELOG).next
+    assert "from version 0 of" in reload(shop, "a", Supplier.CHANGELOG).sentence
     shop.run()
     shop.require_same("a")
     commits[:] = [replace(commit, operation="WRITE") for commit in commits]
@@ -132,7 +132,7 @@ def test_a_version_with_rows_of_somebody_else_is_no_base(mysql: MySqlStand, data
             with pytest.raises(PastRefused, match="no version of its mirror can be read"):
                 reload(shop, "a", Supplier.CHANGELOG)
         else:
-            assert "from version 2 of" in reload(shop, "a", Supplier.CHANGELOG).next
+            assert "from version 2 of" in reload(shop, "a", Supplier.CHANGELOG).sentence
     lake.vacuumed.clear()
     shop.run()
     shop.require_same("a")
@@ -183,7 +183,7 @@ def notes(shop: Shop, table: str) -> list[str]:
 
 def the_changelog_or_nothing(shop: Shop) -> Iterator[None]:
     """It is damaged between the order and the run: the table waits until MySQL is asked for."""
-    assert "; until then the table stops" in reload(shop, "a", Supplier.CHANGELOG).next
+    assert "; until then the table stops" in reload(shop, "a", Supplier.CHANGELOG).sentence
     damage(shop, "a")
     yield
     (note,) = [note for note in notes(shop, "a") if " waits: " in note]
@@ -193,7 +193,7 @@ def the_changelog_or_nothing(shop: Shop) -> Iterator[None]:
     with pytest.raises(PastRefused, match="its changelog is damaged: "):
         reload(shop, "a", Supplier.CHANGELOG)
     found = reload(shop, "a", Supplier.SOURCE)
-    assert found.next.endswith(", from the source; this also resumes the table")
+    assert found.sentence.endswith(", from the source; this also resumes the table")
     yield
     assert TableEventKind.REREAD in shop.events("a")
     shop.require_same("a")
@@ -212,14 +212,14 @@ def where_nobody_says_from_where_the_run_decides(shop: Shop) -> Iterator[None]:
     (load,) = [
         load for load in shop.follower.ledger.open_loads(SOURCE) if load.table == shop.table("a")
     ]
-    assert (found.supplier, load.id) == (Supplier.SOURCE, found.load)
+    assert (found.supplier, load.id) == (Supplier.SOURCE, found.load_id)
     assert load.reason.startswith("because; ")
     yield
 
 
 def a_pause_counts_more_than_a_read_that_was_ordered_before(shop: Shop) -> Iterator[None]:
     """The table stays where it stopped, and the log alone brings it back."""
-    assert reload(shop, "a", Supplier.SOURCE).load is not None
+    assert reload(shop, "a", Supplier.SOURCE).load_id is not None
     shop.pause("a")
     shop.do("insert into a values (2, 2)")
     yield
@@ -262,8 +262,8 @@ def _a_version_and_what_came_since(shop: Shop) -> Iterator[None]:
     wrong(shop, "a")
     found = reload(shop, "a", Supplier.CHANGELOG)
     mirror = shop.state("a").mirror
-    assert f", from version 0 of {mirror} and its changelog, since batch " in found.next
-    assert "2 batches, 3 row images; no row is read from the source" in found.next
+    assert f", from version 0 of {mirror} and its changelog, since batch " in found.sentence
+    assert "2 batches, 3 row images; no row is read from the source" in found.sentence
     shop.do("update a set v = 9 where id = 3")
     yield
     assert shop.events("a").count(TableEventKind.REBUILT) == 1
@@ -271,7 +271,7 @@ def _a_version_and_what_came_since(shop: Shop) -> Iterator[None]:
     shop.require_same("a")
     # Nobody who does not say so gets rows of an earlier version again.
     found = reload(shop, "a")
-    assert (found.supplier, found.rows is None) == (Supplier.SOURCE, False)
+    assert (found.supplier, found.estimated_rows is None) == (Supplier.SOURCE, False)
     yield
     assert shop.events("a").count(TableEventKind.REREAD) == 2
 
@@ -299,7 +299,7 @@ def _a_reload_of_a_table_that_is_read(shop: Shop) -> Iterator[None]:
         load for load in shop.follower.ledger.open_loads(SOURCE) if load.table == shop.table("a")
     ]
     for supplier in (None, Supplier.SOURCE):
-        assert reload(shop, "a", supplier).next.endswith("the next run continues")
+        assert reload(shop, "a", supplier).sentence.endswith("the next run continues")
     assert shop.orders() == []
     while shop.state("a").is_loading:
         yield

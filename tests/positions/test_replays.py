@@ -307,13 +307,13 @@ def test_what_was_replayed_is_as_if_it_never_was(
     chance.run()
     chance.run()
     whole = replayed(chance.tried, "earliest", "latest")
-    assert [batch.as_recorded for batch in whole.batches] == [None] * len(whole.batches)
+    assert [batch.reason_not_recaptured for batch in whole.batches] == [None] * len(whole.batches)
     assert [mirror.not_compared for mirror in whole.mirrors] == [None] * len(whole.mirrors)
-    assert whole.left == ()
+    assert whole.unreplaced_segments == ()
     chance.require_same()
     before = {name: len(commits) for name, commits in chance.tried.lake.tables.items()}
     again = replayed(chance.tried, "earliest", "latest")
-    assert not again.differs
+    assert not again.has_differences
     assert {segment.standing for segment in again.segments} <= {SegmentStanding.SAME}
     assert {name: len(commits) for name, commits in chance.tried.lake.tables.items()} == before
     assert not [path for path in chance.tried.lake.files if "/_replays/" in path]

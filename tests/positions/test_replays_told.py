@@ -83,18 +83,18 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     before = follower.mirror(str(table))
     planned = plan_replay(follower.work(), WHOLE)
     done = replayed(follower)
-    whys = [batch.as_recorded for batch in done.batches if batch.segments]
-    assert [batch.as_recorded for batch in planned.batches if batch.as_recorded] == [
-        *filter(None, whys)
-    ]
+    whys = [batch.reason_not_recaptured for batch in done.batches if batch.segments]
+    assert [
+        batch.reason_not_recaptured for batch in planned.batches if batch.reason_not_recaptured
+    ] == [*filter(None, whys)]
     assert "it has rows that were read from the source" in whys
     assert "it has rows of an XA transaction that was prepared before it" in whys
     assert "it brought back tables that had stopped" in whys
     assert None in whys
-    assert not done.differs
+    assert not done.has_differences
     assert {segment.standing for segment in done.segments} == {
         SegmentStanding.SAME,
-        SegmentStanding.UNTOLD,
+        SegmentStanding.AS_RECORDED,
     }
     spoil(follower, table, 2)
     compared = replayed(follower, commit=False)
@@ -121,9 +121,9 @@ def test_a_span_over_a_failover(pair: Pair) -> None:
     put(pair.b, 2, 3, v=5)
     follower.run()
     done = replayed(follower)
-    whys = [batch.as_recorded for batch in done.batches if batch.segments]
+    whys = [batch.reason_not_recaptured for batch in done.batches if batch.segments]
     assert whys == ["it was captured from another server than the one that answers now", None]
-    assert not done.differs
+    assert not done.has_differences
 
 
 def test_tables_of_a_broken_past(pair: Pair) -> None:
@@ -163,8 +163,8 @@ def test_tables_of_a_broken_past(pair: Pair) -> None:
         rebuild_as_of(follower.work(), copies, origin, into)
         assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows, place
     done = replayed(follower)
-    assert not done.differs
-    assert {batch.as_recorded for batch in done.batches if batch.segments} == {
+    assert not done.has_differences
+    assert {batch.reason_not_recaptured for batch in done.batches if batch.segments} == {
         "it was captured from another server than the one that answers now",
         None,
     }
@@ -214,7 +214,7 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
     with pytest.raises(BatchesWait, match="captured but not merged"):
         replayed(follower)
     follower.run()
-    assert not replayed(follower).differs
+    assert not replayed(follower).has_differences
     told: list[str] = []
 
     class Told(Exception):

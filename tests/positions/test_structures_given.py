@@ -148,11 +148,11 @@ def a_resume_is_told_without_being_given(shop: Shop) -> Iterator[None]:
     asked = OrderRequest(shop.table("a"), "ann", "", created(shop))
     with shop.follower.ledger.lock(SOURCE, "somebody else", None):
         told = plan_resume(work, asked)
-    assert "and reads it from the source: the statement that stopped it renames" in (told.next)
+    assert "and reads it from the source: the statement that stopped it renames" in (told.sentence)
     assert shop.orders() == []
-    assert shop.resume("a", created(shop)) == told.next
+    assert shop.resume("a", created(shop)) == told.sentence
     bare = plan_resume(work, OrderRequest(shop.table("a"), "ann", ""))
-    assert "and reads it from the source: not this one" in bare.next
+    assert "and reads it from the source: not this one" in bare.sentence
     with pytest.raises(LedgerRefused, match="only a table that is stopped"):
         plan_resume(work, OrderRequest(shop.table("b"), "ann", ""))
 

@@ -107,7 +107,7 @@ def test_a_person_has_them_replaced(shop: Shop) -> None:
     foreseen = [plan_reload(work, one, None) for one in asked]
     for table, one in zip(shop.tables, foreseen, strict=True):
         mirror = f"{SOURCE}/{shop.name}/{table.name}"
-        assert f"it replaces what somebody else made in the lake at {mirror}" in one.next
+        assert f"it replaces what somebody else made in the lake at {mirror}" in one.sentence
         assert one.supplier is Supplier.SOURCE
     with shop.follower.leased() as lease:
         for one in foreseen:

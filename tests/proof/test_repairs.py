@@ -27,12 +27,12 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     assert {repair.table for repair in repairs} == set(wrong)
     for repair in repairs:
         work = follower.work()
-        if repair.part is not None:
-            follower.steps(replace(work, source=replace(work.source, part=repair.part)))
+        if repair.condition_rows is not None:
+            follower.steps(replace(work, source=replace(work.source, part=repair.condition_rows)))
             continue
         with follower.leased() as lease:
             give_reload(work, lease, repair)
-    alone = {repair.table for repair in repairs if repair.part is not None}
+    alone = {repair.table for repair in repairs if repair.condition_rows is not None}
     hot.do(*(f"update {table} set d = '2025-01-01' where id % 50 = 3" for table in wrong))
     follower.run()
     return alone

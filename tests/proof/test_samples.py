@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.proof.proven import ProofKind
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -64,7 +64,7 @@ def test_samples_tell_equal_from_wrong(mysql: MySqlStand, database: str) -> None
         found = sampled(follower, 30, seed).tables
         assert len(found) == len(KEYS)
         for one in found:
-            assert (one.equal, one.proof) == (True, Proof.SAMPLE), one.table
+            assert (one.equal, one.proof) == (True, ProofKind.SAMPLE), one.table
             assert one.compared is not None
             assert 10 <= one.compared < ROWS
     follower.run()

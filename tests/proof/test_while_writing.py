@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from lockstep.pipeline.proof.proven import Proof
+from lockstep.pipeline.proof.proven import ProofKind
 from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
@@ -102,7 +102,7 @@ def test_a_hot_table_is_proven_while_it_is_written(
             before = sum(committed)
             found = hot.verify()
             assert found.equal, found
-            assert {table.proof for table in found.tables} <= {Proof.EXACT, Proof.PREFIX}
+            assert {table.proof for table in found.tables} <= {ProofKind.EXACT, ProofKind.PREFIX}
             places.append(next(table.place for table in found.tables if table.table == hot.table))
             while sum(committed) == before:
                 pass  # they go on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
-from lockstep.pipeline.schema.evolve import Evolved, evolve
+from lockstep.pipeline.schema.evolve import EvolvedSchema, evolve
 from lockstep.pipeline.schema.model import DatabaseSchema, ServerSchema, TableSchema
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
@@ -23,9 +23,9 @@ EMPTY = ServerSchema().with_database(DatabaseSchema("shop", "utf8mb4", "utf8mb4_
 
 def after(
     statements: Sequence[str], context: StatementContext = MYSQL, schema: ServerSchema = EMPTY
-) -> Evolved:
+) -> EvolvedSchema:
     """All statements, one after the other; the effects are those of the last."""
-    done = Evolved(schema, ())
+    done = EvolvedSchema(schema, ())
     for statement in statements:
         read = read_change(statement, context)
         assert not isinstance(read, Irrelevant | NotUnderstood), (statement, read)

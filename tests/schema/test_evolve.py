@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.pipeline.schema.code import with_code
+from lockstep.pipeline.schema.code import after_code_statement
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import (
     Changed,
@@ -19,7 +19,7 @@ from lockstep.pipeline.schema.effects import (
     UnknownTable,
     UnloggedChange,
 )
-from lockstep.pipeline.schema.evolve import evolve, forget
+from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
 from lockstep.pipeline.schema.model import DatabaseCode, ServerSchema
 from lockstep.pipeline.schema.rows import row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -118,7 +118,9 @@ def test_what_does_not_fit(alter: str) -> None:
 def test_a_trigger_that_cannot_be_read() -> None:
     """From there on nobody knows what triggers and views the databases have."""
     known = EMPTY.with_database(replace(EMPTY.databases["shop"], code=DatabaseCode()))
-    done = with_code(known, "create trigger t before insert a for each row set @x = 1", MYSQL)
+    done = after_code_statement(
+        known, "create trigger t before insert a for each row set @x = 1", MYSQL
+    )
     assert done == EMPTY
 
 
@@ -156,7 +158,7 @@ def test_phases() -> None:
 
 def test_forgotten() -> None:
     """Tables that a statement may have touched are unknown."""
-    assert {named("a")} == forget(after([_A]).schema, [named("a")]).unknown_tables
+    assert {named("a")} == with_unknown_tables(after([_A]).schema, [named("a")]).unknown_tables
 
 
 def test_without_a_character_set() -> None:

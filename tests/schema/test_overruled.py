@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lockstep.pipeline.run.write.job import counting_versions, out_of_order
+from lockstep.pipeline.run.write.job import is_out_of_order, valid_versions
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -34,8 +34,8 @@ def numbers(versions: Sequence[SchemaVersion]) -> list[int]:
 def test_an_ordinary_history_stays() -> None:
     """Places ascend with the batches: nothing is asked."""
     versions = [version(1, 1, 4), version(2, 1, 100), version(3, 2, 300)]
-    assert not out_of_order(versions)
-    assert numbers(counting_versions(versions, {2})) == [1, 2, 3]
+    assert not is_out_of_order(versions)
+    assert numbers(valid_versions(versions, {2})) == [1, 2, 3]
 
 
 def test_what_was_recorded_for_later_places_does_not_count() -> None:
@@ -49,20 +49,20 @@ def test_what_was_recorded_for_later_places_does_not_count() -> None:
         version(6, 4, 300),
         version(7, 5, 400),
     ]
-    assert out_of_order(versions)
-    assert numbers(counting_versions(versions, {4})) == [1, 2, 5, 6, 7]
-    assert numbers(counting_versions(versions, set())) == [1, 2, 3, 4, 5, 6, 7]
+    assert is_out_of_order(versions)
+    assert numbers(valid_versions(versions, {4})) == [1, 2, 5, 6, 7]
+    assert numbers(valid_versions(versions, set())) == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_a_persons_word_goes_on_from_what_was_known_there() -> None:
     """At the very place of a version: its columns come from that one's."""
     versions = [version(1, 1, 4), version(2, 4, 200), version(3, 5, 200, VersionOrigin.PERSON)]
-    assert numbers(counting_versions(versions, {4, 5})) == [1, 2, 3]
+    assert numbers(valid_versions(versions, {4, 5})) == [1, 2, 3]
     followed = [version(1, 1, 4), version(2, 4, 200), version(3, 5, 200)]
-    assert numbers(counting_versions(followed, {5})) == [1, 3]
+    assert numbers(valid_versions(followed, {5})) == [1, 3]
 
 
 def test_what_the_mirror_shows_stays() -> None:
     """It is where the way begins, whatever came after it."""
     versions = [version(2, 2, 300), version(5, 4, 200, VersionOrigin.PERSON)]
-    assert numbers(counting_versions(versions, {4})) == [2, 5]
+    assert numbers(valid_versions(versions, {4})) == [2, 5]

@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import StatementContext, read_context
 from lockstep.pipeline.schema.effects import Changed, NotFollowed, Renamed
-from lockstep.pipeline.schema.evolve import Evolved, evolve
+from lockstep.pipeline.schema.evolve import EvolvedSchema, evolve
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ServerSchema,
@@ -142,7 +142,7 @@ def _otherwise(
     return found
 
 
-def _row(done: Evolved, table: TableSchema, row: dict[str, str]) -> list[Any]:
+def _row(done: EvolvedSchema, table: TableSchema, row: dict[str, str]) -> list[Any]:
     changed = [effect for effect in done.effects if isinstance(effect, Changed | Renamed)]
     origins = changed[-1].columns_from if changed else tuple(row)
     found = []

@@ -12,7 +12,11 @@ from hypothesis import HealthCheck, event, given, settings
 from lockstep.pipeline.schema.code import ReachedTables, Verdict, reached_tables
 from lockstep.pipeline.schema.context import ANSI_QUOTES, ServerDialect, StatementContext
 from lockstep.pipeline.schema.model import ServerSchema
-from lockstep.pipeline.schema.statements.row_changes import BUILT_IN, KEYWORDS, read_row_change
+from lockstep.pipeline.schema.statements.row_changes import (
+    BUILT_IN_FUNCTIONS,
+    KEYWORDS,
+    read_row_change,
+)
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -118,7 +122,7 @@ def test_what_is_passed_changes_nothing(made: Server, quotes: bool, text: str) -
 def test_no_word_before_a_parenthesis_calls_a_stored_function(made: Server) -> None:
     """What is taken for built in is built in, on every server; a keyword never calls anything."""
     called = []
-    for word in sorted({*BUILT_IN, *KEYWORDS}):
+    for word in sorted({*BUILT_IN_FUNCTIONS, *KEYWORDS}):
         made.cursor.execute(f"drop function if exists {made.here}.`{word}`")
         made.cursor.execute(
             f"create function {made.here}.`{word}`() returns int no sql"

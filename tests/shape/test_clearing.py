@@ -21,7 +21,7 @@ from lockstep.pipeline.run.clear import clear, clearable
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.rebuild import origin_at
-from lockstep.pipeline.run.recovery.recover import recover, undone_run
+from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.run.reshaping import plaintext_sentence
 from lockstep.pipeline.schema.history import Hash
@@ -242,10 +242,10 @@ def test_no_run_is_undone_behind_which_mirrors_would_show_more(cleared: Cleared)
         merge(work, lease)
         acknowledge(work, lease)
     with pytest.raises(SpanRefused) as refused:
-        undone_run(ledger, SOURCE, "the-run-that-hides")
+        run_to_undo(ledger, SOURCE, "the-run-that-hides")
     assert "would show more than its settings say" in refused.value.message
     cleared.clear()
-    assert undone_run(ledger, SOURCE, "the-run-that-hides").later == 0
+    assert run_to_undo(ledger, SOURCE, "the-run-that-hides").later_count == 0
 
 
 def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:

@@ -413,7 +413,7 @@ def test_what_repeats_a_time_before_shows_the_same(mysql: MySqlStand, database: 
     with customers.follower.leased() as lease:
         span = Span(parse_place("earliest"), parse_place("latest"))
         replayed = replay(work, lease, span, commit=True)
-    assert not replayed.differs, replayed
+    assert not replayed.has_differences, replayed
     structures = verify_schema(work)
     assert not structures.refold_disagreements + structures.server_disagreements
     shown = [

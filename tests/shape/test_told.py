@@ -59,8 +59,12 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     shape = plan.shapes[table]
     assert shape.refused is None
     assert shape.reason == "other settings apply to email, ssn, phone, so it is read again"
-    [step] = plan.tables.plans[table].steps
-    assert (step.price.rows, (step.price.bytes or 0) > 0, bool(plan.loads_take)) == (3, True, True)
+    [step] = plan.table_plans.plans[table].steps
+    assert (step.price.rows, (step.price.bytes or 0) > 0, bool(plan.load_forecasts)) == (
+        3,
+        True,
+        True,
+    )
     assert shape.remains == KEPT
     assert to_json(plan_values(plan))["shapes"][str(table)]["remains"] == KEPT
     assert follower.ledger.schemas_at(SOURCE, shaped=True) == []

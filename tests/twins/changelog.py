@@ -48,11 +48,11 @@ class MemoryChangelog:
             told = [at for at, commit in enumerate(commits) if commit.app_id == app_id]
             if told and commits[told[-1]].txn_version >= batch:
                 _refuse_another(folder, commits, app_id, batch, files, user_metadata)
-                return Published(told[-1], skipped=True)
+                return Published(told[-1], was_skipped=True)
             others = [commit for commit in commits if commit.app_id != app_id]
             known = len(others) == len(commits) and _names(commits)
             if known and files and all(file.path in known for file in files):
-                return Published(len(commits) - 1, skipped=True)
+                return Published(len(commits) - 1, was_skipped=True)
             wrong = damaged(self._lake, folder, files)
             if wrong:
                 raise SegmentsLost(wrong[0], hint="restore them")
@@ -66,7 +66,7 @@ class MemoryChangelog:
             rows = pa.concat_tables([before, *added], promote_options="default")
             names = tuple(file.path for file in files)
             commits.append(MemoryCommit(app_id, batch, user_metadata, rows, names))
-            return Published(len(commits) - 1, skipped=False)
+            return Published(len(commits) - 1, was_skipped=False)
 
     def is_newest_version(self, folder: str, version: int) -> bool:
         return len(self._lake.tables.get(folder, [])) == version + 1
@@ -85,7 +85,7 @@ class MemoryChangelog:
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        removed: Sequence[str],
+        removed_paths: Sequence[str],
         files: Sequence[SegmentFile],
         user_metadata: str,
         require_held: RequireHeld = no_check,
@@ -93,12 +93,12 @@ class MemoryChangelog:
         with self._lake.lock:
             require_held()
             commits = self._lake.tables[folder]
-            if is_revised(_names(commits), removed, files):
-                return Published(len(commits) - 1, skipped=True)
+            if is_revised(_names(commits), removed_paths, files):
+                return Published(len(commits) - 1, was_skipped=True)
             if wrong := damaged(self._lake, folder, files):
                 raise SegmentsLost(wrong[0], hint="restore them")
             names = [file.path for file in files]
-            kept = sorted(_names(commits) - set(removed) - set(names))
+            kept = sorted(_names(commits) - set(removed_paths) - set(names))
             before = commits[-1].rows.schema
             if not can_take(before, schema):
                 raise TableError("the changelog has other columns", hint="begin another one")
@@ -113,7 +113,7 @@ class MemoryChangelog:
             commits.append(
                 MemoryCommit(app_id, revision, user_metadata, rows, files_now, restates=True)
             )
-            return Published(len(commits) - 1, skipped=False)
+            return Published(len(commits) - 1, was_skipped=False)
 
     def restore(
         self,
@@ -121,7 +121,7 @@ class MemoryChangelog:
         version: int,
         *,
         app_id: str,
-        number: int,
+        txn_version: int,
         user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
@@ -131,7 +131,7 @@ class MemoryChangelog:
             names = tuple(sorted(_names(commits[: version + 1])))
             commits.append(
                 MemoryCommit(
-                    app_id, number, user_metadata, commits[version].rows, names, restates=True
+                    app_id, txn_version, user_metadata, commits[version].rows, names, restates=True
                 )
             )
             return len(commits) - 1
@@ -150,7 +150,7 @@ class MemoryChangelog:
             require_held()
             commits = self._lake.tables.get(folder)
             if not commits:
-                return Restatement(None, lost=tuple(file.path for file in files))
+                return Restatement(None, lost_paths=tuple(file.path for file in files))
             listed = _names(commits)
             lost = {one.path for one in files if damaged(self._lake, folder, [one])}
             wanted = [one.path for one in files if one.path in listed or one.path not in lost]
@@ -161,9 +161,9 @@ class MemoryChangelog:
             ]
             rows = pa.concat_tables([schema.empty_table(), *found], promote_options="default")
             commits.append(MemoryCommit(app_id, batch, user_metadata, rows, tuple(wanted), True))
-            removed, back = listed - set(wanted), set(wanted) - listed
+            removed_paths, back = listed - set(wanted), set(wanted) - listed
             return Restatement(
-                len(commits) - 1, len(removed), len(back), tuple(sorted(lost - set(wanted)))
+                len(commits) - 1, len(removed_paths), len(back), tuple(sorted(lost - set(wanted)))
             )
 
 

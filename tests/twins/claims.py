@@ -31,7 +31,7 @@ class MemoryClaims:
     def tables(self, source: str) -> list[str]:
         return [name for name in self._lake.tables if name.startswith(f"{source}/")]
 
-    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+    def store_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         text = structures_text(structures)
         self._lake.structures[structures_key(text)] = text
         return structures_key(text)

@@ -249,18 +249,18 @@ def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row
         }
     left = [
         _went(row, write) if soft else {**row, DELETED_AT.name: None}
-        for row in _left(None if write.forgets else before, write)
+        for row in _left(None if write.drops_earlier_rows else before, write)
     ]
-    gone = _merged(files, left, replace(write, changes=write.gone))
+    gone = _merged(files, left, replace(write, changes=write.deleted_rows))
     return found + [row for row in gone if tuple(row[name] for name in write.key) not in there]
 
 
 def _went(row: Row, write: Replace) -> Row:
     """A row that was there, or went before."""
-    if row[DELETED_AT.name] is not None or write.emptied is None:
+    if row[DELETED_AT.name] is not None or write.emptied_by is None:
         return row
-    stamps = {name: write.emptied.value(name).as_py() for name in write.target.stamps}
-    return {**row, **stamps, DELETED_AT.name: write.emptied.committed_at}
+    stamps = {name: write.emptied_by.value(name).as_py() for name in write.target.stamps}
+    return {**row, **stamps, DELETED_AT.name: write.emptied_by.committed_at}
 
 
 def _left(before: pa.Table | None, write: Replace) -> list[Row]:

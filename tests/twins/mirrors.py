@@ -165,7 +165,7 @@ class MemoryMirrors:
         if version < self._lake.vacuumed.get(mirror, 0):
             return "its files were deleted, as VACUUM does"
         if table_id is not None and table_id != _made(mirror, commits):
-            return "another table was created in its folder since"
+            return "another table was created in its folder later"
         said = read_metadata(commits[version].user_metadata) or {}
         later = batch is not None and max(said.get("batches", [0])) > batch
         return "the version was written again" if later else None
@@ -179,7 +179,7 @@ class MemoryMirrors:
             commits.append(MemoryCommit("", 0, user_metadata, commits[version].rows))
             return len(commits) - 1
 
-    def cut(
+    def delete_history(
         self,
         mirror: str,
         version: int,

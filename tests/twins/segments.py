@@ -35,9 +35,9 @@ class MemorySegments:
         batch: int,
         schema_version: int,
         schema: pa.Schema,
-        updated: bool = False,
+        has_updated: bool = False,
     ) -> MemorySegmentWriter:
-        mark = UPDATED_INFIX if updated else ""
+        mark = UPDATED_INFIX if has_updated else ""
         name = f"batch-{batch:012d}-v{schema_version}-00000{mark}.parquet"
         return MemorySegmentWriter(self._lake, folder, name, schema)
 
@@ -47,7 +47,7 @@ class MemorySegments:
         name = f"load-{load:012d}-{chunk:06d}-00000.parquet"
         return MemorySegmentWriter(self._lake, folder, name, schema)
 
-    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+    def damage_sentences(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
         return damaged(self._lake, folder, files)
 
     def pieces(
@@ -138,7 +138,7 @@ class MemorySegmentWriter:
     def write(self, changes: pa.Table) -> None:
         self._tables.append(changes)
 
-    def cut(self) -> int:
+    def end_file(self) -> int:
         return len(self._tables)
 
     def drop(self, file_count: int) -> None:

@@ -37,11 +37,11 @@ class MemorySpool:
     files: dict[tuple[str, str], MemoryEventFile] = field(default_factory=dict)
     made: list[MemoryEventFile] = field(default_factory=list)
 
-    def scratch(self) -> MemoryEventFile:
+    def create_scratch_file(self) -> MemoryEventFile:
         self.made.append(MemoryEventFile())
         return self.made[-1]
 
-    def prepared(self, source: str, batch: int, number: int) -> MemoryEventFile:
+    def create_prepared_file(self, source: str, batch: int, number: int) -> MemoryEventFile:
         file = MemoryEventFile(f"batch-{batch:012d}-{number:05d}.events")
         self.files[source, file.name] = file
         return file

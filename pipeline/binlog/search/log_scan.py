@@ -259,7 +259,7 @@ def scan(
                 stretch = _stretch(groups, first if begins < first else None)
                 if stretch is not None:
                     yield stretch
-                if buffer.stopped or buffer.ended:
+                if buffer.has_stopped or buffer.has_ended:
                     break
         if not is_refused:
             break

@@ -84,17 +84,17 @@ def find_moment(
     oldest = heads.read(0).created
     if moment > now or (not earlier and moment < oldest):
         raise _out_of_range(moment, oldest, now)
-    chosen = max(earlier - 1, 0)
-    total = log_between(Coordinates(binlogs[chosen].file, FIRST_OFFSET), log_end, binlogs)
+    chosen_file = max(earlier - 1, 0)
+    total = log_between(Coordinates(binlogs[chosen_file].file, FIRST_OFFSET), log_end, binlogs)
 
     def read(number: int) -> _Times:
         return _read_times(dumps, binlogs[number].file, log_end, divider, report_progress, total)
 
-    files, last = [read(chosen)], chosen
+    files, last = [read(chosen_file)], chosen_file
     while files[-1].balance >= 0 and last + 1 < len(binlogs):
         last += 1
         files.append(read(last))
-    first = chosen
+    first = chosen_file
     while files[0].balance <= 0 and first:
         first -= 1
         files.insert(0, read(first))
@@ -185,9 +185,9 @@ def _place_in(files: Sequence[_Times], divider: MomentSearch, end: Coordinates) 
     of them."""
     at, first = None, None
     for file in files:
-        late = np.flatnonzero(file.times >= divider.moment)
-        if first is None and len(late):
-            first = file.begin(int(late[0]))
+        late_rows = np.flatnonzero(file.times >= divider.moment)
+        if first is None and len(late_rows):
+            first = file.begin(int(late_rows[0]))
         before = divider.count
         if divider.place == before and len(file.times):
             at = file.begin(0)

@@ -108,10 +108,10 @@ def _executed_before(
     ):
         rows = stretch.transactions
         in_file = np.array([file == at.file for file in stretch.files])[rows[:, columns.FILE]]
-        ended = rows[in_file & (rows[:, columns.END_OFFSET] <= at.offset)]
-        if len(ended):
-            last = Stretch(ended[-1:], stretch.files, stretch.gtid_sources)
-            collector.add(ended, stretch.gtid_sources)
+        ended_rows = rows[in_file & (rows[:, columns.END_OFFSET] <= at.offset)]
+        if len(ended_rows):
+            last = Stretch(ended_rows[-1:], stretch.files, stretch.gtid_sources)
+            collector.add(ended_rows, stretch.gtid_sources)
     return collector.merged_set(), last
 
 
@@ -257,8 +257,8 @@ def find_anchors(
     heads = FileHeads(dumps, binlogs)
     gtids_in: dict[int, set[str]] = {}
     for gtid in gtids:
-        if late := heads.first(partial(_contains, GtidSet.parse(gtid))):
-            gtids_in.setdefault(late - 1, set()).add(gtid)
+        if first_later := heads.first(partial(_contains, GtidSet.parse(gtid))):
+            gtids_in.setdefault(first_later - 1, set()).add(gtid)
     anchors: dict[str, SetAnchor] = {}
     for number, gtids_there in gtids_in.items():
         start = Coordinates(binlogs[number].file, FIRST_OFFSET)

@@ -242,30 +242,30 @@ def _crc_matches(packet: bytes) -> bool:
     return zlib.crc32(body) == int.from_bytes(packet[-CHECKSUM_BYTES:], "little")
 
 
-def damaged(what: str, at: Coordinates | None = None) -> DamagedEvent:
-    """Return the error for a damaged event. `what`: a sentence without its full stop.
-    `at`: the event's place, if that is known."""
+def damaged(sentence: str, at: Coordinates | None = None) -> DamagedEvent:
+    """Return the error for a damaged event. `sentence`: a sentence without its full
+    stop. `at`: the event's place, if that is known."""
     if at is None:
         return DamagedEvent(
-            what, hint="it was not recorded; look at that place with mysqlbinlog -vv"
+            sentence, hint="it was not recorded; look at that place with mysqlbinlog -vv"
         )
     return DamagedEvent(
-        f"{what}, at {at}",
+        f"{sentence}, at {at}",
         hint="it was not recorded; run again, and if that fails, look at that place with "
         f"mysqlbinlog --verify-binlog-checksum --start-position={at.offset} {at.file}",
     )
 
 
 class Reader:
-    """Reads forward through `data`, an event's body, which errors call `what`. Each
+    """Reads forward through `data`, an event's body, which errors call `subject`. Each
     method raises `DamagedEvent` if the body ends too early, and returns nothing
     shorter."""
 
-    __slots__ = ("_data", "_what", "at")
+    __slots__ = ("_data", "_subject", "at")
 
-    def __init__(self, data: bytes, what: str) -> None:
+    def __init__(self, data: bytes, subject: str) -> None:
         self._data = data
-        self._what = what
+        self._subject = subject
         self.at = 0
 
     @property
@@ -276,7 +276,7 @@ class Reader:
         """Read the next `count` bytes."""
         end = self.at + count
         if count < 0 or end > len(self._data):
-            raise damaged(f"{self._what} ends after {len(self._data)} bytes, {end} are needed")
+            raise damaged(f"{self._subject} ends after {len(self._data)} bytes, {end} are needed")
         piece = self._data[self.at : end]
         self.at = end
         return piece
@@ -297,7 +297,7 @@ class Reader:
             return self.integer(3)
         if first == 0xFE:
             return self.integer(8)
-        raise damaged(f"{self._what} holds {first:#x} where a length should be")
+        raise damaged(f"{self._subject} holds {first:#x} where a length should be")
 
     def serialized(self) -> int:
         """Read an unsigned integer of `mysql::serialization`: the lowest bits of the

@@ -79,8 +79,8 @@ class TransactionBuffer:
     stored in other tables (MERGE). `file_created`: when the first file was created
     (seconds since the epoch), or 0. `events`, `transactions`: rows of the indexes.
 
-    `ended`: the server's end of log was read, or `end` was called, or `stop` before
-    `start` was reached. `stopped`: one of the limits was reached.
+    `has_ended`: the server's end of log was read, or `end` was called, or `stop` before
+    `start` was reached. `has_stopped`: one of the limits was reached.
     """
 
     def __init__(
@@ -134,8 +134,8 @@ class TransactionBuffer:
             loop, log, self._transactions, self.prepared, read_before=read_before
         )
         self._wire = WireInput()
-        self.ended = False
-        self.stopped = False
+        self.has_ended = False
+        self.has_stopped = False
         self._must_hand_out = False
 
     # -- where it stands ------------------------------------------------------------
@@ -196,12 +196,12 @@ class TransactionBuffer:
 
     def end(self) -> None:
         """Note that no more bytes come; `get` returns what is complete."""
-        self.ended = True
+        self.has_ended = True
 
     def stop(self) -> None:
         """Stop at the next end of a transaction, because the time for the run is up."""
         if self._skip_to is not None:
-            self.ended = True
+            self.has_ended = True
             return
         self._loop.registers.stop_here()
         self._stop_between()
@@ -214,7 +214,7 @@ class TransactionBuffer:
         while True:
             if self._skip_to is not None:
                 self._skip(self._skip_to)
-            is_over = self.stopped or self.ended
+            is_over = self.has_stopped or self.has_ended
             is_enough = (
                 is_over
                 or self._must_hand_out
@@ -243,13 +243,13 @@ class TransactionBuffer:
         if self._transactions.count and not ends_nested:
             self._transactions.free()
             self._must_hand_out = False
-        if self.stopped:
+        if self.has_stopped:
             if self._log.at != start:
                 raise NotAnEventBoundary(
                     f"no transaction ends at {start}; one ends at {self._log.at}",
                     hint=f"choose {self._log.at}, or an offset that SHOW BINLOG EVENTS lists",
                 )
-            self._skip_to, self.stopped, self._log.last_event = None, False, None
+            self._skip_to, self.has_stopped, self._log.last_event = None, False, None
             self.prepared.is_before_start = False
             self._log.set_limits(self._limits)
             self._stop_between()
@@ -307,21 +307,21 @@ class TransactionBuffer:
                 self._must_hand_out = True
                 self._stop_between()
             case stream.STOPPED:
-                self.stopped = True
+                self.has_stopped = True
             case stream.LARGE:
                 self._wire.mark_large()
             case stream.PACKET:
                 packet = self._loop.packet()
                 if not is_end_packet(packet):
                     raise packet_error(packet)
-                self.ended = True
+                self.has_ended = True
             case _:
                 raise stream.damage_error(code, self._log.at)
         return False
 
     def _stop_between(self) -> None:
         if self._rare.is_between and stream.is_at_stop(self._loop.registers.array):
-            self.stopped = True
+            self.has_stopped = True
 
     def _refill(self, current: InputBytes) -> None:
         """Note that the loop has used up its input, and finish the event that the input

@@ -197,7 +197,7 @@ class RingTransactions:
             self._registers.truncate_open()
         else:
             # If no event precedes the savepoint, its `put` may be outdated, because the
-            # ring may have skipped the bytes before its end since.
+            # ring may have skipped the bytes before its end after that.
             self._registers.truncate_open(
                 savepoint.events, savepoint.put if savepoint.events else None
             )
@@ -217,10 +217,10 @@ class RingTransactions:
         block = pack_block(self._loop.ring.block(first, end)) if end > first else None
         if self._spill is not None and block is not None:
             self._spill.add(block, self._loop.maps)
-        taken = self._spill or block
+        row_events = self._spill or block
         self._registers.truncate_open()
         self._forget_open()
-        return taken
+        return row_events
 
     def _open_savepoints(self) -> dict[str, Savepoint]:
         """Return the open transaction's savepoints by name, in the order of the log.
@@ -256,7 +256,7 @@ class RingTransactions:
         """Move the open transaction's row events to its file. To be called only while
         the ring has no complete transaction."""
         if self._spill is None:
-            self._spill = Spill(self._spool.scratch())
+            self._spill = Spill(self._spool.create_scratch_file())
         self._spill_ring(self._spill)
         self._registers.empty_ring()
 

@@ -167,7 +167,7 @@ def _never(*_: object) -> NoReturn:
 class RefusingSpool:
     """A spool for a reading that captures no table, and so never writes a file."""
 
-    scratch = prepared = seal = open = discard = remove = _never
+    create_scratch_file = create_prepared_file = seal = open = discard = remove = _never
 
 
 class SummarisingSpool(Generic[T]):
@@ -186,13 +186,13 @@ class SummarisingSpool(Generic[T]):
         self._summarise = summarise
         self._on_read = on_read
 
-    def scratch(self) -> SummarisedFile[T]:
+    def create_scratch_file(self) -> SummarisedFile[T]:
         return SummarisedFile(self._summarise, self._on_read)
 
     def open(self, source: str, file: WaitingFile) -> EventFile:
         return self._recorded.open(source, file)
 
-    prepared = seal = discard = remove = _never
+    create_prepared_file = seal = discard = remove = _never
 
 
 class SummarisedFile(Generic[T]):
@@ -312,7 +312,7 @@ class PreparedTransactions:
             _close_file(events)
             return
         if isinstance(events, Block) and self._bytes + len(events.data) > MEMORY_BYTES:
-            spill = Spill(self._spool.scratch())
+            spill = Spill(self._spool.create_scratch_file())
             spill.add(events, maps)
             events = spill
         waiting = _PreparedRows(at, events)
@@ -372,7 +372,7 @@ class PreparedTransactions:
         for number, (xid, waiting) in enumerate(self._waiting.items(), start=1):
             file = None
             if waiting.events is not None:
-                spill = Spill(self._spool.prepared(self._source, batch, number))
+                spill = Spill(self._spool.create_prepared_file(self._source, batch, number))
                 for block in _blocks(waiting):
                     spill.add(block, maps)
                 file = self._spool.seal(spill.file)

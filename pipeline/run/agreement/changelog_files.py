@@ -186,7 +186,7 @@ def lost_files(
     return {
         file.path: reason
         for file in files
-        for reason in work.segments.damaged(changelog.folder, [file])
+        for reason in work.segments.damage_sentences(changelog.folder, [file])
     }
 
 
@@ -388,7 +388,7 @@ def _list_again(
             app_id=f"{changelog.app_id}/restated",
             revision=newest,
             schema=columns_of(work, changelog, files),
-            removed=surplus,
+            removed_paths=surplus,
             files=files,
             user_metadata=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: work.ledger.require_held(lease),
@@ -404,7 +404,7 @@ def _restore(work: Workplace, lease: Lease, changelog: ChangelogTable, version: 
         changelog.folder,
         version,
         app_id=f"{changelog.app_id}/restated",
-        number=_newest_batch(work),
+        txn_version=_newest_batch(work),
         user_metadata=restatement_metadata(work, changelog.table, _newest_batch(work)),
         require_held=lambda: work.ledger.require_held(lease),
     )

@@ -23,34 +23,41 @@ from lockstep.pipeline.values.table import TableName, ranges_before
 @dataclass(frozen=True, slots=True)
 class Basis:
     """The state with which a reading of the log begins. `bounds`: where it ends.
-    `prepared`: the XA transactions that are prepared and not yet committed at the
-    start."""
+    `prepared_transactions`: the XA transactions that are prepared and not yet committed
+    at the start."""
 
     work: Workplace
     run_start: RunStart
     bounds: RunBounds
     tables: CapturedTables
     structures: SchemaTracker
-    prepared: Mapping[Xid, PreparedTransaction]
+    prepared_transactions: Mapping[Xid, PreparedTransaction]
 
 
 def basis_of(
     work: Workplace,
     run_start: RunStart,
     bounds: RunBounds,
-    batch: int,
-    taken_up: Collection[TableName],
-    base: int = 0,
+    batch_id: int,
+    resumed_tables: Collection[TableName],
+    last_sequence_before: int = 0,
 ) -> Basis:
-    """Return the basis of an ordinary batch. `taken_up`: stopped tables that it
-    captures again. `base`: the sequence number before the batch's first change."""
+    """Return the basis of an ordinary batch. `resumed_tables`: stopped tables that it
+    captures again. `last_sequence_before`: the sequence number before the batch's first
+    change."""
     return Basis(
         work,
         run_start,
         bounds,
-        tables=tables_of(work, run_start.start, batch, taken_up, base=base),
+        tables=tables_of(
+            work,
+            run_start.start,
+            batch_id,
+            resumed_tables,
+            last_sequence_before=last_sequence_before,
+        ),
         structures=structures_at(work, run_start),
-        prepared={
+        prepared_transactions={
             transaction.xid: transaction
             for transaction in work.ledger.open_prepared(work.source.name)
         },
@@ -77,49 +84,51 @@ def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
 def tables_of(
     work: Workplace,
     start: Position,
-    batch: int,
-    taken_up: Collection[TableName] = (),
+    batch_id: int,
+    resumed_tables: Collection[TableName] = (),
     *,
-    base: int = 0,
-    before: int | None = None,
+    last_sequence_before: int = 0,
+    catch_up_before: int | None = None,
 ) -> CapturedTables:
-    """Return the tables at the beginning of a capture. `taken_up`: tables that it
-    captures again, or begins to read from the source. `base`: the sequence number
-    before its first change.
+    """Return the tables at the beginning of a capture. `resumed_tables`: tables that it
+    captures again, or begins to read from the source. `last_sequence_before`: the
+    sequence number before its first change.
 
-    `before`: a batch number, if the capture catches up the tables of `taken_up` and no
-    others. It reads the part of the log that this and later batches read, so their
-    patterns do not count as having left a table out."""
+    `catch_up_before`: a batch number, if the capture catches up the tables of
+    `resumed_tables` and no others. It reads the part of the log that this and later
+    batches read, so their patterns do not count as having left a table out."""
     source = work.source.name
     states = work.ledger.table_states(source)
-    loads = {load.table: load.followed_from is not None for load in work.ledger.open_loads(source)}
-    for table in taken_up:
-        loads.pop(table, None)
+    open_loads = {
+        load.table: load.followed_from is not None for load in work.ledger.open_loads(source)
+    }
+    for table in resumed_tables:
+        open_loads.pop(table, None)
         if table in states:
             states[table] = states[table].as_started()
     at_source = [*filter(work.source.patterns.matches, work.server.engines())]
-    for table, why in foreign_mirrors(work, at_source).items():
-        loads[table] = False
-        if before is None:
-            work.progress.note(why)
-    past = [
+    for table, reason in foreign_mirrors(work, at_source).items():
+        open_loads[table] = False
+        if catch_up_before is None:
+            work.progress.note(reason)
+    past_ranges_read = [
         earlier
-        for earlier in ranges_before(work.ledger.capture_scopes(source), batch, str(start))
-        if before is None or earlier.last_batch < before
+        for earlier in ranges_before(work.ledger.capture_scopes(source), batch_id, str(start))
+        if catch_up_before is None or earlier.last_batch < catch_up_before
     ]
-    alone = None if before is None else frozenset(taken_up)
+    only_tables = None if catch_up_before is None else frozenset(resumed_tables)
     matches = work.source.patterns.matches
     return CapturedTables(
         work.segments,
         source=source,
-        batch=batch,
-        last_sequence_before=base,
-        is_captured=lambda table: matches(table) and (alone is None or table in alone),
+        batch=batch_id,
+        last_sequence_before=last_sequence_before,
+        is_captured=lambda table: matches(table) and (only_tables is None or table in only_tables),
         states=states,
-        past_ranges=past,
+        past_ranges=past_ranges_read,
         recorded_versions=lambda table: work.ledger.schema_versions(source, table),
         policies_of=work.source.policies_of,
-        open_loads=loads,
+        open_loads=open_loads,
         names=work.source.mirrors,
         folder_precedence=tables_by_precedence(work, states, at_source),
         used_folders=blocked_folders(work),

@@ -27,12 +27,12 @@ class BatchCapture:
     DDL)."""
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
-        self.basis, self._batch, self._extents = basis, batch, extents
-        self._system_table_rows, copies, work = None, None, basis.work
+        self.basis, self._batch, self._partial_tables = basis, batch, extents
+        self._system_table_rows, decide_copies, work = None, None, basis.work
         if extents is not None:
-            copies, hides = Renames(basis), work.shaping.has_rules
+            decide_copies, hides_values = Renames(basis), work.shaping.has_rules
             self._system_table_rows = SystemTableRows(
-                work.segments, source=work.source.name, batch=batch.id, hides_values=hides
+                work.segments, source=work.source.name, batch=batch.id, hides_values=hides_values
             )
         self.segmenter = Segmenter(
             basis.tables,
@@ -40,7 +40,7 @@ class BatchCapture:
             work.shaping,
             work,
             system_table_rows=self._system_table_rows,
-            copies=copies,
+            decide_copies=decide_copies,
             extents=extents,
         )
         self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True)
@@ -53,7 +53,7 @@ class BatchCapture:
             self.segmenter.rewrite(table, origin)
 
     def record(
-        self, *, end: Position, anchor: Anchor, by_gtid: bool, orders_done: tuple[int, ...]
+        self, *, end: Position, anchor: Anchor, by_gtid: bool, carried_out_orders: tuple[int, ...]
     ) -> CaptureRecord:
         """Close the batch's files, which makes them durable, and return its record."""
         tables, reading = self.basis.tables, self.reading
@@ -62,12 +62,12 @@ class BatchCapture:
             end=end,
             anchor=anchor,
             changes=self.segmenter.change_count,
-            transactions=reading.transactions,
+            transactions=reading.transaction_count,
             log_bytes=reading.log_bytes,
             segments=segments,
             history=self.basis.structures.history,
             events=tuple(tables.events),
-            orders_done=orders_done,
+            orders_done=carried_out_orders,
             tables=tables.changed_states,
             stopped_tables=tuple(tables.quarantines.values()),
             by_gtid=by_gtid,
@@ -75,20 +75,22 @@ class BatchCapture:
             followed_loads=tuple(tables.followed_loads),
             joined_loads=tuple(tables.joined_loads),
             server_process=self.basis.run_start.facts.server_process,
-            passed_statements=sum(reading.row_statements.passed.values()),
+            passed_statements=sum(reading.row_statements.passed_counts.values()),
         )
-        if self._extents is None or self._system_table_rows is None:
+        if self._partial_tables is None or self._system_table_rows is None:
             return record
-        note_tables_from_log(self._extents, self.basis)
-        self._extents.read(part.table for part in record.snapshots if part.columns is None)
+        note_tables_from_log(self._partial_tables, self.basis)
+        self._partial_tables.remove_read(
+            part.table for part in record.snapshots if part.columns is None
+        )
         prepared = reading.buffer.prepared
         return replace(
             record,
             prepared_transactions=prepared.seal(self._batch.id, reading.buffer.maps),
             ended_transactions=tuple(prepared.ended),
             system_segments=self._system_table_rows.finish(record.history),
-            extents=self._extents.changed(end.at),
-            set_anchors=reading.last_of_sources.anchors(self.basis.work.server),
+            extents=self._partial_tables.changed_extents(end.at),
+            set_anchors=reading.last_transactions.anchors(self.basis.work.server),
             scope=self.basis.work.source.patterns,
         )
 
@@ -102,13 +104,13 @@ class BatchCapture:
         self,
         record: CaptureRecord,
         *,
-        began: float,
+        timer_start: float,
         start_seconds: float = 0.0,
-        repaired: tuple[str, ...] = (),
+        repairs: tuple[str, ...] = (),
     ) -> CaptureReport:
-        """Return the report. `began`: the value of `perf_counter` when the capture
-        began. `start_seconds`: the time that it took to find the start. `repaired`:
-        sentences about repairs before the capture."""
+        """Return the report. `timer_start`: the value of `perf_counter` when the
+        capture began. `start_seconds`: the time that it took to find the start.
+        `repairs`: sentences about repairs before the capture."""
         run_start, batch = self.basis.run_start, self._batch
         source = self.basis.work.source
         loads = self.basis.work.ledger.open_loads(source.name)
@@ -125,15 +127,15 @@ class BatchCapture:
             counts=counts,
             quarantined=record.stopped_tables,
             softened_counts=self.segmenter.nulled_counts + self.segmenter.unknown_code_counts,
-            repairs=repaired,
+            repairs=repairs,
             start_seconds=start_seconds,
-            capture_seconds=perf_counter() - began,
+            capture_seconds=perf_counter() - timer_start,
             continuity=run_start.decision.continuity,
             ended_early=self.reading.reached_limit is not None or source.until is not None,
             unfinished_loads=tuple(
                 load.progress for load in loads if source.patterns.matches(load.table)
             ),
             finished_loads=tuple(self.basis.tables.finished_loads),
-            largest_transaction=self.reading.largest,
+            largest_transaction=self.reading.largest_transaction,
             passed_statements=record.passed_statements,
         )

@@ -482,7 +482,7 @@ class CapturedTables:
         of an open file cannot be removed."""
         if segment.totals_before is None:
             self._write(segment)
-            files = segment.writer.cut() if segment.writer is not None else 0
+            files = segment.writer.end_file() if segment.writer is not None else 0
             segment.totals_before = _Totals(
                 files, segment.counts, segment.first_sequence, segment.last_sequence
             )
@@ -555,7 +555,7 @@ class CapturedTables:
                 batch=self.batch,
                 schema_version=segment.version.version,
                 schema=segment.schema,
-                updated=self.policies_of(segment.version.table).updated_columns,
+                has_updated=self.policies_of(segment.version.table).updated_columns,
             )
         segment.writer.write(_unwritten_rows(segment))
         self._clear(segment)

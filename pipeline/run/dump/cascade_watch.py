@@ -41,7 +41,7 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
-class UnloggedLoss:
+class UnloggedCascade:
     """Changes of a captured table by a foreign key that are not in the log.
     `transaction`: the index of the first such transaction in its group. `at`: the place
     where it begins. `reason`: a sentence for people."""
@@ -61,12 +61,12 @@ class CascadeWatch:
     captured rows by foreign keys. `captured`: returns whether rows of a table are
     captured."""
 
-    def __init__(self, structures: SchemaTracker, captured: Callable[[TableName], bool]) -> None:
+    def __init__(self, structures: SchemaTracker, is_captured: Callable[[TableName], bool]) -> None:
         self._structures = structures
-        self._captured = captured
+        self._is_captured = is_captured
         self._references: References | None = None
-        self._watched: frozenset[TableName] = frozenset()
-        self.inspected: dict[TableName, frozenset[TableName]] = {}
+        self._watched_parents: frozenset[TableName] = frozenset()
+        self.inspected_parents: dict[TableName, frozenset[TableName]] = {}
         """Parents whose events were inspected, each with its `children`."""
 
     def refresh(self) -> bool:
@@ -74,72 +74,82 @@ class CascadeWatch:
         set of watched tables changed."""
         if self._references is None:
             return False
-        before, self._references = self._watched, None
+        watched_before, self._references = self._watched_parents, None
         self._read_references()
-        return self._watched != before
+        return self._watched_parents != watched_before
 
     def watches(self, table: TableName) -> bool:
         """Return whether a change of this table's rows may change rows of captured
         tables."""
         self._read_references()
-        return self._structures.fold_case(table) in self._watched
+        return self._structures.fold_case(table) in self._watched_parents
 
     def _read_references(self) -> References:
         if self._references is None:
             fold = self._structures.fold_case
             self._references = References(self._structures.tables_with_foreign_keys(), fold)
-            self._watched = self._references.above(self._captured)
+            self._watched_parents = self._references.parents_of(self._is_captured)
         return self._references
 
-    def lost(
+    def find_unlogged(
         self, group: TransactionGroup, block: Block, maps: Iterable[TableMap]
-    ) -> dict[TableName, UnloggedLoss]:
+    ) -> dict[TableName, UnloggedCascade]:
         """Return the captured tables with rows that foreign keys changed, without
         logging, because of this block's events. The value is the first such change.
         `maps`: all table maps, by number."""
-        unseen = np.flatnonzero(unlogged(block.events))
-        if not len(unseen):
+        event_numbers = np.flatnonzero(may_change_children(block.events))
+        if not len(event_numbers):
             return {}
         references = self._read_references()
-        if not self._watched:
+        if not self._watched_parents:
             return {}
-        by_number, changes = list(maps), dict[TableName, UnloggedChange]()
-        for number, which, part in by_map(Block(block.data, block.events[unseen])):
-            parent = by_number[number].table
+        table_maps, changes = list(maps), dict[TableName, CascadedChange]()
+        for number, indexes, part in by_map(Block(block.data, block.events[event_numbers])):
+            parent = table_maps[number].table
             if not self.watches(parent):
                 continue
-            self.inspected[parent] = self.inspected.get(parent, frozenset()) | self.children(parent)
-            of_parent = self._change_of(by_number[number], part, unseen[which])
-            for table, change in references.below(parent, of_parent).items():
-                if self._captured(table):
-                    changes.setdefault(table, UnloggedChange()).add(change)
-        lost = {}
+            self.inspected_parents[parent] = self.inspected_parents.get(
+                parent, frozenset()
+            ) | self.children(parent)
+            parent_change = self._change_of_parent(table_maps[number], part, event_numbers[indexes])
+            for table, change in references.changes_of_children(parent, parent_change).items():
+                if self._is_captured(table):
+                    changes.setdefault(table, CascadedChange()).widen(change)
+        unlogged_changes = {}
         for table, change in changes.items():
-            transaction = int(block.events[change.first, columns.TRANSACTION])
-            lost[table] = UnloggedLoss(table, transaction, group.begin(transaction), change.reason)
-        return lost
+            transaction = int(block.events[change.first_event, columns.TRANSACTION])
+            unlogged_changes[table] = UnloggedCascade(
+                table, transaction, group.begin(transaction), change.reason
+            )
+        return unlogged_changes
 
     def children(self, parent: TableName) -> frozenset[TableName]:
         """Return the captured tables that foreign keys may change together with the
         parent."""
         references = self._read_references()
-        worst = UnloggedChange(deleted=0, updated=dict.fromkeys(references.columns_of(parent), 0))
-        return frozenset(filter(self._captured, references.below(parent, worst)))
+        largest_change = CascadedChange(
+            first_delete=0, updated_columns=dict.fromkeys(references.columns_of(parent), 0)
+        )
+        return frozenset(
+            filter(self._is_captured, references.changes_of_children(parent, largest_change))
+        )
 
-    def _change_of(self, mapped: TableMap, part: Block, events: Integers) -> UnloggedChange:
+    def _change_of_parent(self, mapped: TableMap, part: Block, events: Integers) -> CascadedChange:
         """Return how these events changed the rows of the parent itself. `events`: the
         numbers of the events in their block."""
         deletes = np.isin(part.events[:, columns.TYPE], _DELETES)
-        change = UnloggedChange(deleted=int(events[deletes][0]) if deletes.any() else None)
-        wanted = self._read_references().columns_of(mapped.table)
-        if wanted and not deletes.all():
+        change = CascadedChange(first_delete=int(events[deletes][0]) if deletes.any() else None)
+        referenced_columns = self._read_references().columns_of(mapped.table)
+        if referenced_columns and not deletes.all():
             updates = Block(part.data, part.events[~deletes])
-            rows = self._updated_columns(mapped, updates, wanted)
-            change.updated = {name: int(events[~deletes][row]) for name, row in rows.items()}
+            rows = self._updated_columns(mapped, updates, referenced_columns)
+            change.updated_columns = {
+                name: int(events[~deletes][row]) for name, row in rows.items()
+            }
         return change
 
     def _updated_columns(
-        self, mapped: TableMap, updates: Block, wanted: Iterable[str]
+        self, mapped: TableMap, updates: Block, columns_wanted: Iterable[str]
     ) -> dict[str, int]:
         """Return the wanted columns that the updates changed, each with the index of
         the first event that changed it. If the events cannot be decoded, return all
@@ -147,17 +157,17 @@ class CascadeWatch:
         change."""
         version = self._structures.version(mapped.table)
         if version is None or version.knowledge is not Knowledge.KNOWN:
-            return dict.fromkeys(wanted, 0)
+            return dict.fromkeys(columns_wanted, 0)
         structure = version.structure
         names = [column.name.lower() for column in structure.columns]
         try:
             hidden, layouts = checked_hidden_columns(version, mapped), read_layouts(mapped)
             decoder = TableDecoder(structure, layouts, pa.schema([]), hidden=hidden)
-            places = [names.index(name) for name in wanted if name in names]
-            rows = decoder.first_changes(updates, places)
+            indexes = [names.index(name) for name in columns_wanted if name in names]
+            rows = decoder.first_changes(updates, indexes)
         except TableError:
-            return dict.fromkeys(wanted, 0)
-        return {names[place]: row for place, row in rows.items()}
+            return dict.fromkeys(columns_wanted, 0)
+        return {names[index]: row for index, row in rows.items()}
 
 
 _KEYS_ABOVE_ENGINE: Final = 0x10
@@ -166,7 +176,7 @@ _WRITES: Final = (EventType.WRITE_ROWS_V1, EventType.WRITE_ROWS)
 _CHANGES_CHILDREN: Final = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 
 
-def unlogged(events: Integers) -> npt.NDArray[np.bool_]:
+def may_change_children(events: Integers) -> npt.NDArray[np.bool_]:
     """Return a mask of the deletes and updates whose foreign keys the storage engine
     carried out. They may have changed children without logging it."""
     flags = events[:, columns.FLAGS]
@@ -176,35 +186,37 @@ def unlogged(events: Integers) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(slots=True)
-class UnloggedChange:
+class CascadedChange:
     """A change of a table's rows that the log may lack.
 
-    - `deleted`: the number of the first event that deleted rows; None if none did.
-    - `updated`: the changed columns, in lower case, each with the number of the first event that
-      changed it. Numbers ascend in the order of the log.
+    - `first_delete`: the number of the first event that deleted rows; None if none did.
+    - `updated_columns`: the changed columns, in lower case, each with the number of the first event
+      that changed it. Numbers ascend in the order of the log.
     - `reason`: a sentence for people.
     """
 
-    deleted: int | None = None
-    updated: dict[str, int] = field(default_factory=dict)
+    first_delete: int | None = None
+    updated_columns: dict[str, int] = field(default_factory=dict)
     reason: str = ""
 
     @property
-    def first(self) -> int:
+    def first_event(self) -> int:
         """The number of the first event."""
-        events = (self.deleted, *self.updated.values())
+        events = (self.first_delete, *self.updated_columns.values())
         return min(event for event in events if event is not None)
 
-    def add(self, other: UnloggedChange) -> bool:
+    def widen(self, other: CascadedChange) -> bool:
         """Add another change of the same table. Return whether this added a deletion, a
         column, or an earlier event."""
-        before = self.deleted, dict(self.updated)
-        deletions = [event for event in (self.deleted, other.deleted) if event is not None]
-        self.deleted = min(deletions, default=None)
-        for name, event in other.updated.items():
-            self.updated[name] = min(event, self.updated.get(name, event))
+        previous = self.first_delete, dict(self.updated_columns)
+        delete_events = [
+            event for event in (self.first_delete, other.first_delete) if event is not None
+        ]
+        self.first_delete = min(delete_events, default=None)
+        for name, event in other.updated_columns.items():
+            self.updated_columns[name] = min(event, self.updated_columns.get(name, event))
         self.reason = self.reason or other.reason
-        return (self.deleted, self.updated) != before
+        return (self.first_delete, self.updated_columns) != previous
 
 
 class References:
@@ -212,27 +224,27 @@ class References:
     as the server compares names (in lower case, if it ignores case)."""
 
     def __init__(
-        self, tables: Iterable[TableSchema], fold: Callable[[TableName], TableName]
+        self, tables: Iterable[TableSchema], fold_case: Callable[[TableName], TableName]
     ) -> None:
-        self._fold = fold
+        self._fold_case = fold_case
         self._keys: dict[TableName, list[tuple[TableName, ForeignKey]]] = {}
         for table in tables:
             for key in table.foreign_keys:
                 if key.on_delete in _CHANGES_CHILDREN or key.on_update in _CHANGES_CHILDREN:
-                    of_parent = self._keys.setdefault(fold(key.references), [])
-                    of_parent.append((table.name, key))
+                    keys_of_parent = self._keys.setdefault(fold_case(key.references), [])
+                    keys_of_parent.append((table.name, key))
 
-    def above(self, wanted: Callable[[TableName], bool]) -> frozenset[TableName]:
+    def parents_of(self, is_wanted: Callable[[TableName], bool]) -> frozenset[TableName]:
         """Return the direct and indirect parents of wanted tables, by their folded
         names."""
         parents: set[TableName] = set()
-        while new := {
+        while new_parents := {
             parent
             for parent, keys in self._keys.items()
             if parent not in parents
-            and any(self._fold(child) in parents or wanted(child) for child, _ in keys)
+            and any(self._fold_case(child) in parents or is_wanted(child) for child, _ in keys)
         }:
-            parents |= new
+            parents |= new_parents
         return frozenset(parents)
 
     def columns_of(self, parent: TableName) -> frozenset[str]:
@@ -240,56 +252,67 @@ class References:
         children."""
         return frozenset(
             name.lower()
-            for _, key in self._keys.get(self._fold(parent), ())
+            for _, key in self._keys.get(self._fold_case(parent), ())
             if key.on_update in _CHANGES_CHILDREN
             for name in key.referenced
         )
 
-    def below(
-        self, parent: TableName, change: UnloggedChange
-    ) -> Mapping[TableName, UnloggedChange]:
+    def changes_of_children(
+        self, parent: TableName, change: CascadedChange
+    ) -> Mapping[TableName, CascadedChange]:
         """Return the direct and indirect children of `parent`, each with the change
         that foreign keys may have made in it. `change`: the change of the parent's
         rows."""
-        changes: dict[TableName, UnloggedChange] = {}
+        changes: dict[TableName, CascadedChange] = {}
         names: dict[TableName, TableName] = {}
-        waiting = [(self._fold(parent), change)]
-        while waiting:
-            folded_parent, change_of_parent = waiting.pop()
+        parents_to_visit = [(self._fold_case(parent), change)]
+        while parents_to_visit:
+            folded_parent, change_of_parent = parents_to_visit.pop()
             for child, key in self._keys.get(folded_parent, ()):
-                change_of_child = _passed_on(parent, change_of_parent, key)
+                change_of_child = _change_by_key(parent, change_of_parent, key)
                 if change_of_child is None:
                     continue
-                folded = self._fold(child)
-                names[folded] = child
+                folded_child = self._fold_case(child)
+                names[folded_child] = child
                 # Foreign keys may form a cycle: a child is visited again only if its
                 # change grew.
-                if changes.setdefault(folded, UnloggedChange()).add(change_of_child):
-                    waiting.append((folded, change_of_child))
-        return {names[folded]: of_child for folded, of_child in changes.items()}
+                if changes.setdefault(folded_child, CascadedChange()).widen(change_of_child):
+                    parents_to_visit.append((folded_child, change_of_child))
+        return {
+            names[folded_child]: change_of_child
+            for folded_child, change_of_child in changes.items()
+        }
 
 
-def _passed_on(
-    parent: TableName, of_parent: UnloggedChange, key: ForeignKey
-) -> UnloggedChange | None:
-    """Return the change that a foreign key makes in the child after `of_parent`, a
+def _change_by_key(
+    parent: TableName, parent_change: CascadedChange, key: ForeignKey
+) -> CascadedChange | None:
+    """Return the change that a foreign key makes in the child after `parent_change`, a
     change of the parent; None if it makes none."""
-    change, rule = UnloggedChange(), ""
-    if of_parent.deleted is not None and key.on_delete in _CHANGES_CHILDREN:
-        rule = f"ON DELETE {key.on_delete}"
+    change, action = CascadedChange(), ""
+    if parent_change.first_delete is not None and key.on_delete in _CHANGES_CHILDREN:
+        action = f"ON DELETE {key.on_delete}"
         if key.on_delete == "CASCADE":
-            change.deleted = of_parent.deleted
+            change.first_delete = parent_change.first_delete
         else:
-            change.updated = {name.lower(): of_parent.deleted for name in key.columns}
+            change.updated_columns = {
+                name.lower(): parent_change.first_delete for name in key.columns
+            }
     referenced = [name.lower() for name in key.referenced]
-    events = [of_parent.updated[name] for name in referenced if name in of_parent.updated]
+    events = [
+        parent_change.updated_columns[name]
+        for name in referenced
+        if name in parent_change.updated_columns
+    ]
     if events and key.on_update in _CHANGES_CHILDREN:
-        rule = rule or f"ON UPDATE {key.on_update}"
-        change.add(UnloggedChange(updated={name.lower(): min(events) for name in key.columns}))
-    if not rule:
+        action = action or f"ON UPDATE {key.on_update}"
+        change.widen(
+            CascadedChange(updated_columns={name.lower(): min(events) for name in key.columns})
+        )
+    if not action:
         return None
     change.reason = (
         f"rows of {parent} to which it may refer were changed, and the server does not log "
-        f"the rows that {rule} of {key.name} changed"
+        f"the rows that {action} of {key.name} changed"
     )
     return change

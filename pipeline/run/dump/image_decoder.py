@@ -55,7 +55,7 @@ from lockstep.pipeline.schema.rows import (
     FIRST_WITH_HIDDEN,
     FIRST_WITHOUT_HIDDEN,
     LAST_WITH_PLACES,
-    expressions,
+    expression_parts,
     hidden_places,
     is_hidden,
     key_columns,
@@ -156,7 +156,7 @@ def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[in
     # There are two outlines if it is unknown whether the server wrote a sign for YEAR
     # columns; the one with fewer differences counts.
     differences = min((disagreements(without(o, hidden), structure) for o in outlines), key=len)
-    expected = len(expressions(version.schema.keys)) if logs_hidden(mapped.writer) else 0
+    expected = len(expression_parts(version.schema.keys)) if logs_hidden(mapped.writer) else 0
     if not differences and len(hidden) < expected:
         count = len(structure.columns)
         differences = (f"columns: {count}, {count} and {expected} hidden",)
@@ -282,7 +282,7 @@ def hidden_in(
     """
     logged = outlines[0]
     count = len(logged.columns) - len(structure.columns)
-    if not may_log_hidden(mapped.writer) or not 0 < count == len(expressions(schema.keys)):
+    if not may_log_hidden(mapped.writer) or not 0 < count == len(expression_parts(schema.keys)):
         return ()
     certain = logs_hidden(mapped.writer)
     ways = {way for outline in outlines for way in ways_to_hide(outline, structure, schema)}

@@ -390,7 +390,7 @@ def statements_between(
                 statements = all_statements(group, facts)
                 yield from (statement for statement in statements if not statement.for_rows)
                 buffer.ack()
-            if buffer.stopped or buffer.ended:
+            if buffer.has_stopped or buffer.has_ended:
                 break
     except LogStops as error:
         raise with_command_to_continue(error, work, end) from error

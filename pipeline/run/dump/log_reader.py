@@ -52,7 +52,7 @@ from lockstep.pipeline.schema.statements.changes import (
     restructured_tables,
 )
 from lockstep.pipeline.schema.statements.read import read_change
-from lockstep.pipeline.schema.statements.row_changes import read_created, read_row_change
+from lockstep.pipeline.schema.statements.row_changes import read_create_select, read_row_change
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.start.bounds import RunBounds
@@ -159,15 +159,15 @@ class LogReading:
         self._structures = basis.structures
         self._taker = taker
         self._on_unfollowed = on_unfollowed
-        self._taken: Coordinates | None = None
+        self._group_begin: Coordinates | None = None
         """The beginning of the group that the taker is working on; None between groups."""
-        self._gtids = GtidCollector()
-        self.last_of_sources = LastTransactions()
-        self._anonymous = 0
-        self._newest = NewestCommit(run_start.facts.read_at)
-        self._began = self._reported = monotonic()
-        self._spark_wanted = starts_spark
-        self._total = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
+        self._gtid_collector = GtidCollector()
+        self.last_transactions = LastTransactions()
+        self._anonymous_count = 0
+        self._newest_commit = NewestCommit(run_start.facts.read_at)
+        self._began_at = self._reported_at = monotonic()
+        self._starts_spark = starts_spark
+        self._total_bytes = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
         self._dump = work.server.dump(run_start.start.at)
         self.buffer = TransactionBuffer(
             run_start.start.at,
@@ -175,7 +175,7 @@ class LogReading:
             is_captured=lambda table: taker.is_wanted(table) or taker.watches(table),
             spool=work.spool,
             source=work.source.name,
-            prepared=basis.prepared,
+            prepared=basis.prepared_transactions,
             file_created=run_start.anchor.file_created if run_start.anchor else 0,
             limits=self._limits(),
             leave_out=run_start.leave_out,
@@ -184,9 +184,9 @@ class LogReading:
         )
         taker.follow(self.buffer)
         self.row_statements = RowStatements(self._structures, work.source)
-        self.transactions = 0
+        self.transaction_count = 0
         self.log_bytes = 0
-        self.largest = 0
+        self.largest_transaction = 0
         """Size of the largest transaction in the log, in bytes."""
 
     @property
@@ -195,15 +195,15 @@ class LogReading:
         start = self._run_start.start
         return Position(
             at=self.buffer.at,
-            gtid_set=union(start.gtid_set, self._gtids.merged_set()),
+            gtid_set=union(start.gtid_set, self._gtid_collector.merged_set()),
             server_uuid=start.server_uuid,
-            committed_at=self._newest.time or start.committed_at,
+            committed_at=self._newest_commit.time or start.committed_at,
         )
 
     @property
     def by_gtid(self) -> bool:
         """True if a later run may resume from `end` by its GTID set."""
-        return self._run_start.by_gtid and not self._anonymous
+        return self._run_start.by_gtid and not self._anonymous_count
 
     @property
     def anchor(self) -> Anchor:
@@ -218,12 +218,12 @@ class LogReading:
     def reached_limit(self) -> str | None:
         """The setting that limits the run (transactions, bytes or seconds), if that
         limit is reached before the end of the bounds; otherwise None."""
-        if self._bounds.is_reached(self.buffer.at) or self._is_among_known(self.buffer.at):
+        if self._bounds.is_reached(self.buffer.at) or self._is_before_known_until(self.buffer.at):
             return None
         return self._bounds.reached_limit(
-            transactions=self.transactions,
+            transactions=self.transaction_count,
             log_bytes=self.log_bytes,
-            seconds=monotonic() - self._began,
+            seconds=monotonic() - self._began_at,
         )
 
     def run(self) -> None:
@@ -234,12 +234,12 @@ class LogReading:
         try:
             self._read()
         except LogStops as error:
-            raise self._with_places(error) from error
+            raise self._add_places(error) from error
 
-    def _with_places(self, error: Stopped) -> Stopped:
+    def _add_places(self, error: Stopped) -> Stopped:
         """Return the error with the places before and after the transaction that it is
         about."""
-        before = self._taken or self.buffer.complete_end
+        before = self._group_begin or self.buffer.complete_end
         if not error.transaction_end and before > self._run_start.start.at:
             error.transaction_end = str(before)
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
@@ -253,7 +253,7 @@ class LogReading:
             for received in self._dump:
                 buffer.put(received)
                 self._take_groups()
-                if buffer.stopped or buffer.ended:
+                if buffer.has_stopped or buffer.has_ended:
                     break
                 if self.reached_limit is not None:
                     buffer.stop()
@@ -278,16 +278,16 @@ class LogReading:
         while (group := self.buffer.get()) is not None:
             facts = dialect_of_writer(self._run_start.facts, self.buffer.description)
             statements = all_statements(group, facts)
-            self._taken = group.begin(0)
-            self._take(group, statements)
-            self._taken = None
+            self._group_begin = group.begin(0)
+            self._take_group(group, statements)
+            self._group_begin = None
             self.buffer.ack()
 
-    def _is_among_known(self, at: Coordinates) -> bool:
+    def _is_before_known_until(self, at: Coordinates) -> bool:
         """Return whether an earlier run already read transactions after this place. If
         so, this run may not end here."""
-        until = self._run_start.known_until
-        return until is not None and at < until
+        known_until = self._run_start.known_until
+        return known_until is not None and at < known_until
 
     def _may_be_merge_table(self, table: TableName) -> bool:
         """Return whether rows that are logged under this name may be stored in captured
@@ -296,126 +296,131 @@ class LogReading:
         version = self._structures.version(table)
         if version is not None and version.schema is not None:
             return is_merge(version.schema.engine)
-        return self._parts_captured
+        return self._captures_merge_parts
 
     @cached_property
-    def _parts_captured(self) -> bool:
+    def _captures_merge_parts(self) -> bool:
         matches, engines = self._work.source.patterns.matches, self._work.server.engines()
         return any(can_be_merged(engine) and matches(table) for table, engine in engines.items())
 
-    def _lose_parts(self, group: TransactionGroup) -> None:
+    def _stop_merge_parts(self, group: TransactionGroup) -> None:
         """Stop the captured tables that may store rows which MySQL logged under the
         name of a MERGE table."""
-        for number, rows in group.merge_table_rows:
+        for transaction, rows in group.merge_table_rows:
             for table in sorted(rows.underlying_tables):
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
-                part = schema is None or can_be_merged(schema.engine)
-                if part and self._taker.is_wanted(table):
-                    why = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
-                    error = TableError(why, hint=resume_hint(table))
-                    self._taker.note_unlogged_change(table, group.begin(number), error)
+                is_merge_part = schema is None or can_be_merged(schema.engine)
+                if is_merge_part and self._taker.is_wanted(table):
+                    reason = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
+                    error = TableError(reason, hint=resume_hint(table))
+                    self._taker.note_unlogged_change(table, group.begin(transaction), error)
 
-    def _take(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
+    def _take_group(self, group: TransactionGroup, statements: Sequence[LoggedStatement]) -> None:
         """Hand a group to the taker, first its statements and then its rows, and count
         it."""
         for statement in statements:
             self._taker.reach(statement.begin)
             if statement.for_rows:
-                self._take_verdict(self.row_statements.judge(statement), statement)
+                self._apply_verdict(self.row_statements.judge_row_statement(statement), statement)
                 continue
-            self._take_verdict(self.row_statements.judge_created(statement), statement)
+            self._apply_verdict(self.row_statements.judge_created(statement), statement)
             logged = with_view_noted(statement, self._structures.server_schema, self._work.server)
             followed = self._structures.follow(logged)
-            why = followed.not_understood
-            if why is not None and why.possible_tables is None:
+            not_understood = followed.not_understood
+            if not_understood is not None and not_understood.possible_tables is None:
                 self._on_unfollowed(
-                    self._with_places(_not_understood(logged, why.reason, self._work))
+                    self._add_places(
+                        _not_understood_error(logged, not_understood.reason, self._work)
+                    )
                 )
             self._taker.apply_statement(logged, followed)
-        self._lose_parts(group)
+        self._stop_merge_parts(group)
         self._taker.reach(group.end(-1))
         # Before the rows are put: a table that is lost must not get rows of this
         # transaction.
         committed = self.buffer.prepared.take_committed()
-        for table in () if committed is None else self._changed_while_prepared(committed):
+        for table in () if committed is None else self._tables_changed_while_prepared(committed):
             self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED)
         self._taker.put(group)
-        if self._taker.change_count and self._spark_wanted:
-            self._spark_wanted = False
-            self._work.mirrors.prepare(self._total)
-        self._newest.put(group.transactions)
+        if self._taker.change_count and self._starts_spark:
+            self._starts_spark = False
+            self._work.mirrors.prepare(self._total_bytes)
+        self._newest_commit.put(group.transactions)
         self._note_gtids(group)
-        self.transactions += len(group.transactions)
+        self.transaction_count += len(group.transactions)
         sizes = group.transactions[:, columns.LOG_BYTES]
         self.log_bytes += int(sizes.sum())
-        self.largest = max(self.largest, int(sizes.max()))
-        if monotonic() - self._reported < _PROGRESS_SECONDS:
+        self.largest_transaction = max(self.largest_transaction, int(sizes.max()))
+        if monotonic() - self._reported_at < _PROGRESS_SECONDS:
             return
-        self._reported = monotonic()
-        so_far = capture_progress(
-            transactions=self.transactions,
+        self._reported_at = monotonic()
+        progress = capture_progress(
+            transactions=self.transaction_count,
             rows=self._taker.row_count,
             log_bytes=self.log_bytes,
-            total_bytes=self._total,
+            total_bytes=self._total_bytes,
         )
-        self._work.progress.tell(so_far)
+        self._work.progress.tell(progress)
 
-    def _take_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
+    def _apply_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
         """Stop the tables that may have been changed by a statement whose rows were not
         logged. If the tables cannot be determined, stop the run."""
         match verdict:
             case Undetermined():
-                self._on_unfollowed(self._with_places(undetermined_error(logged, verdict)))
+                self._on_unfollowed(self._add_places(undetermined_error(logged, verdict)))
             case ReachedTables(tables):
-                words = first_words(logged.text, _WORDS)
-                for table, why in sorted(tables.items()):
+                beginning = first_words(logged.text, _FIRST_WORDS)
+                for table, reason in sorted(tables.items()):
                     if not self._taker.is_wanted(table):
                         continue
                     error = TableError(
-                        f"a statement was logged instead of its rows, {words}, and may have "
-                        f"changed it ({why})",
+                        f"a statement was logged instead of its rows, {beginning}, and may have "
+                        f"changed it ({reason})",
                         hint=f"{resume_hint(table)}; and have its session log rows "
                         "(binlog_format=ROW)",
                     )
                     self._taker.note_unlogged_change(table, logged.begin, error)
 
-    def _changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
+    def _tables_changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
         """Return the tables of an XA transaction that a statement changed between its
         XA PREPARE and its commit, with every name that they got by renames."""
         place, batch = committed.prepared, committed.batch
-        since = list(self._structures.history.statements)
+        statements = list(self._structures.history.statements)
         if batch is None:
-            since = [statement for statement in since if statement.begin >= place]
+            statements = [statement for statement in statements if statement.begin >= place]
         else:
-            since[:0] = (
+            statements[:0] = (
                 statement
-                for statement in self._recorded
+                for statement in self._recorded_statements
                 if statement.batch > batch
                 or (statement.batch == batch and statement.begin >= place)
             )
-        return sorted(tables_changed(committed.tables, since, self._structures.fold_case))
+        return sorted(tables_changed_by(committed.tables, statements, self._structures.fold_case))
 
     @cached_property
-    def _recorded(self) -> Sequence[SchemaStatement]:
+    def _recorded_statements(self) -> Sequence[SchemaStatement]:
         """The statements of earlier batches."""
         return tuple(recorded_statements(self._work.ledger, self._work.source.name))
 
     def _note_gtids(self, group: TransactionGroup) -> None:
-        self._gtids.add(group.transactions, group.gtid_sources)
-        self.last_of_sources.add(group.transactions, group.gtid_sources, group.files)
-        anonymous = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
-        self._anonymous += anonymous
-        if anonymous and self._run_start.leave_out:
+        self._gtid_collector.add(group.transactions, group.gtid_sources)
+        self.last_transactions.add(group.transactions, group.gtid_sources, group.files)
+        anonymous_count = int((group.transactions[:, columns.GTID_KIND] == ANONYMOUS).sum())
+        self._anonymous_count += anonymous_count
+        if anonymous_count and self._run_start.leave_out:
             raise TransactionsWithoutGtid(
-                f"the log between {self._run_start.start} and {self.buffer.at} holds {anonymous} "
-                "transactions without a GTID, so it is not known whether they were read before",
+                f"the log between {self._run_start.start} and {self.buffer.at} holds "
+                f"{anonymous_count} transactions without a GTID, so it is not known whether they "
+                "were read before",
                 hint="choose the place to continue at: "
                 f"{start_at('PLACE', self._work.source.name)}",
             )
 
 
-def _not_understood(logged: LoggedStatement, reason: str, work: Workplace) -> UnsupportedStatement:
+def _not_understood_error(
+    logged: LoggedStatement, reason: str, work: Workplace
+) -> UnsupportedStatement:
     return UnsupportedStatement(
         f"the log has a statement that is not understood, at {logged.begin}: {reason}; "
         "it may change any table",
@@ -424,13 +429,13 @@ def _not_understood(logged: LoggedStatement, reason: str, work: Workplace) -> Un
     )
 
 
-_WORDS = 5
+_FIRST_WORDS = 5
 
 
 class RowStatements:
-    """Judges the statements that are logged instead of the rows they changed. `passed`:
-    number of statements that changed no captured table, by the names of the tables they
-    changed.
+    """Judges the statements that are logged instead of the rows they changed.
+    `passed_counts`: number of statements that changed no captured table, by the names
+    of the tables they changed.
 
     A verdict depends only on the tables and functions that the statement names and on
     the structures. It is cached until a structure changes, because such statements
@@ -441,44 +446,44 @@ class RowStatements:
         self._source = source
         self._schema: ServerSchema | None = None
         self._verdicts: dict[TableAccess, Verdict] = {}
-        self.passed: Counter[str] = Counter()
+        self.passed_counts: Counter[str] = Counter()
 
-    def judge(self, logged: LoggedStatement) -> Verdict:
+    def judge_row_statement(self, logged: LoggedStatement) -> Verdict:
         """Return the captured tables that may have been changed by a statement that is
         logged instead of rows; `Undetermined` if that cannot be known."""
         change = read_row_change(logged.text, logged.context)
-        verdict = self._reached(change)
+        verdict = self._find_reached_tables(change)
         if verdict == ReachedTables({}):
-            by_setting = any(
+            is_by_setting = any(
                 self._source.allowed_statements.matches(table) for table, _ in change.writes
             )
             names = ", ".join(str(table) for table, _ in change.writes) or "no table"
-            self.passed[f"{names} (passed_statements)" if by_setting else names] += 1
+            self.passed_counts[f"{names} (passed_statements)" if is_by_setting else names] += 1
         return verdict
 
     def judge_created(self, logged: LoggedStatement) -> Verdict:
         """Return the captured tables that may have been changed by functions in the
         query of a CREATE TABLE … SELECT. The log has the query only if the session logs
         statements."""
-        change = read_created(logged.text, logged.context)
-        return ReachedTables({}) if change is None else self._reached(change)
+        change = read_create_select(logged.text, logged.context)
+        return ReachedTables({}) if change is None else self._find_reached_tables(change)
 
-    def _reached(self, change: TableAccess) -> Verdict:
+    def _find_reached_tables(self, change: TableAccess) -> Verdict:
         schema = self._structures.server_schema()
         if schema is not self._schema:
             self._schema, self._verdicts = schema, {}
         if change not in self._verdicts:
-            captured, trusted = (
+            is_captured, is_allowed = (
                 self._source.patterns.matches,
                 self._source.allowed_statements.matches,
             )
-            self._verdicts[change] = reached_tables(change, schema, captured, trusted)
+            self._verdicts[change] = reached_tables(change, schema, is_captured, is_allowed)
         return self._verdicts[change]
 
-    def lines(self) -> Iterator[str]:
+    def passed_sentences(self) -> Iterator[str]:
         """Yield a sentence for the run's report about each kind of statement in
-        `passed`."""
-        for names, count in sorted(self.passed.items()):
+        `passed_counts`."""
+        for names, count in sorted(self.passed_counts.items()):
             statements = "1 statement was" if count == 1 else f"{count:,} statements were"
             yield (
                 f"{statements} logged instead of rows and passed: {names} "
@@ -486,49 +491,49 @@ class RowStatements:
             )
 
 
-def undetermined_error(logged: LoggedStatement, unknown: Undetermined) -> UnsupportedStatement:
+def undetermined_error(logged: LoggedStatement, undetermined: Undetermined) -> UnsupportedStatement:
     """Return the error for a statement that may change any table."""
     hint = (
         "it was not recorded; have its session log rows (binlog_format=ROW). If such statements "
         "change no captured table"
     )
-    if unknown.target is not None and unknown.target.database:
-        hint += f', pass them for good: `passed_statements = ["{unknown.target}"]`'
+    if undetermined.target is not None and undetermined.target.database:
+        hint += f', pass them for good: `passed_statements = ["{undetermined.target}"]`'
     return UnsupportedStatement(
         f"a transaction has a statement instead of rows, at {logged.begin}, and it is not known "
-        f"which tables it changes: {first_words(logged.text, _WORDS)}: {unknown.reason}",
+        f"which tables it changes: {first_words(logged.text, _FIRST_WORDS)}: {undetermined.reason}",
         hint=hint,
         event_place=str(logged.begin),
     )
 
 
-def tables_changed(
+def tables_changed_by(
     tables: Collection[TableName],
     statements: Iterable[SchemaStatement],
-    fold: Callable[[TableName], TableName],
+    fold_case: Callable[[TableName], TableName],
 ) -> set[TableName]:
     """Return those of the tables that the statements changed, with every name that they
     got by renames. `fold_case`: returns a name as the server compares names (in lower case,
     if it ignores case)."""
-    names, changed = {fold(table) for table in tables}, set[TableName]()
+    names, changed_tables = {fold_case(table) for table in tables}, set[TableName]()
     for statement in statements:
-        touched = {fold(table) for table in _touched(statement, sorted(names))}
-        if not names.isdisjoint(touched):
-            names |= touched
-            changed |= touched
-    return changed
+        touched_names = {fold_case(table) for table in _touched_tables(statement, sorted(names))}
+        if not names.isdisjoint(touched_names):
+            names |= touched_names
+            changed_tables |= touched_names
+    return changed_tables
 
 
-def _touched(statement: SchemaStatement, tables: list[TableName]) -> set[TableName]:
+def _touched_tables(statement: SchemaStatement, tables: list[TableName]) -> set[TableName]:
     logged = logged_statement(statement)
     changes = read_change(logged.text, logged.context)
     if isinstance(changes, Irrelevant):
         return set()
     if isinstance(changes, NotUnderstood):
         return set(tables if changes.possible_tables is None else changes.possible_tables)
-    emptied = {change.table for change in changes if isinstance(change, TruncateTable)}
-    others = [change for change in changes if not _creates(change)]
-    return emptied | restructured_tables(others, tables).keys()
+    emptied_tables = {change.table for change in changes if isinstance(change, TruncateTable)}
+    other_changes = [change for change in changes if not _creates(change)]
+    return emptied_tables | restructured_tables(other_changes, tables).keys()
 
 
 def _creates(change: SchemaChange) -> bool:
@@ -544,9 +549,9 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
     """Raise `PreparedBeforeStart` if the XA PREPARE of an open XA transaction lies
     before the start: the rows are logged there, and its commit would come without
     them."""
-    unseen = run_start.prepared_xids - reading.buffer.prepared.prepared_xids
-    if unseen:
-        first = min(unseen, key=str)
+    unread_xids = run_start.prepared_xids - reading.buffer.prepared.prepared_xids
+    if unread_xids:
+        first = min(unread_xids, key=str)
         raise PreparedBeforeStart(
             f"the XA transaction {first} was prepared before the start {run_start.start}: its rows "
             "would be missing once it is committed",
@@ -556,17 +561,17 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
 
 
 def require_complete(
-    work: Workplace, run_start: RunStart, bounds: RunBounds, read: GtidSet
+    work: Workplace, run_start: RunStart, bounds: RunBounds, read_gtids: GtidSet
 ) -> None:
     """Raise `TransactionsMissing` if a transaction that the server had executed before
-    the end was neither read nor purged. `read`: the GTIDs that were read up to the
-    end."""
-    if not bounds.missing_gtids(read, GtidSet.parse(run_start.facts.gtid_purged)):
+    the end was neither read nor purged. `read_gtids`: the GTIDs that were read up to
+    the end."""
+    if not bounds.missing_gtids(read_gtids, GtidSet.parse(run_start.facts.gtid_purged)):
         return
-    missing = bounds.missing_gtids(read, GtidSet.parse(work.server.facts().gtid_purged))
-    if missing:
+    missing_gtids = bounds.missing_gtids(read_gtids, GtidSet.parse(work.server.facts().gtid_purged))
+    if missing_gtids:
         raise TransactionsMissing(
-            f"the server had executed {missing} when the run began, but its log up to "
+            f"the server had executed {missing_gtids} when the run began, but its log up to "
             f"{bounds.end} does not have them",
             hint="the log is incomplete (restored backup, log filters, RESET?); nothing was "
             "recorded. Compare SHOW BINARY LOGS with the server's history",

@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext, read_context
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.evolve import may_find_view
+from lockstep.pipeline.schema.evolve import possible_view
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.schema.model import ServerSchema
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -109,7 +109,7 @@ def with_view_noted(
     changes = read_change(logged.text, logged.context)
     if isinstance(changes, Irrelevant | NotUnderstood):
         return logged
-    name = may_find_view(structures(), changes, logged.context)
+    name = possible_view(structures(), changes, logged.context)
     if name is None:
         return logged
     database = structures().database(name.database)

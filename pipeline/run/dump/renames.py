@@ -31,7 +31,7 @@ copied, or the reason to read them from MySQL. The argument has all effects of t
 statement."""
 
 
-def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
+def origins_by_table(effects: Sequence[Effect]) -> dict[TableName, TableName]:
     """Return the renamed tables, each with its name before the statement. Return
     nothing if the statement also has other effects."""
     origins: dict[TableName, TableName] = {}
@@ -42,13 +42,13 @@ def origins_of(effects: Sequence[Effect]) -> dict[TableName, TableName]:
     return {table: origin for table, origin in origins.items() if table != origin}
 
 
-def with_copies(
+def with_copy_decisions(
     by_table: Mapping[TableName, Consequence], supplies: Mapping[TableName, FromMirror | str]
 ) -> dict[TableName, Consequence]:
     """Return the consequences of a statement after it was decided how renamed tables
     get their rows: from a mirror (the action COPY), or from MySQL, with the reason for
     that."""
-    decided = dict(by_table)
+    consequences = dict(by_table)
     for table, supply in supplies.items():
         consequence = by_table.get(table)
         if (
@@ -58,10 +58,10 @@ def with_copies(
         ):
             continue
         if isinstance(supply, FromMirror):
-            decided[table] = replace(consequence, action=Action.COPY)
+            consequences[table] = replace(consequence, action=Action.COPY)
         else:
-            decided[table] = replace(consequence, reason=f"{consequence.reason}: {supply}")
-    return decided
+            consequences[table] = replace(consequence, reason=f"{consequence.reason}: {supply}")
+    return consequences
 
 
 _DETERMINE_ROWS: Final = (
@@ -81,11 +81,11 @@ class Renames:
         contiguous = decision.predecessor is not None or (
             decision.continuity is Continuity.CONTIGUOUS
         )
-        self._continues = contiguous and not run_start.leave_out
-        self._temporary = run_start.facts.flavour == "mariadb"
+        self._is_contiguous = contiguous and not run_start.leave_out
+        self._logs_temporary_tables = run_start.facts.flavour == "mariadb"
 
     def __call__(self, effects: Sequence[Effect]) -> Mapping[TableName, FromMirror | str]:
-        origins = origins_of(effects)
+        origins = origins_by_table(effects)
         if not origins:
             renamed = (effect.to for effect in effects if isinstance(effect, Renamed))
             return dict.fromkeys(renamed, "the statement does more than rename it")
@@ -94,45 +94,47 @@ class Renames:
     def _supply(self, table: TableName, origin: TableName) -> FromMirror | str:
         source, former = self._basis.work.source, self._basis.tables[origin]
         state = former.state
-        followed = former.is_wanted and (former.is_known or former.has_determined_rows)
-        if not source.patterns.matches(origin) or not followed:
+        is_followed = former.is_wanted and (former.is_known or former.has_determined_rows)
+        if not source.patterns.matches(origin) or not is_followed:
             return copied(FormerName(origin, captured=False))
         return copied(
             FormerName(
                 origin,
                 captured=True,
-                goes_on=self._continues,
-                temporary=self._temporary,
-                lacks=self._lacks(table, origin),
-                written=former.has_determined_rows or self._is_written(state),
-                alike=self._alike(table, origin, None if state is None else state.mirror_version),
+                goes_on=self._is_contiguous,
+                temporary=self._logs_temporary_tables,
+                lacks=self._reason_incomplete(table, origin),
+                written=former.has_determined_rows or self._has_all_rows(state),
+                alike=self._is_shown_alike(
+                    table, origin, None if state is None else state.mirror_version
+                ),
                 policies=source.policies_of(origin),
                 new_policies=source.policies_of(table),
             )
         )
 
-    def _lacks(self, table: TableName, origin: TableName) -> str | None:
+    def _reason_incomplete(self, table: TableName, origin: TableName) -> str | None:
         """Return why the mirror of the former name lacks rows of the table, even after
         all captured changes are applied; None if it lacks none."""
         tables = self._basis.tables
         for name in (origin, table):
-            if tables[name].is_busy or tables[name].is_loading or self._is_written_again(name):
+            if tables[name].is_busy or tables[name].is_loading or self._is_being_rewritten(name):
                 return f"{name} is being read from MySQL, or its mirror is written again"
-            if name in self._stale:
+            if name in self._stale_mirrors:
                 return f"the mirror of {name} shows more than its settings allow"
-        if (missed := tables.end_of_missed_log(origin)) is not None:
-            return f"the patterns of earlier runs left {origin} out, up to {missed}"
+        if (end_of_missed_log := tables.end_of_missed_log(origin)) is not None:
+            return f"the patterns of earlier runs left {origin} out, up to {end_of_missed_log}"
         state = tables[origin].state
-        dropped = state is not None and state.condition is TableCondition.DROPPED
-        return f"the mirror of {origin} is of a table that was dropped" if dropped else None
+        is_dropped = state is not None and state.condition is TableCondition.DROPPED
+        return f"the mirror of {origin} is of a table that was dropped" if is_dropped else None
 
     @cached_property
-    def _stale(self) -> frozenset[TableName]:
+    def _stale_mirrors(self) -> frozenset[TableName]:
         # Read once: while a batch is captured, no other run of the source can change
         # it.
         return stale_tables(self._basis.work.ledger, self._basis.work.source.name)
 
-    def _is_written(self, state: TableState | None) -> bool:
+    def _has_all_rows(self, state: TableState | None) -> bool:
         """Return whether the mirror has, or will have, all rows of the table: the
         ledger knows a version of it, or a batch that is not merged yet determines all
         rows."""
@@ -142,40 +144,50 @@ class Renames:
         app_id = application_id(source, state, "mirror")
         if ledger.newest_writes(source, [app_id])[app_id].settled_write is not None:
             return True
-        parts = self._waiting(state.table)
-        return any(event.kind in _DETERMINE_ROWS for part in parts for event in part.events)
+        contents = self._waiting_contents(state.table)
+        return any(event.kind in _DETERMINE_ROWS for part in contents for event in part.events)
 
-    def _is_written_again(self, table: TableName) -> bool:
+    def _is_being_rewritten(self, table: TableName) -> bool:
         """Return whether a batch that is not merged yet has rows of the table that were
         read from MySQL, or rewrites its mirror."""
-        parts = tuple(parts_since_settled(self._waiting(table)))
-        merge = plan_merge(parts)
-        kinds = {event.kind for part in parts for event in part.events}
-        return bool(merge.snapshot or merge.completion or TableEventKind.REBUILT in kinds)
+        contents = tuple(parts_since_settled(self._waiting_contents(table)))
+        merge_plan = plan_merge(contents)
+        kinds = {event.kind for part in contents for event in part.events}
+        return bool(merge_plan.snapshot or merge_plan.completion or TableEventKind.REBUILT in kinds)
 
-    def _waiting(self, table: TableName) -> Sequence[TableContent]:
+    def _waiting_contents(self, table: TableName) -> Sequence[TableContent]:
         """Return the table's content in the batches that are not merged yet."""
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
-        waiting = ledger.pending_batches(source).get(table)
-        return table_contents(ledger, source, table, waiting[0], waiting[-1]) if waiting else ()
+        batch_ids = ledger.pending_batches(source).get(table)
+        return (
+            table_contents(ledger, source, table, batch_ids[0], batch_ids[-1]) if batch_ids else ()
+        )
 
-    def _alike(self, table: TableName, origin: TableName, shown: int | None) -> bool:
+    def _is_shown_alike(
+        self, table: TableName, origin: TableName, mirror_version: int | None
+    ) -> bool:
         """Return whether the settings hide and change the same values under both names.
-        `shown`: the version of the structure in the former name's mirror."""
-        now = self._basis.structures.version(table)
-        if now is None or now.schema is None:
+        `mirror_version`: the version of the structure in the former name's mirror."""
+        current = self._basis.structures.version(table)
+        if current is None or current.schema is None:
             return False
-        if now.shown_as is None and not self._basis.work.shaping.has_rules:
+        if current.shown_as is None and not self._basis.work.shaping.has_rules:
             return True
-        work, history = self._basis.work, self._basis.structures.history.versions
-        recorded = work.ledger.schema_versions(work.source.name, origin)
+        work, new_versions = self._basis.work, self._basis.structures.history.versions
+        recorded_versions = work.ledger.schema_versions(work.source.name, origin)
         earlier = [
             version
-            for version in (*recorded, *(version for version in history if version.table == origin))
-            if version.knowledge is Knowledge.KNOWN and version.since != now.since
+            for version in (
+                *recorded_versions,
+                *(version for version in new_versions if version.table == origin),
+            )
+            if version.knowledge is Knowledge.KNOWN and version.since != current.since
         ]
-        before = [*(version for version in recorded if version.version == shown), *earlier[-1:]]
-        return bool(before) and all(_shows_alike(version, now) for version in before)
+        versions = [
+            *(version for version in recorded_versions if version.version == mirror_version),
+            *earlier[-1:],
+        ]
+        return bool(versions) and all(_shows_alike(version, current) for version in versions)
 
 
 def _shows_alike(version: SchemaVersion, other: SchemaVersion) -> bool:

@@ -45,7 +45,7 @@ from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
-from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedLoss
+from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedCascade
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.table_changes import TableChanges
@@ -202,21 +202,21 @@ class Segmenter:
         work: Workplace | None = None,
         *,
         system_table_rows: SystemTableRows | None = None,
-        copies: DecideCopies | None = None,
+        decide_copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._system_table_rows = system_table_rows
         self._structures = structures
         self._table_changes = table_changes = TableChanges(
-            tables, structures, shaping, work, copies=copies, extents=extents
+            tables, structures, shaping, work, decide_copies=decide_copies, extents=extents
         )
         self._watch = CascadeWatch(structures, tables.is_wanted)
         self._decoder = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
         # Methods of `LogTaker` that one of these parts implements completely.
         self.is_wanted, self.watches = tables.is_wanted, self._watch.watches
         self.note_lost_rows, self.reach, self.stop = (
-            table_changes.lose,
+            table_changes.stop_with_lost_rows,
             table_changes.reach,
             table_changes.stop,
         )
@@ -254,7 +254,7 @@ class Segmenter:
         tables of `others`. The value is a table's children in the lake whose rows a
         cascade may have changed."""
         by_parent = {table: self._watch.children(table) for table in others}
-        by_parent |= self._watch.inspected
+        by_parent |= self._watch.inspected_parents
         return {
             parent: frozenset(
                 child
@@ -270,7 +270,7 @@ class Segmenter:
         renames = {effect.table: effect.to for effect in rename_effects}
         earlier_renames = {table: renames.get(name, name) for table, name in self.new_names.items()}
         self.new_names = earlier_renames | renames
-        actions = self._table_changes.changed(logged, followed)
+        actions = self._table_changes.apply_statement(logged, followed)
         if self._watch.refresh():
             self._decoder.buffer.maps.update_wanted()
         if (
@@ -291,7 +291,7 @@ class Segmenter:
         tables."""
         marks = marks_of(group)
         counts = TransactionCounts(
-            group, self._tables.last_sequence, self._table_changes.take_marks()
+            group, self._tables.last_sequence, self._table_changes.take_mark_sequences()
         )
         for block in group.blocks:
             self._put_block(group, block, marks, counts)
@@ -312,7 +312,7 @@ class Segmenter:
         losses = self._losses(group, block)
         # Rows before an unlogged change are decoded while their table is still wanted.
         decoded_tables = self._decode(group, block, losses)
-        self._table_changes.stop_lost(losses)
+        self._table_changes.stop_losing_tables(losses)
         for decoded in decoded_tables:
             event_images[decoded.event_numbers] = decoded.event_images
             event_rows[decoded.event_numbers] = decoded.event_rows
@@ -325,7 +325,7 @@ class Segmenter:
         self._tables.change_count += int(event_images.sum())
 
     def _decode(
-        self, group: TransactionGroup, block: Block, losses: dict[TableName, UnloggedLoss]
+        self, group: TransactionGroup, block: Block, losses: dict[TableName, UnloggedCascade]
     ) -> list[DecodedEvents]:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
@@ -410,11 +410,11 @@ class Segmenter:
 
     # -- changes by foreign keys that are not logged ------------------------------------------
 
-    def _losses(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedLoss]:
+    def _losses(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedCascade]:
         """Return the captured tables with rows that the server changed in this block
         without logging the change."""
         maps = self._decoder.buffer.maps.maps
-        losses = self._watch.lost(group, block, maps)
+        losses = self._watch.find_unlogged(group, block, maps)
         for table in list(losses):
             captured = self._tables[table]
             if not self._has_rows(losses[table], block):
@@ -424,11 +424,11 @@ class Segmenter:
                 later_block = Block(
                     block.data, block.events[captured.taken_events(group, block.events)]
                 )
-                later_losses = self._watch.lost(group, later_block, maps)
+                later_losses = self._watch.find_unlogged(group, later_block, maps)
                 losses |= {table: later_losses[table]} if table in later_losses else {}
         return losses
 
-    def _has_rows(self, loss: UnloggedLoss, block: Block) -> bool:
+    def _has_rows(self, loss: UnloggedCascade, block: Block) -> bool:
         """Return whether the table may have rows in the lake, or in this block before
         the unlogged change."""
         if self._tables[loss.table].is_known:

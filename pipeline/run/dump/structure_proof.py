@@ -42,10 +42,10 @@ from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_view_noted
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
-from lockstep.pipeline.schema.code import changes_code, with_code
+from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.evolve import evolve, forget
+from lockstep.pipeline.schema.evolve import evolve, with_unknown_tables
 from lockstep.pipeline.schema.model import ColumnSchema, ServerSchema, TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, merge_key, row_structure, schema_of
 from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstood
@@ -391,11 +391,13 @@ class _LaterStructures:
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             if changes_code(statement.text, statement.context):
-                self._schema = with_code(self._schema_now(), statement.text, statement.context)
+                self._schema = after_code_statement(
+                    self._schema_now(), statement.text, statement.context
+                )
             return True
         before = self._schema_now()
         if isinstance(change, NotUnderstood):
-            self._schema = forget(before, change.possible_tables or ())
+            self._schema = with_unknown_tables(before, change.possible_tables or ())
             return change.possible_tables is not None
         self._schema = evolve(before, change, statement.context).schema
         return True

@@ -22,8 +22,8 @@ from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
-from lockstep.pipeline.run.dump.cascade_watch import UnloggedLoss
-from lockstep.pipeline.run.dump.renames import DecideCopies, with_copies
+from lockstep.pipeline.run.dump.cascade_watch import UnloggedCascade
+from lockstep.pipeline.run.dump.renames import DecideCopies, with_copy_decisions
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.stop_errors import (
     engine_hint,
@@ -69,23 +69,23 @@ from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.table import TableName
 
-_EVENTS: Final = {
+_EVENT_KINDS: Final = {
     Action.CREATE: TableEventKind.CREATED,
     Action.FOLLOW: TableEventKind.CHANGED,
     Action.EMPTY: TableEventKind.TRUNCATED,
     Action.DROP: TableEventKind.DROPPED,
 }
-_NEEDS_TABLE: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
+_ACTIONS_ON_KNOWN_TABLES: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """Actions that do nothing to a table without a state (`CapturedTable.is_known`)."""
 
-_REFUSED: Final = {ENGINE_REFUSED_RULE: engine_hint, VERSIONED_RULE: versioning_hint}
+_HINTS_OF_REFUSALS: Final = {ENGINE_REFUSED_RULE: engine_hint, VERSIONED_RULE: versioning_hint}
 """Rules that stop a table for a reason which reading it from the source would not
 remove, each with the function that returns the hint."""
 
 DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be read"
 """Reason of the DROPPED event of a table that was dropped before it could be read."""
 
-ALTERED: Final = "it was altered while its rows were read from the source"
+_ALTERED_WHILE_READ: Final = "it was altered while its rows were read from the source"
 """Reason to read a table again."""
 
 
@@ -117,50 +117,50 @@ class TableChanges:
         shaping: Shaping,
         work: Workplace | None = None,
         *,
-        copies: DecideCopies | None = None,
+        decide_copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._shaping = shaping
         self._work = work
-        self._copies = copies
-        self._extents = PartialTables() if extents is None else extents
-        self._new_marks: tuple[int, ...] = ()
-        self._at: Coordinates | None = None
+        self._decide_copies = decide_copies
+        self._partial_tables = PartialTables() if extents is None else extents
+        self._new_mark_sequences: tuple[int, ...] = ()
+        self._last_reached: Coordinates | None = None
         """The place of the last call of `reach`: all changes before it have numbers."""
 
     def follow(self, buffer: TransactionBuffer) -> None:
-        self._maps = buffer.maps
+        self._table_maps = buffer.maps
 
     def _update_wanted(self) -> None:
         """Tell the buffer that the set of tables with wanted changes may be a different
         one."""
-        self._maps.update_wanted()
+        self._table_maps.update_wanted()
 
-    def take_marks(self) -> tuple[int, ...]:
+    def take_mark_sequences(self) -> tuple[int, ...]:
         """Return the sequence numbers of the marks that were added since the last call.
         A mark stands for all rows of a table, such as a TRUNCATE."""
-        marks, self._new_marks = self._new_marks, ()
-        return marks
+        sequences, self._new_mark_sequences = self._new_mark_sequences, ()
+        return sequences
 
     # -- statements --------------------------------------------------------------------
 
-    def changed(
+    def apply_statement(
         self, logged: LoggedStatement, followed: FollowedStatement
     ) -> Mapping[TableName, Consequence]:
         """Carry out a statement that changed structures, and return its consequence for
         each captured table."""
-        self._extents.followed(followed.effects)
-        supplies = {} if self._copies is None else self._copies(followed.effects)
-        by_table = with_copies(
+        self._partial_tables.apply_effects(followed.effects)
+        supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
+        by_table = with_copy_decisions(
             consequences(
                 followed, self._tables.policies_of, logged, self._shaping.treatments_in_words
             ),
             supplies,
         )
         actions: dict[TableName, Consequence] = {}
-        copied: list[SchemaVersion] = []
+        copied_versions: list[SchemaVersion] = []
         for name, consequence in by_table.items():
             table, supply = self._tables[name], supplies.get(name)
             if consequence.rule_name == NEW_COLUMN_RULE and table.is_completed_later:
@@ -173,95 +173,103 @@ class TableChanges:
                 continue
             if not table.takes(logged.begin):
                 continue
-            if table.is_known or consequence.action not in _NEEDS_TABLE:
+            if table.is_known or consequence.action not in _ACTIONS_ON_KNOWN_TABLES:
                 actions[name] = consequence
-            unknown = any(
+            is_unknown = any(
                 isinstance(effect, UnknownTable) and effect.table == name
                 for effect in followed.effects
             )
-            not_shown = self._why_not_shown(name, consequence, followed)
-            if not_shown is not None:
-                self.stop(name, logged.begin, not_shown)
+            hidden_rows_error = self._hidden_rows_error(name, consequence, followed)
+            if hidden_rows_error is not None:
+                self.stop(name, logged.begin, hidden_rows_error)
             elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
-                copied += self._copy(name, supply.origin, logged, consequence.reason)
+                copied_versions += self._record_copy(
+                    name, supply.origin, logged, consequence.reason
+                )
             else:
-                self._follow(table, consequence, logged, unknown=unknown)
+                self._apply_to_table(table, consequence, logged, is_unknown=is_unknown)
         # The mark of a copied table comes after all other changes by the statement: the
         # copy has the state after the whole statement.
-        for version in copied:
-            self._mark(ChangeType.RESNAPSHOT, version, logged)
+        for version in copied_versions:
+            self._add_mark(ChangeType.RESNAPSHOT, version, logged)
         for table in self._tables.waiting.values():
             if table.structure_order is not None and table.begins == logged.begin:
-                self._take_given(table, logged.end, logged)
+                self._take_given_structure(table, logged.end, logged)
         return actions
 
-    def _why_not_shown(
+    def _hidden_rows_error(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
         """Return an error if the table may now have rows of another table whose
         settings hide more. Reading it would show these hidden values, so only a person
         may bring it back."""
-        refused = self._structures.shape_error(table)
-        if refused is not None or not self._shaping.has_rules:
-            return refused
-        why, version = None, self._structures.version(table)
+        shape_error = self._structures.shape_error(table)
+        if shape_error is not None or not self._shaping.has_rules:
+            return shape_error
+        reason, version = None, self._structures.version(table)
         effects = followed.effects
-        exchanged = {
-            e.table for e in effects if isinstance(e, UnloggedChange) and e.reason == EXCHANGE
+        exchanged_tables = {
+            effect.table
+            for effect in effects
+            if isinstance(effect, UnloggedChange) and effect.reason == EXCHANGE
         }
-        if table in exchanged and any(map(self._shaping.rules_of, exchanged)):
-            others = ", ".join(sorted(map(str, exchanged - {table})))
-            why = f"it has rows of {others}, and the settings of one of them hide something"
+        if table in exchanged_tables and any(map(self._shaping.rules_of, exchanged_tables)):
+            other_tables = ", ".join(sorted(map(str, exchanged_tables - {table})))
+            reason = (
+                f"it has rows of {other_tables}, and the settings of one of them hide something"
+            )
         elif (
             consequence.rule_name == RENAMED_RULE
             and version
             and version.knowledge is Knowledge.UNKNOWN
         ):
-            why = f"{consequence.reason}, and it is not known what the settings hid of those rows"
+            reason = (
+                f"{consequence.reason}, and it is not known what the settings hid of those rows"
+            )
         hint = consent_hint(table)
-        return None if why is None else TableError(why, hint=hint, need=Need.CONSENT)
+        return None if reason is None else TableError(reason, hint=hint, need=Need.CONSENT)
 
-    def _follow(
+    def _apply_to_table(
         self,
         table: CapturedTable,
         consequence: Consequence,
         logged: LoggedStatement,
         *,
-        unknown: bool,
+        is_unknown: bool,
     ) -> None:
-        """Carry out the consequence of a statement for one table. `unknown`: the
+        """Carry out the consequence of a statement for one table. `is_unknown`: the
         structure before the statement was not known."""
-        name, kind = table.name, _EVENTS.get(consequence.action)
-        version, is_read = self._structures.version(name), table.open_load is not None
-        quarantined = consequence.action is Action.QUARANTINE
-        if quarantined and consequence.rule_name not in _REFUSED and is_read:
+        name, event_kind = table.name, _EVENT_KINDS.get(consequence.action)
+        version, is_loading = self._structures.version(name), table.open_load is not None
+        is_quarantined = consequence.action is Action.QUARANTINE
+        if is_quarantined and consequence.rule_name not in _HINTS_OF_REFUSALS and is_loading:
             # Some chunks may have been read with the structure after the statement,
             # others before.
-            self._stop(name, logged.end, reread_error(consequence.reason))
-        elif quarantined:
-            hint = _REFUSED.get(consequence.rule_name, resume_hint)(name)
-            kind_of_error = StructureUnknown if unknown else TableError
-            self.stop(name, logged.begin, kind_of_error(consequence.reason, hint=hint))
+            self._record_stop(name, logged.end, reread_error(consequence.reason))
+        elif is_quarantined:
+            hint = _HINTS_OF_REFUSALS.get(consequence.rule_name, resume_hint)(name)
+            error_class = StructureUnknown if is_unknown else TableError
+            self.stop(name, logged.begin, error_class(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
             need = Need.COLUMNS if consequence.rule_name == NEW_COLUMN_RULE else Need.ROWS
-            self._stop(name, logged.end, reread_error(consequence.reason, need))
-        elif kind is TableEventKind.CHANGED and is_read:
-            self._stop(name, logged.end, reread_error(ALTERED))
-        elif kind is not None and version is not None:
-            if consequence.action in _NEEDS_TABLE and not table.is_known:
+            self._record_stop(name, logged.end, reread_error(consequence.reason, need))
+        elif event_kind is TableEventKind.CHANGED and is_loading:
+            self._record_stop(name, logged.end, reread_error(_ALTERED_WHILE_READ))
+        elif event_kind is not None and version is not None:
+            if consequence.action in _ACTIONS_ON_KNOWN_TABLES and not table.is_known:
                 return
             if (conflict := self._tables.name_conflict(name)) is not None:
                 self.stop(name, logged.begin, conflict)
                 return
-            if kind is TableEventKind.TRUNCATED and version.schema is not None:
+            if event_kind is TableEventKind.TRUNCATED and version.schema is not None:
                 try:
-                    self._mark(ChangeType.TRUNCATE, version, logged)
+                    self._add_mark(ChangeType.TRUNCATE, version, logged)
                 except TableError as error:
                     self.stop(name, logged.begin, error)
                     return
-            self._tables.record_event(kind, version, consequence.reason)
+            self._tables.record_event(event_kind, version, consequence.reason)
 
-    def _copy(
+    def _record_copy(
         self, table: TableName, origin: TableName, logged: LoggedStatement, reason: str
     ) -> list[SchemaVersion]:
         """Record that the table has the rows of `origin` from here on. Return the
@@ -276,98 +284,102 @@ class TableChanges:
             return []
         return [version]
 
-    def _mark(self, kind: ChangeType, version: SchemaVersion, logged: LoggedStatement) -> None:
+    def _add_mark(self, kind: ChangeType, version: SchemaVersion, logged: LoggedStatement) -> None:
         """Add the mark of a statement that changed all rows of a table."""
         at, gtid = logged.begin, logged.gtid
         self._tables.add_mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
-        self._new_marks = (*self._new_marks, self._tables.last_sequence)
+        self._new_mark_sequences = (*self._new_mark_sequences, self._tables.last_sequence)
 
     # -- places that tables wait for ---------------------------------------------------
 
     def reach(self, at: Coordinates | None) -> None:
         """Let the tables that wait for `at`, or for an earlier place, join the capture.
         None is the end of the log."""
-        waiting = self._tables.waiting.values()
-        for table in waiting:
+        tables = self._tables.waiting.values()
+        for table in tables:
             if table.resumed_version is not None and _is_reached(table.begins, at):
                 self._structures.continue_with(table.resumed_version)
                 table.resumed_version = None
-        for table in waiting:
+        for table in tables:
             # At the place itself a statement may begin: `changed` then takes the
             # structure.
             begins = table.begins
             if table.structure_order is not None and begins != at and _is_reached(begins, at):
                 assert begins is not None, "it comes back at a place"
-                self._take_given(table, begins)
-        for table in waiting:
+                self._take_given_structure(table, begins)
+        for table in tables:
             reading = table.pending_reading
             if reading is not None and _is_reached(reading.low, at):
                 table.pending_reading = None
-                self._join(table, reading)
-        for table in waiting:
+                self._join_reading(table, reading)
+        for table in tables:
             # A load ends once all changes before its high watermark have numbers. Those
             # after the previous call of `reach` do not have them yet.
             load = table.open_load
-            passed = at is None or (self._at is not None and load and load.high <= self._at)
-            if load is not None and load.complete and passed:
+            is_passed = at is None or (
+                self._last_reached is not None and load and load.high <= self._last_reached
+            )
+            if load is not None and load.complete and is_passed:
                 table.open_load = None
                 self._end_load(load)
-        self._at = at
+        self._last_reached = at
 
-    def _take_given(
+    def _take_given_structure(
         self, table: CapturedTable, at: Coordinates, logged: LoggedStatement | None = None
     ) -> None:
         """Record the structure that a person gave, from `at` on. `logged`: the
         statement before `at` that could not be followed; None if there is none."""
         order = table.structure_order
         assert order is not None and order.schema is not None, "it has a structure"
-        given, renames = order.schema, order.renames
-        before, renaming, doubt = self._structures.last_known_schema(table.name), False, None
-        stopped_by, table.structure_order = table.stop_consequence, None
-        if stopped_by is not None and stopped_by.rule_name != NOT_FOLLOWED_RULE:
+        given_schema, renames = order.schema, order.renames
+        last_known = self._structures.last_known_schema(table.name)
+        may_rename, doubt_reason = False, None
+        stop_consequence, table.structure_order = table.stop_consequence, None
+        if stop_consequence is not None and stop_consequence.rule_name != NOT_FOLLOWED_RULE:
             # The statement was understood, so the column names after it are known.
-            renames, doubt = (
-                (),
-                None if stopped_by.action in ROW_KEEPING_ACTIONS else stopped_by.reason,
-            )
-        elif stopped_by is not None and logged is not None:
-            renaming = may_rename_columns(logged.text, logged.context)
+            renames = ()
+            if stop_consequence.action not in ROW_KEEPING_ACTIONS:
+                doubt_reason = stop_consequence.reason
+        elif stop_consequence is not None and logged is not None:
+            may_rename = may_rename_columns(logged.text, logged.context)
         origins = None
-        if before is not None:
-            doubt = doubt or reason_unclear(before, given, renames, may_rename=renaming)
-            origins = match_columns(before, given, renames)
-        table.doubt_reason = doubt
-        version = self._structures.record_persons_schema(given, at, origins)
-        not_shown = self._structures.shape_error(table.name)
-        if not_shown is not None:
+        if last_known is not None:
+            doubt_reason = doubt_reason or reason_unclear(
+                last_known, given_schema, renames, may_rename=may_rename
+            )
+            origins = match_columns(last_known, given_schema, renames)
+        table.doubt_reason = doubt_reason
+        version = self._structures.record_persons_schema(given_schema, at, origins)
+        shape_error = self._structures.shape_error(table.name)
+        if shape_error is not None:
             assert table.begins is not None, "it comes back at a place"
-            self.stop(table.name, table.begins, not_shown)
+            self.stop(table.name, table.begins, shape_error)
             return
         reason = f"{order.author} gave its structure"
         self._tables.record_event(TableEventKind.CHANGED, version, reason)
 
-    def _join(self, table: CapturedTable, reading: SourceReading) -> None:
+    def _join_reading(self, table: CapturedTable, reading: SourceReading) -> None:
         """Let rows or columns that were read from the source join the log. A load reads
         rows in chunks between a low and a high watermark: the table's changes are taken
         from the low watermark on, and the load is complete at the high watermark."""
         error, schema, version = reading.error, reading.schema, self._structures.version(table.name)
-        not_shown = self._structures.shape_error(table.name)
+        shape_error = self._structures.shape_error(table.name)
         reads_rows = reading.columns is None and schema is not None
-        if reads_rows and not_shown is not None and not_shown.need is Need.CONSENT:
+        if reads_rows and shape_error is not None and shape_error.need is Need.CONSENT:
             # The person ordered the read before it was known what the mirror would
             # show.
-            error = error or not_shown
+            error = error or shape_error
         if error is not None:
             self.stop(table.name, reading.low, unreadable_error(error, reading.columns))
         elif reading.columns is not None:
             if version is not None and version.schema is not None and table.is_wanted:
                 self._tables.record_event(TableEventKind.CHANGED, version, reading.reason)
-            self._record(reading, reading.version, self._tables.last_sequence)
+            self._record_rows(reading, reading.version, self._tables.last_sequence)
         elif schema is not None:
             version = self._structures.record_server_schema(schema, reading.low)
-            is_whole = reading.complete and reading.low == reading.high
-            table.open_load = None if is_whole else reading
-            self._counts_from(reading, version, whole=is_whole)
+            is_complete = reading.complete and reading.low == reading.high
+            table.open_load = None if is_complete else reading
+            self._take_changes_from(reading, version, is_complete=is_complete)
         elif version is not None:
             self._tables.record_event(TableEventKind.DROPPED, version, DROPPED_BEFORE_READ)
 
@@ -376,26 +388,28 @@ class TableChanges:
         `reading.low`. The rows join the changes after that place."""
         version = self._structures.version(reading.table)
         assert version is not None, "its structure is known"
-        self._counts_from(reading, version, whole=False)
+        self._take_changes_from(reading, version, is_complete=False)
 
-    def _counts_from(self, reading: SourceReading, version: SchemaVersion, *, whole: bool) -> None:
-        """Record that the table's changes are taken from here on. `whole`: all of its
-        rows were read as of here; otherwise they are being read in chunks."""
-        if whole:
+    def _take_changes_from(
+        self, reading: SourceReading, version: SchemaVersion, *, is_complete: bool
+    ) -> None:
+        """Record that the table's changes are taken from here on. `is_complete`: all of
+        its rows were read as of here; otherwise they are being read in chunks."""
+        if is_complete:
             self._tables.note_load_end(reading.table)
         else:
             self._tables.note_load_begin(version)
         assert self._work is not None, "rows are read from the source by runs alone"
-        now = self._work.clock()
-        self._tables.add_mark(ChangeType.RESNAPSHOT, version, reading.low, "", now, now)
-        number, sequence = version.version, self._tables.last_sequence
+        moment = self._work.clock()
+        self._tables.add_mark(ChangeType.RESNAPSHOT, version, reading.low, "", moment, moment)
+        version_number, sequence = version.version, self._tables.last_sequence
         if reading.load is not None:
             self._tables.followed_loads.append(
-                LoadFollowed(reading.load.id, reading.table, sequence, number)
+                LoadFollowed(reading.load.id, reading.table, sequence, version_number)
             )
-        if whole:
+        if is_complete:
             self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
-            self._record(reading, number, sequence)
+            self._record_rows(reading, version_number, sequence)
         self._update_wanted()
 
     def _end_load(self, reading: SourceReading) -> None:
@@ -406,18 +420,18 @@ class TableChanges:
         assert load is not None, "only loads are read in several places"
         if version is None or not self._tables[reading.table].is_loading:
             return
-        began = load.followed_from or next(
+        begin = load.followed_from or next(
             begin for begin in self._tables.followed_loads if begin.load == load.id
         )
         # A new version does not matter as long as its rows have the same structure.
-        if version.version != began.version and not _same_rows(reading.schema, version.schema):
-            self._stop(reading.table, reading.high, reread_error(ALTERED))
+        if version.version != begin.version and not _same_rows(reading.schema, version.schema):
+            self._record_stop(reading.table, reading.high, reread_error(_ALTERED_WHILE_READ))
             return
         self._tables.note_load_end(reading.table)
         self._tables.record_event(TableEventKind.REREAD, version, reading.reason)
-        self._record(reading, began.version, began.sequence)
+        self._record_rows(reading, begin.version, begin.sequence)
 
-    def _record(self, reading: SourceReading, version: int, sequence: int) -> None:
+    def _record_rows(self, reading: SourceReading, version: int, sequence: int) -> None:
         """Record the files with the read rows. They apply after the change number
         `sequence`."""
         if reading.load is not None:
@@ -431,8 +445,8 @@ class TableChanges:
         table was stopped or dropped meanwhile."""
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self._tables.is_wanted(table):
-            itself = None if origin.base is None else table
-            self._tables.record_event(TableEventKind.REBUILT, version, origin.told, itself)
+            base_table = None if origin.base is None else table
+            self._tables.record_event(TableEventKind.REBUILT, version, origin.told, base_table)
             self._tables[table].is_busy = True
 
     # -- tables that stop --------------------------------------------------------------
@@ -443,46 +457,46 @@ class TableChanges:
         if isinstance(error, ValueLeftOut):
             error = reread_error(error.reason)
         elif isinstance(error, StructureUnknown) and self._work is not None:
-            error = _why_unknown(self._work, table, error)
-        self._stop(table, at, error)
+            error = _with_server_error(self._work, table, error)
+        self._record_stop(table, at, error)
 
-    def _stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        stopped = self._tables.stop(table, at, error)
+    def _record_stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        quarantine = self._tables.stop(table, at, error)
         if self._work is not None:
-            self._work.report_quarantine(stopped)
+            self._work.report_quarantine(quarantine)
         self._update_wanted()
 
-    def lose(self, table: TableName, at: Coordinates, reason: str) -> None:
+    def stop_with_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
         """Stop the table, because the log does not have all of its rows after `at`. The
         next run reads them from the source. Do nothing if rows as of a later place were
         read anyway."""
         version = self._structures.version(table)
         exists = version is not None and version.knowledge is not Knowledge.DROPPED
         if exists and self._tables[table].takes(at):
-            self._stop(table, at, reread_error(reason))
+            self._record_stop(table, at, reread_error(reason))
 
-    def stop_lost(self, lost: Mapping[TableName, UnloggedLoss]) -> None:
+    def stop_losing_tables(self, losses: Mapping[TableName, UnloggedCascade]) -> None:
         """Stop the tables with rows that foreign keys changed and MySQL did not log.
         The policy `foreign_keys` decides whether the next run reads a table again, or a
         person has to."""
-        for table, loss in lost.items():
+        for table, loss in losses.items():
             if not self._tables.is_wanted(table):
                 continue
             if self._tables.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
-                self._stop(table, loss.at, reread_error(loss.reason))
+                self._record_stop(table, loss.at, reread_error(loss.reason))
             else:
                 error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
                 self.stop(table, loss.at, error)
 
 
-def _why_unknown(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
+def _with_server_error(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
     """Return the error of a table whose structure is not known. If the server does not
     show the structure to the account, this is the server's error, and otherwise
     `error`."""
     try:
         work.server.baseline([table])
-    except TableError as refused:
-        return TableError(refused.reason, hint=f"{refused.hint}; {resume_hint(table)}")
+    except TableError as table_error:
+        return TableError(table_error.reason, hint=f"{table_error.hint}; {resume_hint(table)}")
     except StructureMoved:
         pass
     return error

@@ -28,54 +28,54 @@ class PartialTables:
     the partial tables before the capture."""
 
     def __init__(self, known: Iterable[Extent] = ()) -> None:
-        self._before = {extent.table: extent for extent in known}
-        self._now = dict(self._before)
+        self._extents_before = {extent.table: extent for extent in known}
+        self._extents = dict(self._extents_before)
 
-    def begin(
+    def add(
         self,
         tables: Iterable[TableName],
         at: Coordinates,
-        empty: Collection[TableName],
-        by: Coordinates,
+        empty_tables: Collection[TableName],
+        empty_by: Coordinates,
     ) -> None:
         """Add tables that existed at `at`, where the log that is read begins. Tables in
-        `empty` had no row at some place from `at` up to `by`."""
+        `empty_tables` had no row at some place from `at` up to `empty_by`."""
         for table in tables:
-            self._now[table] = Extent(table, at, by if table in empty else None)
+            self._extents[table] = Extent(table, at, empty_by if table in empty_tables else None)
 
-    def followed(self, effects: Iterable[Effect]) -> None:
+    def apply_effects(self, effects: Iterable[Effect]) -> None:
         """Apply the effects of a statement, in their order."""
         for effect in effects:
             match effect:
                 case Created(table) | Dropped(table) | Truncated(table):
-                    self._now.pop(table, None)
+                    self._extents.pop(table, None)
                 case Renamed(table, to):
                     # If the log is read again, the table may be known under its new
                     # name already.
-                    extent = self._now.pop(table, self._now.get(to))
+                    extent = self._extents.pop(table, self._extents.get(to))
                     if extent is not None:
                         # The table that was seen empty may have been another one of the
                         # old name.
-                        self._now[to] = Extent(to, extent.begins)
+                        self._extents[to] = Extent(to, extent.begins)
                 case _:
                     pass
 
-    def read(self, tables: Iterable[TableName]) -> None:
+    def remove_read(self, tables: Iterable[TableName]) -> None:
         """Note that all rows of the tables were read from the source."""
         for table in tables:
-            self._now.pop(table, None)
+            self._extents.pop(table, None)
 
-    def changed(self, end: Coordinates) -> tuple[Extent, ...]:
+    def changed_extents(self, end: Coordinates) -> tuple[Extent, ...]:
         """Return the extents that a capture up to `end` changed."""
-        now = {
+        lasting = {
             table: extent
-            for table, extent in self._now.items()
+            for table, extent in self._extents.items()
             if extent.empty_at is None or end < extent.empty_at
         }
         return tuple(
-            now.get(table, Extent(table, None))
-            for table in sorted({*self._before, *now})
-            if now.get(table) != self._before.get(table)
+            lasting.get(table, Extent(table, None))
+            for table in sorted({*self._extents_before, *lasting})
+            if lasting.get(table) != self._extents_before.get(table)
         )
 
 
@@ -85,18 +85,18 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     these were empty at some place before the log's end in these facts."""
     work, source = basis.work, basis.work.source
     extents = PartialTables(work.ledger.partial_tables(source.name))
-    new = [
+    new_tables = [
         version.table
         for version in basis.structures.history.versions
         if version.origin is VersionOrigin.BASELINE
     ]
-    if not new:
+    if not new_tables:
         return extents, basis
-    before = {schema.table for schema in work.ledger.schemas_at(source.name)}
-    tables = [table for table in new if table not in before]
-    empty = work.server.empty([table for table in tables if source.patterns.matches(table)])
+    known_tables = {schema.table for schema in work.ledger.schemas_at(source.name)}
+    tables = [table for table in new_tables if table not in known_tables]
+    empty_tables = work.server.empty([table for table in tables if source.patterns.matches(table)])
     run_start = replace(basis.run_start, facts=work.server.facts())
-    extents.begin(tables, run_start.start.at, empty, run_start.facts.head)
+    extents.add(tables, run_start.start.at, empty_tables, run_start.facts.head)
     return extents, replace(basis, run_start=run_start)
 
 
@@ -109,25 +109,27 @@ def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
         if version.origin is VersionOrigin.TABLE_MAP and version.version == 1
     ]
     start = basis.run_start.start.at
-    extents.begin(tables, start, empty=(), by=start)
+    extents.add(tables, start, empty_tables=(), empty_by=start)
 
 
 def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
     """Return the partial tables of the source, without those that are being loaded."""
-    loading = {load.table for load in ledger.open_loads(source)}
-    partial = (extent for extent in ledger.partial_tables(source) if extent.table not in loading)
-    return tuple(extent for extent in partial if patterns.matches(extent.table))
+    loading_tables = {load.table for load in ledger.open_loads(source)}
+    extents = (
+        extent for extent in ledger.partial_tables(source) if extent.table not in loading_tables
+    )
+    return tuple(extent for extent in extents if patterns.matches(extent.table))
 
 
-def now_whole(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
+def tables_proven_complete(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
     """Return the partial tables that a comparison with MySQL found equal: they are
     whole."""
-    partial = {extent.table for extent in work.ledger.partial_tables(work.source.name)}
+    partly_captured = {extent.table for extent in work.ledger.partial_tables(work.source.name)}
     return frozenset(
-        table.table for table in report.tables if table.equal and table.table in partial
+        table.table for table in report.tables if table.equal and table.table in partly_captured
     )
 
 
-def record_whole(work: Workplace, lease: Lease, report: VerifyReport) -> None:
+def record_complete(work: Workplace, lease: Lease, report: VerifyReport) -> None:
     """Record that the tables are whole which a comparison with MySQL found equal."""
-    work.ledger.note_complete(lease, report.batch, now_whole(work, report))
+    work.ledger.note_complete(lease, report.batch, tables_proven_complete(work, report))

@@ -158,7 +158,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRea
     facts = work.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
     matching_rows, deleted_rows = (
-        ScratchRows(work.spool.scratch(), hasher.schema) for _ in range(2)
+        ScratchRows(work.spool.create_scratch_file(), hasher.schema) for _ in range(2)
     )
     try:
         with work.server.rows_where(
@@ -241,7 +241,7 @@ def _put_matching(
     hashes = [np.zeros(0, np.uint64)]
     for batch in snapshot.rows.batches:
         matching_rows.put(batch)
-        hashes.append(hasher.keys(batch))
+        hashes.append(hasher.key_hashes(batch))
     work.progress.note(
         f"{order.table}: rows read where {order.condition.text}: {matching_rows.row_count:,}"
     )
@@ -258,17 +258,17 @@ def _keys_not_read(
     """Return the keys of the mirror's rows that may match the condition and were not
     read. Raise `ConditionRefused` if the mirror has several rows with a key that was
     read: a merge would update all of them."""
-    names = columns_of(hasher.schema, hasher.key, limits)
+    names = columns_of(hasher.schema, hasher.key_columns, limits)
     schema = pa.schema([hasher.schema.field(name) for name in names])
     range_column, spans = range_of_limits(schema, limits)
     not_read, in_both = [], [np.zeros(0, np.uint64)]
     for batch in mirror.batches(schema, range_column, spans):
-        keys, is_within = hasher.keys(batch), rows_within(batch, limits)
+        keys, is_within = hasher.key_hashes(batch), rows_within(batch, limits)
         was_read = np.isin(keys, keys_read)
         in_both.append(keys[was_read])
         is_within &= ~was_read
         if is_within.any():
-            not_read.append(batch.filter(pa.array(is_within)).select(list(hasher.key)))
+            not_read.append(batch.filter(pa.array(is_within)).select(list(hasher.key_columns)))
     matched = np.concatenate(in_both)
     if repeated_count := len(matched) - len(np.unique(matched)):
         raise ConditionRefused(
@@ -284,8 +284,8 @@ def _absent_keys(
     """Return the hashes of the candidate keys that have no row at the source."""
     absent = [np.zeros(0, np.uint64)]
     for batch in candidates:
-        present = [hasher.keys(keys) for keys in snapshot.by_keys(batch)]
-        absent.append(np.setdiff1d(hasher.keys(batch), np.concatenate([absent[0], *present])))
+        present = [hasher.key_hashes(keys) for keys in snapshot.by_keys(batch)]
+        absent.append(np.setdiff1d(hasher.key_hashes(batch), np.concatenate([absent[0], *present])))
     return np.concatenate(absent)
 
 
@@ -300,7 +300,7 @@ def _put_deleted(
     if not len(absent):
         return
     for batch in mirror.batches(hasher.schema, *range_of_limits(hasher.schema, limits)):
-        batch_rows = batch.filter(pa.array(np.isin(hasher.keys(batch), absent)))
+        batch_rows = batch.filter(pa.array(np.isin(hasher.key_hashes(batch), absent)))
         if batch_rows.num_rows:
             deleted_rows.put(batch_rows)
 

@@ -49,7 +49,7 @@ def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
     which are not captured until then, and tables for which part of the log was lost."""
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
-    for table, why in plans.waits.items():
+    for table, why in plans.wait_reasons.items():
         lost = plans.plans[table].rule == LOG_LOST
         if (lost or table not in states) and table not in open_loads:
             work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=why)
@@ -69,7 +69,7 @@ def load_tables(
     an error those that must not be captured before they are read."""
     room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
     until = perf_counter() + room.seconds
-    for load, why in plans.void:
+    for load, why in plans.void_loads:
         give_up(work, lease, load, why)
         if load.row_count and load.table in plans.plans:
             work.progress.note(f"{load.table} is read from the beginning again: {why}")

@@ -21,13 +21,13 @@ import pyarrow as pa
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.rows import (
-    PAIR,
-    Pairs,
+    ROW_HASH_TYPE,
+    RowHashes,
     RowsBeforeLog,
     RowTally,
     WrongRows,
-    pairs,
-    share_of,
+    pair_hashes,
+    share_indexes,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_rows import MirrorReader
@@ -87,10 +87,10 @@ def compare_row_by_row(
     for share in _wrong_rows(work, cursor, sides, min(shares, MOST_SHARES)):
         total.add(share)
     wrong = total.sample
-    if wrong.incomplete and not wrong.all:
+    if wrong.incomplete_count and not wrong.all_keys:
         raise SourceMoving(
-            f"{wrong.incomplete:,} rows changed since {cursor.position}, and the log lacks some of "
-            "their columns",
+            f"{wrong.incomplete_count:,} rows changed since {cursor.position}, and the log lacks "
+            "some of their columns",
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
@@ -125,13 +125,13 @@ class _Total:
         self.only_source += len(wrong.only_source)
         self.only_lake += len(wrong.only_lake)
         self.different += len(wrong.different)
-        self.kept += wrong.kept
-        self.sample = (self.sample | wrong.least(MOST_DETAILS)).least(MOST_DETAILS)
+        self.kept += wrong.kept_count
+        self.sample = (self.sample | wrong.first(MOST_DETAILS)).first(MOST_DETAILS)
 
     @property
     def has_all(self) -> bool:
         """True if the sample has every differing row."""
-        return len(self.sample.all) == self.only_source + self.only_lake + self.different
+        return len(self.sample.all_keys) == self.only_source + self.only_lake + self.different
 
 
 def _wrong_rows(
@@ -142,12 +142,14 @@ def _wrong_rows(
     with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
         with work.server.row_hashes(hasher.structure) as hashes:
             for keys, rows in hashes.batches:
-                source.put(pairs(keys, rows))
+                source.put(pair_hashes(keys, rows))
             marks = hashes.marks
         for hashed in sides.mirror.row_hashes(hasher):
             lake.put(hashed)
         for number, share in enumerate(_changes_in_log(work, cursor, sides, marks.low, shares)):
-            yield share.wrong(source.share(number), lake.share(number), keeps=sides.keeps_truncated)
+            yield share.wrong_rows(
+                source.share(number), lake.share(number), keeps_deleted=sides.keeps_truncated
+            )
 
 
 def _changes_in_log(
@@ -167,11 +169,11 @@ class _Shares:
     """The row hashes of one side, one file for each share."""
 
     def __init__(self, work: Workplace, shares: int) -> None:
-        self._files = [work.spool.scratch() for _ in range(shares)]
+        self._files = [work.spool.create_scratch_file() for _ in range(shares)]
         self._sizes = [0] * shares
 
-    def put(self, hashed: Pairs) -> None:
-        numbers = share_of(hashed["key"], len(self._files))
+    def put(self, hashed: RowHashes) -> None:
+        numbers = share_indexes(hashed["key"], len(self._files))
         ordered = hashed[np.argsort(numbers, kind="stable")]
         ends = np.cumsum(np.bincount(numbers, minlength=len(self._files)))
         for number, rows in enumerate(np.split(ordered, ends[:-1])):
@@ -179,8 +181,8 @@ class _Shares:
                 self._files[number].write(rows.tobytes())
                 self._sizes[number] += rows.nbytes
 
-    def share(self, number: int) -> Pairs:
-        return np.frombuffer(self._files[number].read(0, self._sizes[number]), PAIR)
+    def share(self, number: int) -> RowHashes:
+        return np.frombuffer(self._files[number].read(0, self._sizes[number]), ROW_HASH_TYPE)
 
     def close(self) -> None:
         for file in self._files:
@@ -205,9 +207,9 @@ def _read_wrong_rows(
     """Return at most `MOST_DETAILS` of the differing rows, from the source and from the
     mirror. The flag says that the mirror has several rows of one key; a merge would not
     remove them."""
-    if not wrong.all:
+    if not wrong.all_keys:
         return {}, {}, False
-    key_hashes = np.array(sorted(wrong.all)[:MOST_DETAILS], np.uint64)
+    key_hashes = np.array(sorted(wrong.all_keys)[:MOST_DETAILS], np.uint64)
     source = rows_by_key(sides, _source_rows(work, cursor, sides, key_hashes))
     rows = sides.mirror.rows_by_hash(sides.hasher, key_hashes)
     lake = rows_by_key(sides, rows)
@@ -219,11 +221,15 @@ def _where_condition(
 ) -> str | None:
     """Return a SQL condition that selects all differing rows; None unless the key is
     one integer column and the rows are few."""
-    if not sides.has_key or len(sides.hasher.key) != 1 or not 0 < len(wrong.all) <= MOST_DETAILS:
+    if (
+        not sides.has_key
+        or len(sides.hasher.key_columns) != 1
+        or not 0 < len(wrong.all_keys) <= MOST_DETAILS
+    ):
         return None
-    [name] = sides.hasher.key
+    [name] = sides.hasher.key_columns
     values = []
-    for number in wrong.all:
+    for number in wrong.all_keys:
         row = source.get(number, lake.get(number))
         value = None if row is None else row.column(name)[0].as_py()
         if type(value) is not int:
@@ -243,7 +249,7 @@ def differing_rows(
 ) -> Iterator[RowDifference]:
     """Yield at most `MOST_DETAILS` of the differing rows, ordered by kind and key."""
     kinds = {_DIFFERENT: wrong.different, _MISSING: wrong.only_source, _SURPLUS: wrong.only_lake}
-    sample = sorted(wrong.all)[:MOST_DETAILS]
+    sample = sorted(wrong.all_keys)[:MOST_DETAILS]
     for kind, keys in kinds.items():
         rows = [
             _difference(sides, kind, source.get(key), lake.get(key), show_values=show_values)
@@ -265,7 +271,7 @@ def _source_rows(work: Workplace, cursor: Cursor, sides: BothSides, key_hashes: 
         return rows.rows
     touched = np.array(list(before.rows), np.uint64)
     untouched = [
-        batch.filter(pa.array(~np.isin(sides.hasher.keys(batch), touched)))
+        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), touched)))
         for batch in rows.rows.to_batches()
     ]
     restored = [row for row in before.rows.values() if row is not None]
@@ -277,7 +283,7 @@ def rows_by_key(sides: BothSides, rows: pa.Table) -> RowsByKey:
     return {
         key: batch.slice(index, 1)
         for batch in rows.to_batches()
-        for index, key in enumerate(sides.hasher.keys(batch).tolist())
+        for index, key in enumerate(sides.hasher.key_hashes(batch).tolist())
     }
 
 
@@ -317,8 +323,8 @@ def _key_text(sides: BothSides, row: pa.RecordBatch | None, *, show_values: bool
     if row is None:
         return "a row that changed meanwhile"
     if not sides.has_key and not show_values:
-        return f"a row without a key ({int(sides.hasher.rows(row)[0]):016x})"
-    names = sides.hasher.key
+        return f"a row without a key ({int(sides.hasher.row_hashes(row)[0]):016x})"
+    names = sides.hasher.key_columns
     [values] = row.select(list(names)).to_pylist()
     return ", ".join(f"{name}={_value_text(values[name])}" for name in names)
 

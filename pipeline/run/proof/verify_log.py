@@ -19,8 +19,13 @@ from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGro
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
-from lockstep.pipeline.proof.prefixes import CarriedSum, Counts, Transactions, grouped
 from lockstep.pipeline.proof.rows import RowsBeforeLog, RowTally
+from lockstep.pipeline.proof.running_sum import (
+    Counts,
+    RunningSum,
+    Transactions,
+    sums_by_transaction,
+)
 from lockstep.pipeline.run.begin import start_to_continue
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, basis_of
@@ -122,7 +127,7 @@ class ImageTaker:
         tables_with_images: set[TableName] = set()
         for block in group.blocks:
             maps = self._decoding.buffer.maps.maps
-            for table, loss in self._watch.lost(group, block, maps).items():
+            for table, loss in self._watch.find_unlogged(group, block, maps).items():
                 if self.is_wanted(table):
                     reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
                     self._stop_comparing(table, reason)
@@ -207,10 +212,10 @@ def _has_all_columns(images: RowImages) -> npt.NDArray[np.bool_]:
 def _key_hashes(hasher: RowHasher, images: RowImages) -> Hashes:
     """Return the hash of each image's key. A postimage without the key columns has the
     key of its preimage, which is the image before it."""
-    keys = hasher.keys(images.columns)
+    keys = hasher.key_hashes(images.columns)
     if images.present is None:
         return keys
-    places = [hasher.structure.names.index(name) for name in hasher.key]
+    places = [hasher.structure.names.index(name) for name in hasher.key_columns]
     bits = unpack_bits(images.present)
     if not bits.shape[1]:
         return keys
@@ -225,21 +230,21 @@ class SumReader:
     `has_partial_images`: an image lacked columns, so the sum is void from there on."""
 
     hasher: RowHasher
-    carried_sum: CarriedSum
+    carried_sum: RunningSum
     has_partial_images: bool = False
     _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
     def take(self, images: RowImages, transactions: Counts) -> None:
         self.has_partial_images = self.has_partial_images or not _has_all_columns(images).all()
         signs = np.where(_exists_after(images), 1, -1)
-        self._taken.append((transactions, signs, self.hasher.rows(images.columns)))
+        self._taken.append((transactions, signs, self.hasher.row_hashes(images.columns)))
 
     def end(self, transactions: Transactions) -> None:
         taken, self._taken = self._taken, []
         if not taken:
             return
         numbers, signs, hashes = (np.concatenate(arrays) for arrays in zip(*taken, strict=True))
-        self.carried_sum.put(transactions, *grouped(numbers, signs, hashes))
+        self.carried_sum.put(transactions, *sums_by_transaction(numbers, signs, hashes))
 
 
 @dataclass(slots=True)
@@ -250,7 +255,7 @@ class BeforeHashReader:
     rows_before_log: RowsBeforeLog
 
     def take(self, images: RowImages, transactions: Counts) -> None:
-        keys, rows = _key_hashes(self.hasher, images), self.hasher.rows(images.columns)
+        keys, rows = _key_hashes(self.hasher, images), self.hasher.row_hashes(images.columns)
         self.rows_before_log.put(keys, rows, _exists_after(images), _has_all_columns(images))
 
     def end(self, transactions: Transactions) -> None:
@@ -269,7 +274,7 @@ class TallyReader:
 
     def take(self, images: RowImages, transactions: Counts) -> None:
         signs = np.where(_exists_after(images), 1, -1)
-        self._taken.append((transactions, signs, self.hasher.rows(images.columns)))
+        self._taken.append((transactions, signs, self.hasher.row_hashes(images.columns)))
 
     def end(self, transactions: Transactions) -> None:
         taken, self._taken = self._taken, []

@@ -20,8 +20,8 @@ from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
-from lockstep.pipeline.proof.prefixes import CarriedSum, Prefix
-from lockstep.pipeline.proof.proven import Compared, Proof, Proven
+from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
+from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import BothSides, compare_row_by_row
@@ -156,10 +156,10 @@ class TableSums:
     source: SourceSum
     mirror: RowSum
 
-    def equal_comparison(self, proof: Proof, at: Prefix) -> TableComparison:
+    def equal_comparison(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
         """Return the comparison of equal sides; the caller has found that they are equal at
         the place `at`."""
-        rows = self.source.sum.rows
+        rows = self.source.sum.row_count
         return TableComparison(self.sides.table, rows, rows, proof=proof, place=at)
 
 
@@ -257,28 +257,28 @@ def _compare_carried_sums(
         if _has_moved_on(cursor, sums.source):
             readers[table] = SumReader(sums.sides.hasher, _carried_sum(sums, lake))
         elif sums.mirror == sums.source.sum:
-            comparisons[table] = sums.equal_comparison(Proof.EXACT, place_of(cursor))
+            comparisons[table] = sums.equal_comparison(ProofKind.EXACT, place_of(cursor))
     if not readers:
         return comparisons
     comparisons.update(read_log(work, cursor, readers))
     for table, reader in readers.items():
         reader.carried_sum.finish()
-        place = reader.carried_sum.found
+        place = reader.carried_sum.match
         if table in comparisons or reader.has_partial_images or place is None:
             continue
-        proof = Proof.EXACT if reader.carried_sum.exact else Proof.PREFIX
+        proof = ProofKind.EXACT if reader.carried_sum.is_exact else ProofKind.PREFIX
         comparisons[table] = sums_by_table[table].equal_comparison(proof, place)
     return comparisons
 
 
-def _carried_sum(sums: TableSums, lake: QuietLake) -> CarriedSum:
+def _carried_sum(sums: TableSums, lake: QuietLake) -> RunningSum:
     """Return the mirror's sum, ready to be carried forward. MySQL was read at a place
     between the two marks, and not before the mirror's place."""
     marks, place = sums.source.marks, place_of(lake.cursor)
     low, low_set = marks.low, marks.low_set
     if lake.is_same_server and low.file.base == place.at.file.base and low < place.at:
         low, low_set = place.at, place.gtids
-    return CarriedSum(sums.mirror, sums.source.sum, low, marks.high, low_set)
+    return RunningSum(sums.mirror, sums.source.sum, low, marks.high, low_set)
 
 
 def _compare_rows(
@@ -291,17 +291,17 @@ def _compare_rows(
         sums.sides,
         TableComparison(
             sums.sides.table,
-            sums.source.sum.rows,
-            sums.mirror.rows,
-            proof=Proof.ROWS,
+            sums.source.sum.row_count,
+            sums.mirror.row_count,
+            proof=ProofKind.ROWS,
             place=place_of(cursor),
         ),
         show_values=show_values,
     )
 
 
-def place_of(cursor: Cursor) -> Prefix:
-    return Prefix(cursor.position.at, str(cursor.position.gtid_set))
+def place_of(cursor: Cursor) -> TransactionBoundary:
+    return TransactionBoundary(cursor.position.at, str(cursor.position.gtid_set))
 
 
 def record_proofs(work: Workplace, report: VerifyReport) -> None:
@@ -310,12 +310,12 @@ def record_proofs(work: Workplace, report: VerifyReport) -> None:
     work.ledger.note_compared(work.source.name, list(_proofs(report)))
 
 
-def _proofs(report: VerifyReport) -> Iterator[Compared]:
+def _proofs(report: VerifyReport) -> Iterator[ComparisonResult]:
     for table in report.tables:
         is_whole = table.compared is None
         if not table.equal:
-            yield Compared(table.table, is_whole, None, table.differing_rows)
+            yield ComparisonResult(table.table, is_whole, None, table.differing_rows)
         elif table.place is not None:
             rows = table.source_rows if table.compared is None else table.compared
-            proven = Proven(table.proof, rows, table.place.at, table.place.gtids)
-            yield Compared(table.table, is_whole, proven, 0)
+            proven = EqualityProof(table.proof, rows, table.place.at, table.place.gtids)
+            yield ComparisonResult(table.table, is_whole, proven, 0)

@@ -17,16 +17,16 @@ import pyarrow as pa
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.ports.source import SourceSample
 from lockstep.pipeline.proof.hashes import Hashes
-from lockstep.pipeline.proof.proven import Proof
-from lockstep.pipeline.proof.rows import Pairs, RowsBeforeLog, pairs, together
+from lockstep.pipeline.proof.proven import ProofKind
+from lockstep.pipeline.proof.rows import RowHashes, RowsBeforeLog, concatenated, pair_hashes
 from lockstep.pipeline.proof.sampling import (
     ValueRange,
     covered_ranges,
-    inside,
-    is_number,
-    numbers_between,
+    has_integer_key,
+    is_in_ranges,
     random_rows,
-    stretches,
+    stretch_count,
+    stretch_starts,
 )
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.proof.verify_differences import (
@@ -142,7 +142,7 @@ def _sample_table(
     if not sides.has_key:
         reason = "it has no key by which a sample of rows could be drawn"
         return UncomparedTable(table, reason, f"`lockstep verify {table}`", is_readable=True)
-    if is_number(sides.hasher.structure):
+    if has_integer_key(sides.hasher.structure):
         return _sample_by_number(work, sides, row_count, randomness)
     return _sample_by_value(work, sides, row_count, randomness)
 
@@ -156,13 +156,13 @@ def _sample_by_number(
     first = structure.primary_key[0]
 
     def choose(least: int, most: int) -> list[int]:
-        return numbers_between(least, most, row_count, randomness)
+        return stretch_starts(least, most, row_count, randomness)
 
     sample = work.server.sample(structure, choose)
     ranges = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(inside(batch.column(first), ranges).to_numpy(zero_copy_only=False))
+        return np.asarray(is_in_ranges(batch.column(first), ranges).to_numpy(zero_copy_only=False))
 
     return TableSample(
         sides, _distinct_rows(sides, sample), _lake_rows(sides, first, ranges, is_sampled)
@@ -180,7 +180,7 @@ def _sample_by_value(
     first = structure.primary_key[0]
     schema = sides.hasher.schema
     keys = pa.schema([schema.field(name) for name in structure.primary_key])
-    starts = random_rows(sides.mirror.batches(keys), stretches(row_count) - 1, randomness)
+    starts = random_rows(sides.mirror.batches(keys), stretch_count(row_count) - 1, randomness)
     source = _distinct_rows(sides, work.server.sample(structure, [(), *starts]))
     columns = zip(*starts, strict=True) if starts else [()] * len(keys)
     first_keys = pa.RecordBatch.from_arrays(
@@ -193,7 +193,7 @@ def _sample_by_value(
     ranges = [ValueRange(value, value) for value in sorted(values)] if single else []
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.isin(sides.hasher.keys(batch), samples))
+        return np.asarray(np.isin(sides.hasher.key_hashes(batch), samples))
 
     return TableSample(sides, source, _lake_rows(sides, first, ranges, is_sampled))
 
@@ -222,7 +222,7 @@ def _distinct_rows(sides: BothSides, sample: SourceSample) -> pa.Table:
 
 def _key_hashes(sides: BothSides, batches: Iterable[pa.RecordBatch]) -> Hashes:
     empty = np.empty(0, np.uint64)
-    return np.concatenate([empty, *(sides.hasher.keys(batch) for batch in batches)])
+    return np.concatenate([empty, *(sides.hasher.key_hashes(batch) for batch in batches)])
 
 
 def _compare_sample(
@@ -231,14 +231,14 @@ def _compare_sample(
     sides = sample.sides
     source, lake = (_row_hashes(sides, rows) for rows in (sample.source, sample.lake))
     keys = {*source["key"].tolist(), *lake["key"].tolist()}
-    before_log = rows_before_log.among(keys)
-    wrong = before_log.wrong(source, lake, keeps=sides.keeps_truncated)
+    before_log = rows_before_log.with_keys(keys)
+    wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_truncated)
     # The values of a row that changed after the cursor are not those that the mirror
     # must have.
     unchanged = {
         key: row
         for key, row in rows_by_key(sides, sample.source).items()
-        if key not in before_log.was
+        if key not in before_log.earlier_rows
     }
     in_lake = rows_by_key(sides, sample.lake)
     rows = tuple(differing_rows(sides, wrong, unchanged, in_lake, show_values=show_values))
@@ -250,14 +250,17 @@ def _compare_sample(
         len(wrong.only_lake),
         len(wrong.different),
         tuple(map(str, rows[:MOST_EXAMPLES])),
-        Proof.SAMPLE,
+        ProofKind.SAMPLE,
         place_of(cursor),
         rows,
-        compared=len(keys) - wrong.incomplete,
-        kept=wrong.kept,
+        compared=len(keys) - wrong.incomplete_count,
+        kept=wrong.kept_count,
     )
 
 
-def _row_hashes(sides: BothSides, rows: pa.Table) -> Pairs:
+def _row_hashes(sides: BothSides, rows: pa.Table) -> RowHashes:
     hasher = sides.hasher
-    return together(pairs(hasher.keys(batch), hasher.rows(batch)) for batch in rows.to_batches())
+    return concatenated(
+        pair_hashes(hasher.key_hashes(batch), hasher.row_hashes(batch))
+        for batch in rows.to_batches()
+    )

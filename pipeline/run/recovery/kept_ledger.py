@@ -38,7 +38,7 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SegmentFile, batch_of
 from lockstep.pipeline.values.table import TableName
 
-_FAR = 1_000_000
+_WRITE_NUMBER_MARGIN = 1_000_000
 """Added to the last known write number if the numbers of the other history are unknown,
 because the mirror's log is missing."""
 
@@ -54,7 +54,9 @@ class LakeDisagreement:
 
 def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
     """Return how the ledger and the lake disagree, or None; nothing is written."""
-    reloads = tuple({**_disagreeing(work), **_files_lost(work)}.items())
+    reloads = tuple(
+        {**_reloads_of_disagreeing_tables(work), **_reloads_of_lost_files(work)}.items()
+    )
     error, revision = lake_error(work), work.ledger.revisions(work.source.name).open
     if error is not None:
         return LakeDisagreement(error.message, reloads)
@@ -64,14 +66,14 @@ def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
     return LakeDisagreement(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
 
 
-def _disagreeing(work: Workplace) -> dict[TableName, str]:
+def _reloads_of_disagreeing_tables(work: Workplace) -> dict[TableName, str]:
     source = work.source.name
     pending, states = work.ledger.pending_batches(source), work.ledger.table_states(source)
     return {
-        differing.table: differing.reason
-        for differing in disagreeing_tables(work)
-        if states[differing.table].condition is not TableCondition.DROPPED
-        or differing.table in pending
+        disagreeing.table: disagreeing.reason
+        for disagreeing in disagreeing_tables(work)
+        if states[disagreeing.table].condition is not TableCondition.DROPPED
+        or disagreeing.table in pending
     }
 
 
@@ -106,17 +108,19 @@ def keep_ledger(
     known = {changelog.folder for changelog in all_changelogs(work)} | {
         state.mirror for state in states.values()
     }
-    checked = work.ledger.examined_versions(source)
+    examined_versions = work.ledger.examined_versions(source)
     former = former_places(work.ledger, source)
-    known |= {folder for folder in former if work.mirrors.version(folder) == checked[folder]}
+    known |= {
+        folder for folder in former if work.mirrors.version(folder) == examined_versions[folder]
+    }
     unknown = [folder for folder in work.claims.tables(source) if folder not in known]
-    moved_to = tuple(move_away(work, folder) for folder in unknown)
-    restated = tuple(_restated(work, lease))
+    moved_folders = tuple(move_away(work, folder) for folder in unknown)
+    restatements = tuple(_restate_changelogs(work, lease))
     claim_folder(work)
-    return restated, moved_to
+    return restatements, moved_folders
 
 
-def _files_lost(work: Workplace) -> dict[TableName, str]:
+def _reloads_of_lost_files(work: Workplace) -> dict[TableName, str]:
     """Return the tables whose captured changes were lost before their merge, with the
     reason."""
     reasons: dict[TableName, str] = {}
@@ -133,8 +137,8 @@ def _declare_void(work: Workplace, newest: int, highest: int) -> None:
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
     folder = claim_of(work, work.ledger.identity())
-    existing = contradicted_spans(work, folder)
-    void = tuple(span for span in folder.void if span not in existing)
+    contradicted = contradicted_spans(work, folder)
+    void = tuple(span for span in folder.void if span not in contradicted)
     work.claims.write(replace(folder, void=void).going_back(newest, highest))
 
 
@@ -145,13 +149,14 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
     folder = claim_of(work, work.ledger.identity())
     batches = [folder.batch or 0, *(span.through for span in folder.void)]
     writes = [0]
-    checked = work.ledger.examined_versions(source)
+    examined_versions = work.ledger.examined_versions(source)
     for state in work.ledger.table_states(source).values():
-        look = work.mirrors.log_above(state.mirror, checked.get(state.mirror, -1))
+        look = work.mirrors.log_above(state.mirror, examined_versions.get(state.mirror, -1))
         if look.missing is not None:
             app_id = application_id(source, state, "mirror")
             writes.append(
-                work.ledger.newest_writes(source, [app_id])[app_id].last_txn_version + _FAR
+                work.ledger.newest_writes(source, [app_id])[app_id].last_txn_version
+                + _WRITE_NUMBER_MARGIN
             )
         for commit in look.commits:
             writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
@@ -164,44 +169,49 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
     return max(batches)
 
 
-def _inherits(work: Workplace) -> Callable[[int], bool]:
+def _adoption_test(work: Workplace) -> Callable[[int], bool]:
     """Return a function that tells whether the ledger adopted a batch. A ledger that
     was made from the lake adopts the lake's batches: they count although the ledger has
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
-    inherited, above = (
+    adopted_spans, deleted_through = (
         work.ledger.inherited_batches(source),
         work.ledger.deletion_notes(source).through,
     )
     void = claim_of(work, work.ledger.identity()).void
 
-    def counts(batch: int) -> bool:
-        adopted = any(batch in span for span in inherited)
-        return batch > above and adopted and not any(batch in span for span in void)
+    def is_adopted(batch: int) -> bool:
+        adopted = any(batch in span for span in adopted_spans)
+        return batch > deleted_through and adopted and not any(batch in span for span in void)
 
-    return counts
+    return is_adopted
 
 
-def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restatement]]:
+def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restatement]]:
     """Make each changelog list what the ledger acknowledged. The next run publishes
     batches that were captured but not merged."""
     ledger, source = work.ledger, work.source.name
-    checked: dict[str, int | None] = {}
-    inherits = _inherits(work)
+    examined_versions: dict[str, int | None] = {}
+    is_adopted = _adoption_test(work)
     unfinished = ledger.unfinished_batches(source)
-    waiting = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
+    unmerged = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None
-        above = ledger.deletion_notes(source, table).through
+        deleted_through = ledger.deletion_notes(source, table).through
         recorded = recorded_batches(work, changelog).items()
-        merged = {number: files for number, files in recorded if number not in waiting}
-        files = [file for number, own in merged.items() if number > above for file in own]
+        merged = {number: files for number, files in recorded if number not in unmerged}
+        files = [
+            file
+            for number, batch_files in merged.items()
+            if number > deleted_through
+            for file in batch_files
+        ]
         for file, size in (work.changelog.listed_files(changelog.folder) or {}).items():
             batch = batch_of(file)
-            if batch is not None and inherits(batch):
+            if batch is not None and is_adopted(batch):
                 files.append(SegmentFile(file, 0, size, ""))
         newest = max(merged, default=0)
-        done = work.changelog.restate(
+        restatement = work.changelog.restate(
             changelog.folder,
             app_id=changelog.app_id,
             batch=newest,
@@ -209,7 +219,7 @@ def _restated(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restatement]
             user_metadata=restatement_metadata(work, changelog.table, newest),
             require_held=lambda: ledger.require_held(lease),
         )
-        checked[changelog.folder] = done.delta_version
-        if done.removed or done.added or done.lost:
-            yield changelog.folder, done
-    ledger.note_examined_versions(lease, checked)
+        examined_versions[changelog.folder] = restatement.delta_version
+        if restatement.removed_count or restatement.added_count or restatement.lost_paths:
+            yield changelog.folder, restatement
+    ledger.note_examined_versions(lease, examined_versions)

@@ -56,13 +56,13 @@ from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
 from lockstep.pipeline.run.recovery.recovered_structures import (
-    GatheredLake,
-    ListedChangelog,
-    PlacedRecovery,
-    Places,
-    Structures,
-    gather,
-    structures_of,
+    ChangelogListing,
+    LakeContent,
+    RecoveredStructures,
+    RecoveryPlace,
+    RecoveryPlaces,
+    find_structures,
+    read_lake,
 )
 from lockstep.pipeline.run.recovery.tables_after import (
     after_kept_ledger,
@@ -89,20 +89,20 @@ from lockstep.pipeline.values.table import TableName
 class RecoveryOutcome:
     """The outcome of a recovery. `disagreement`: how the ledger and the lake disagree.
     `plan`: where a ledger that is made from the lake continues. `reloads`: tables whose
-    rows the lake does not have, and why. `tables`: what the next run does with tables,
-    only if the recovery is merely shown. `cut`: changelogs that stop listing files of
-    later batches. For a ledger that continues as it is: `restated`, the changed
-    changelogs by folder; `moved_to`, the new places of folders that were moved away,
-    relative to the lake."""
+    rows the lake does not have, and why. `table_plans`: what the next run does with
+    tables, only if the recovery is merely shown. `shortened_changelogs`: those that
+    stop listing files of later batches. For a ledger that continues as it is:
+    `restatements`, the changed changelogs by folder; `moved_folders`, the new places of
+    folders that were moved away, relative to the lake."""
 
     case: Case
     disagreement: str | None = None
     plan: RecoveryPlan | None = None
     reloads: tuple[tuple[TableName, str], ...] = ()
-    tables: TablePlans = field(default_factory=TablePlans, compare=False)
-    cut: tuple[str, ...] = ()
-    restated: tuple[tuple[str, Restatement], ...] = ()
-    moved_to: tuple[str, ...] = ()
+    table_plans: TablePlans = field(default_factory=TablePlans, compare=False)
+    shortened_changelogs: tuple[str, ...] = ()
+    restatements: tuple[tuple[str, Restatement], ...] = ()
+    moved_folders: tuple[str, ...] = ()
 
 
 def plan_recovery(
@@ -112,8 +112,8 @@ def plan_recovery(
     after which the ledger is to continue. With it, the outcome is shown even if the
     ledger still has the source, which `recover` refuses. Raise `ForeignCommit`,
     `PositionPurged` or `VersionSetUnknown` if a recovery is impossible."""
-    outcome, basis = _foreseen(work, after_batch, start_over, only_shown=True)
-    return replace(outcome, tables=_tables_after(work, outcome, basis))
+    outcome, basis = _outcome_and_basis(work, after_batch, start_over, is_plan=True)
+    return replace(outcome, table_plans=_tables_after(work, outcome, basis))
 
 
 def _tables_after(
@@ -147,53 +147,55 @@ def recover(
     start_over: bool = False,
 ) -> RecoveryOutcome:
     """Carry out the recovery, and record who ordered it and why."""
-    done, basis = _foreseen(work, after_batch, start_over, only_shown=False)
+    outcome, basis = _outcome_and_basis(work, after_batch, start_over, is_plan=False)
     if basis is not None:
-        return _from_lake(work, lease, basis, done, author, reason)
-    if done.case is Case.FINISH:
-        _end(work, lease)
-    if done.case in (Case.KEEP_LEDGER, Case.START_OVER):
-        reread = [str(table) for table, _ in done.reloads]
-        facts = {"disagreement": done.disagreement, "reread": reread}
-        why = reason or done.disagreement or "the source starts over"
-        work.ledger.decide(lease, Decision(KIND, done.case, why, facts, author))
-    if done.case is Case.KEEP_LEDGER:
-        restated, moved_to = keep_ledger(work, lease, done.reloads)
-        return replace(done, restated=restated, moved_to=moved_to)
-    if done.case is Case.START_OVER:
-        done = replace(done, moved_to=(move_away(work, work.source.name),))
+        return _make_ledger_from_lake(work, lease, basis, outcome, author, reason)
+    if outcome.case is Case.FINISH:
+        _claim_and_acknowledge(work, lease)
+    if outcome.case in (Case.KEEP_LEDGER, Case.START_OVER):
+        reread = [str(table) for table, _ in outcome.reloads]
+        facts = {"disagreement": outcome.disagreement, "reread": reread}
+        why = reason or outcome.disagreement or "the source starts over"
+        work.ledger.decide(lease, Decision(RECOVERY_KIND, outcome.case, why, facts, author))
+    if outcome.case is Case.KEEP_LEDGER:
+        restatements, moved_folders = keep_ledger(work, lease, outcome.reloads)
+        return replace(outcome, restatements=restatements, moved_folders=moved_folders)
+    if outcome.case is Case.START_OVER:
+        outcome = replace(outcome, moved_folders=(move_away(work, work.source.name),))
         claim_folder(work)
-    return done
+    return outcome
 
 
-def _foreseen(
-    work: Workplace, after_batch: int | None, start_over: bool, *, only_shown: bool
+def _outcome_and_basis(
+    work: Workplace, after_batch: int | None, start_over: bool, *, is_plan: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
     """Return the outcome of a recovery, and its basis if a ledger is made from the
-    lake. Raise an error if that is refused; `only_shown` shows it for a named batch all
+    lake. Raise an error if that is refused; `is_plan` shows it for a named batch all
     the same."""
     disagreement = cache(lambda: lake_disagreement(work))
     case = case_of(
-        _standing(work),
+        _ledger_content(work),
         lambda: disagreement() is not None,
         lambda: work.claims.read(work.source.name) != Unclaimed(empty=True),
         back_to=after_batch is not None,
         start_over=start_over,
     )
-    if case is Case.REFUSED and not (only_shown and after_batch is not None):
-        raise _holds(work)
+    if case is Case.REFUSED and not (is_plan and after_batch is not None):
+        raise _source_held_error(work)
     if case in (Case.FROM_LAKE, Case.REFUSED):
-        basis = _basis(work, after_batch)
+        basis = _choose_basis(work, after_batch)
         return _outcome_from_lake(work, case, basis), basis
     if case is Case.START_OVER:
-        trouble = lake_error(work)
-        return RecoveryOutcome(case, None if trouble is None else trouble.message), None
-    if case is Case.KEEP_LEDGER and (differing := disagreement()) is not None:
-        return RecoveryOutcome(case, differing.sentence, reloads=differing.reloads), None
+        error = lake_error(work)
+        return RecoveryOutcome(case, None if error is None else error.message), None
+    if case is Case.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
+        return RecoveryOutcome(
+            case, found_disagreement.sentence, reloads=found_disagreement.reloads
+        ), None
     return RecoveryOutcome(case), None
 
 
-def _standing(work: Workplace) -> LedgerContent:
+def _ledger_content(work: Workplace) -> LedgerContent:
     """Return whether this ledger has nothing of the source, was just made from the
     lake, or holds the source. A ledger that was just made has one batch without changes
     and only adopted tables, and nobody has committed to the lake since."""
@@ -214,7 +216,7 @@ def _standing(work: Workplace) -> LedgerContent:
     return LedgerContent.HOLDS
 
 
-def _holds(work: Workplace) -> ForeignCommit:
+def _source_held_error(work: Workplace) -> ForeignCommit:
     source = work.source.name
     newest = work.ledger.cursors(source).captured
     assert newest is not None, "it holds the source"
@@ -224,7 +226,7 @@ def _holds(work: Workplace) -> ForeignCommit:
     )
 
 
-def _from_lake(
+def _make_ledger_from_lake(
     work: Workplace,
     lease: Lease,
     basis: RecoveryBasis,
@@ -239,69 +241,69 @@ def _from_lake(
     require_held()
     work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.batch))
     adopted, refused = restore_mirrors(work, recovery.plan.adopted, require_held)
-    looked = basis.gathered.folders | {
+    examined_versions = basis.lake.newest_versions | {
         adoption.mirror.folder: version for adoption, version in adopted
     }
-    looked |= cut_changelogs(work, basis.gathered, basis.plan.lake_end, require_held)
+    examined_versions |= cut_changelogs(work, basis.lake, basis.plan.lake_end, require_held)
     reloads = (*recovery.reloads, *refused)
     # Loads are ordered first: once the batch is recorded, a repeated recovery only does
-    # `_end`.
+    # `_claim_and_acknowledge`.
     for table, why in reloads:
         work.ledger.order_load(lease, table, author=author, reason=why)
-    work.ledger.note_examined_versions(lease, looked)
+    work.ledger.note_examined_versions(lease, examined_versions)
     record_basis(work, lease, basis, adopted, author, reason)
-    _end(work, lease)
+    _claim_and_acknowledge(work, lease)
     return replace(recovery, reloads=reloads)
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryBasis:
-    """A planned recovery, and the facts from which it was decided. `placed`: where the
+    """A planned recovery, and the facts from which it was decided. `place`: where the
     ledger continues in the server's log; `structures`: the tables' structures at that
     place."""
 
-    gathered: GatheredLake
+    lake: LakeContent
     plan: RecoveryPlan
-    placed: PlacedRecovery
-    structures: Structures
+    place: RecoveryPlace
+    structures: RecoveredStructures
 
 
-def _basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
+def _choose_basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
     """Choose the batch after which a ledger made from the lake continues, and find its
     end in the server's log. Raise an error with a hint if that is impossible."""
-    gathered = gather(work)
-    if not gathered.facts.mirrors:
+    lake = read_lake(work)
+    if not lake.facts.mirrors:
         raise ForeignCommit(
             f"the lake has no mirror of {work.source.name} that Lockstep wrote",
             hint=f"mount or restore the lake's folder; or start over: `lockstep run --source "
             f"{work.source.name}`",
         )
-    places = Places(work)
-    named = nameable_batches(gathered.facts)
+    places = RecoveryPlaces(work)
+    named = nameable_batches(lake.facts)
     if after_batch is not None and named and after_batch not in named:
         raise VersionSetUnknown(
             f"the lake does not say where batch {after_batch} ended: it has batches {named[0]} to "
             f"{named[-1]}",
             hint="`lockstep versions --list` has the batches, and what each shows",
         )
-    plan = decide(gathered.facts, places.reaches, after_batch)
+    plan = decide(lake.facts, places.reaches, after_batch)
     if plan is None and after_batch is not None:
-        why = "; ".join(places.why) or "no commit says where it ends"
+        reasons = "; ".join(places.reasons) or "no commit says where it ends"
         raise PositionPurged(
-            f"the server's log does not reach the end of batch {after_batch} ({why})",
+            f"the server's log does not reach the end of batch {after_batch} ({reasons})",
             hint="name a later batch: `lockstep versions --list` has them",
         )
     if plan is None:
-        tables = ", ".join(str(mirror.table) for mirror in gathered.facts.mirrors)
-        why = "; ".join(places.why) or "no commit names a place that all tables show"
+        tables = ", ".join(str(mirror.table) for mirror in lake.facts.mirrors)
+        reasons = "; ".join(places.reasons) or "no commit names a place that all tables show"
         raise PositionPurged(
-            f"the server's log reaches no batch that the lake shows ({why}): these tables must be "
-            f"read from the source: {tables}",
+            f"the server's log reaches no batch that the lake shows ({reasons}): these tables must "
+            f"be read from the source: {tables}",
             hint=f"`lockstep recover --start-over --source {work.source.name}` moves the folder "
             "to _before, and the next run reads the tables",
         )
-    placed = places.found[plan.lake_end.batch]
-    return RecoveryBasis(gathered, plan, placed, structures_of(work, gathered, plan, placed))
+    place = places.places[plan.lake_end.batch]
+    return RecoveryBasis(lake, plan, place, find_structures(work, lake, plan, place))
 
 
 def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
@@ -309,26 +311,30 @@ def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> Rec
     the place."""
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
-        adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted
+        adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted_tables
     )
     dropped = tuple(
-        adoption.mirror for adoption in plan.adopted if adoption.mirror.table in structures.dropped
+        adoption.mirror
+        for adoption in plan.adopted
+        if adoption.mirror.table in structures.dropped_tables
     )
-    doubts = (*plan.doubts, *_mixed(work, basis))
+    doubts = (*plan.doubts, *_doubts_of_rewritten(work, basis))
     plan = replace(plan, adopted=adopted, left=(*plan.left, *dropped), doubts=doubts)
-    cut = tuple(
+    shortened = tuple(
         changelog.folder
-        for changelog in basis.gathered.listed
-        if changelog.changes(plan.lake_end.batch)
+        for changelog in basis.lake.changelogs
+        if changelog.must_change(plan.lake_end.batch)
     )
-    return RecoveryOutcome(case, plan=plan, reloads=structures.reloads, cut=cut)
+    return RecoveryOutcome(
+        case, plan=plan, reloads=structures.reloads, shortened_changelogs=shortened
+    )
 
 
-def _mixed(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
+def _doubts_of_rewritten(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
     """Yield a doubt for each changelog that another program rewrote."""
     batch = basis.plan.lake_end.batch
-    for changelog in basis.gathered.listed:
-        if lost := lost_with(work, changelog, batch):
+    for changelog in basis.lake.changelogs:
+        if lost := damage_sentences(work, changelog, batch):
             yield (
                 f"captured changes are no longer in {changelog.folder}: {lost[0]}, and somebody "
                 "else put them into a file with later changes"
@@ -364,74 +370,76 @@ def restore_mirrors(
 
 
 def cut_changelogs(
-    work: Workplace, gathered: GatheredLake, lake_end: BatchRecord, require_held: RequireHeld
+    work: Workplace, lake: LakeContent, lake_end: BatchRecord, require_held: RequireHeld
 ) -> dict[str, int]:
     """Make changelogs stop listing the files of batches after `lake_end`. Return the
     changed changelogs' new Delta versions by folder."""
     versions = {}
-    for changelog in gathered.listed:
-        if not changelog.changes(lake_end.batch):
+    for changelog in lake.changelogs:
+        if not changelog.must_change(lake_end.batch):
             continue
         files = files_up_to(work, changelog, lake_end.batch)
         work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.at}")
-        done = work.changelog.restate(
+        restatement = work.changelog.restate(
             changelog.folder,
-            app_id=_app_id(work, gathered, changelog),
+            app_id=_app_id(work, lake, changelog),
             batch=lake_end.batch,
             files=files,
             user_metadata=recovery_metadata(work, changelog.table, lake_end),
             require_held=require_held,
         )
-        if done.delta_version is not None:
-            versions[changelog.folder] = done.delta_version
+        if restatement.delta_version is not None:
+            versions[changelog.folder] = restatement.delta_version
     return versions
 
 
-def files_up_to(work: Workplace, changelog: ListedChangelog, batch: int) -> list[SegmentFile]:
+def files_up_to(work: Workplace, changelog: ChangelogListing, batch: int) -> list[SegmentFile]:
     """Return the files of batches up to `batch` that a changelog should list. If some
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
     captured = [
         SegmentFile(path, file.row_count or 0, file.size or 0, "")
-        for path, file in changelog.own.items()
+        for path, file in changelog.own_files.items()
         if (batch_of(path) or 0) <= batch
     ]
     unlisted = [file for file in captured if file.path not in changelog.files]
-    if not work.segments.damaged(changelog.folder, unlisted) or _later(work, changelog, batch):
+    if not work.segments.damage_sentences(changelog.folder, unlisted) or _has_later_rows(
+        work, changelog, batch
+    ):
         return captured
     listed = [file for file in captured if file.path in changelog.files]
     foreign = (SegmentFile(path, 0, changelog.files[path], "") for path in changelog.foreign)
     return [*listed, *foreign]
 
 
-def lost_with(work: Workplace, changelog: ListedChangelog, batch: int) -> list[str]:
+def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -> list[str]:
     """Return a sentence for each file that must be listed but is damaged."""
     files = files_up_to(work, changelog, batch)
     unlisted = [file for file in files if file.path not in changelog.files]
-    return work.segments.damaged(changelog.folder, unlisted)
+    return work.segments.damage_sentences(changelog.folder, unlisted)
 
 
-def _later(work: Workplace, changelog: ListedChangelog, batch: int) -> bool:
+def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
     contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
-def _app_id(work: Workplace, gathered: GatheredLake, listed: ListedChangelog) -> str:
+def _app_id(work: Workplace, lake: LakeContent, listed: ChangelogListing) -> str:
     source = work.source.name
     if isinstance(listed.table, SystemTable):
         return system_table_app_id(source, listed.table)
-    mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
+    mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
     mirror = mirrors.get(listed.table)
     generation = 1 if mirror is None else mirror.generation + 1
     state = TableState(listed.table, TableCondition.FOLLOWING, generation, "", listed.folder)
     return application_id(source, state, "changelog", listed.generation)
 
 
-RULE = "recovered"
+RECOVERED_RULE = "recovered"
 """The start rule of the batch that is recorded in place of everything captured before."""
 
-KIND = "recovery"
+RECOVERY_KIND = "recovery"
 """The kind of the decision that keeps the ledger as it is, or starts the source over."""
 
 
@@ -446,14 +454,14 @@ def record_basis(
     """Record the batch that stands for everything captured before. `adopted`: the
     tables that continue, with their mirrors' Delta versions; `why`: the reason that the
     author gave."""
-    ledger, plan, placed = work.ledger, basis.plan, basis.placed
+    ledger, plan, place = work.ledger, basis.plan, basis.place
     for unfinished in ledger.unfinished_batches(work.source.name):
         ledger.abandon(lease, unfinished.id, "its recovery did not finish")
     ledger.skip_numbers(
         lease,
         batch=plan.batch,
-        txn_version=basis.gathered.txn_version,
-        inherited=basis.gathered.facts.counting(plan.lake_end.batch),
+        txn_version=basis.lake.txn_version,
+        inherited=basis.lake.facts.counting(plan.lake_end.batch),
     )
     facts = {
         "batch": plan.lake_end.batch,
@@ -465,18 +473,18 @@ def record_basis(
     }
     origin = f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.at}"
     reason = f"{origin}: {why}" if why else origin
-    decision = ledger.decide(lease, Decision("start", RULE, reason, facts, author))
-    start: Position = placed.position
+    decision = ledger.decide(lease, Decision("start", RECOVERED_RULE, reason, facts, author))
+    start: Position = place.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
-    for less in basis.structures.tightenings:
-        ledger.note_tightened(lease, replace(less, through=batch.id))
+    for tightening in basis.structures.tightenings:
+        ledger.note_tightened(lease, replace(tightening, through=batch.id))
     handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted]
     record = CaptureRecord(
         end=start,
-        anchor=placed.anchor,
+        anchor=place.anchor,
         changes=plan.lake_end.cursor.sequence,
         tables=tuple(handover.adopted_state() for handover in handovers),
-        by_gtid=placed.by_gtid,
+        by_gtid=place.by_gtid,
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
@@ -505,7 +513,7 @@ def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryB
     return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
 
 
-def _end(work: Workplace, lease: Lease) -> None:
+def _claim_and_acknowledge(work: Workplace, lease: Lease) -> None:
     """Claim the folder, then acknowledge the batch that stands for everything captured
     before. Until it is acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
@@ -515,19 +523,20 @@ def _end(work: Workplace, lease: Lease) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class UndoneRun:
-    """A run to undo. `run`: its full id. `first`: its first batch. `before`: the batch
-    before that one, to which the ledger goes back. `later`: number of batches that
-    other runs captured afterwards, which are undone too."""
+class RunToUndo:
+    """A run to undo. `run`: its full id. `first_batch`: its first batch.
+    `previous_batch`: the batch before that one, to which the ledger goes back.
+    `later_count`: number of batches that other runs captured afterwards, which are
+    undone too."""
 
     run: str
-    first: int
-    before: int
-    later: int
+    first_batch: int
+    previous_batch: int
+    later_count: int
 
 
-def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
-    """Return the batches of a run; `run` may be a shortened id. Raise `SpanRefused` if
+def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
+    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused` if
     the run is unknown, or if nothing was captured before it. Raise it also if mirrors
     would again show values that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
@@ -553,4 +562,4 @@ def undone_run(ledger: Ledger, source: str, run: str) -> UndoneRun:
                 hint=f"undo the run once these values are cleared: {note.hint}",
             )
     later = sum(other.id > own[-1] for other in chain)
-    return UndoneRun(name, own[0], before[-1], later)
+    return RunToUndo(name, own[0], before[-1], later)

@@ -1,5 +1,5 @@
 """Gathers the facts from which a lost ledger is made again: what the lake shows of a
-source, where in the server's log the ledger continues, and which structures tables have
+source, where in the server's log the ledger continues, and which structures tables mirror_columns
 at that place.
 
 | the server | the place is proven by |
@@ -52,7 +52,7 @@ from lockstep.pipeline.schema.history import (
     VersionOrigin,
 )
 from lockstep.pipeline.schema.model import TableSchema
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.start.rules import compare_anchor
 from lockstep.pipeline.upkeep.clearing import Tightening
@@ -68,36 +68,36 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.segment import SystemTable, batch_of
 from lockstep.pipeline.values.table import TableName
 
-COMMITS: Final = 200
+_MOST_COMMITS: Final = 200
 """Largest number of commits that are read from each table's Delta log, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class ListedChangelog:
+class ChangelogListing:
     """A changelog (all changes of a table), or a system table (`_transactions`,
     `_ddl`). `newest`: its Delta version. `files`: the listed files, with their sizes in
-    bytes. `own`: the files that it would list without other programs' commits."""
+    bytes. `own_files`: the files that it would list without other programs' commits."""
 
     folder: str
     table: TableName | SystemTable
     newest: int
     files: dict[str, int]
-    own: Mapping[str, FileAction]
+    own_files: Mapping[str, FileAction]
 
     @property
     def batches(self) -> frozenset[int]:
-        numbers = (batch_of(file) for file in self.own)
+        numbers = (batch_of(file) for file in self.own_files)
         return frozenset(number for number in numbers if number is not None)
 
     @property
     def foreign(self) -> tuple[str, ...]:
         """The listed files that other programs wrote."""
-        return tuple(sorted(self.files.keys() - self.own.keys()))
+        return tuple(sorted(self.files.keys() - self.own_files.keys()))
 
-    def changes(self, batch: int) -> bool:
+    def must_change(self, batch: int) -> bool:
         """Return whether its list of files must change so that `batch` is its last
         batch."""
-        return max(self.batches, default=0) > batch or self.files.keys() != self.own.keys()
+        return max(self.batches, default=0) > batch or self.files.keys() != self.own_files.keys()
 
     @property
     def generation(self) -> int:
@@ -108,34 +108,38 @@ class ListedChangelog:
 
 
 @dataclass(frozen=True, slots=True)
-class GatheredLake:
-    """What the lake shows of a source. `listed`: its changelogs and system tables.
-    `folders`: its Delta tables, with their newest versions. `txn_version`: the highest
+class LakeContent:
+    """What the lake shows of a source. `changelogs`: its changelogs and system tables.
+    `newest_versions`: its Delta tables, with their newest versions. `txn_version`: the highest
     Delta transaction number of any write to a mirror (the table with the current
     rows)."""
 
     facts: LakeFacts
-    listed: tuple[ListedChangelog, ...]
-    folders: dict[str, int]
+    changelogs: tuple[ChangelogListing, ...]
+    newest_versions: dict[str, int]
     txn_version: int
 
 
-def gather(work: Workplace) -> GatheredLake:
+def read_lake(work: Workplace) -> LakeContent:
     """Read the Delta logs of all tables of the source; nothing is written."""
     source = work.source.name
     system_tables = {system_table_path(source, table): table for table in SystemTable}
-    folders, mirrors, listed = dict[str, int](), list[MirrorFacts](), list[ListedChangelog]()
+    newest_versions, mirrors, changelogs = (
+        dict[str, int](),
+        list[MirrorFacts](),
+        list[ChangelogListing](),
+    )
     transactions, highest = list[BatchRecord](), 0
     claim = claim_of(work, "")
     numbers = [claim.batch or 0]
-    void = list(claim.void)
+    void_spans = list(claim.void)
     tables = work.claims.tables(source)
     work.progress.note(f"the logs of {len(tables)} tables in the lake are read")
     for folder in tables:
-        commits = list(islice(work.mirrors.history(folder), COMMITS))
+        commits = list(islice(work.mirrors.history(folder), _MOST_COMMITS))
         if not commits:
             continue
-        folders[folder] = commits[0].delta_version
+        newest_versions[folder] = commits[0].delta_version
         changelog = folder.startswith(f"{source}/_changes/")
         table = system_tables.get(folder) or (_table_of(commits) if changelog else None)
         if table is not None:
@@ -144,32 +148,32 @@ def gather(work: Workplace) -> GatheredLake:
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
             own = own_files(actions, commits)
-            listed.append(ListedChangelog(folder, table, commits[0].delta_version, files, own))
-            numbers += [*listed[-1].batches, *_numbers(commits)]
+            changelogs.append(ChangelogListing(folder, table, commits[0].delta_version, files, own))
+            numbers += [*changelogs[-1].batches, *_transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
-                entries = (record_of(commit, whole=True) for commit in commits)
-                whole = [entry for entry in entries if entry is not None and entry.whole]
-                listed_batches = listed[-1].batches
-                transactions = [entry for entry in whole if entry.batch in listed_batches]
+                records = (record_of(commit, whole=True) for commit in commits)
+                whole = [record for record in records if record is not None and record.whole]
+                listed_batches = changelogs[-1].batches
+                transactions = [record for record in whole if record.batch in listed_batches]
                 # A batch that was committed, is not forgotten and is no longer listed
                 # is void.
                 forgotten = forgotten_of(commits)
-                committed = {entry.batch for entry in whole if entry.batch > forgotten}
-                void += [BatchSpan(b - 1, b) for b in sorted(committed - listed_batches)]
+                committed = {record.batch for record in whole if record.batch > forgotten}
+                void_spans += [BatchSpan(b - 1, b) for b in sorted(committed - listed_batches)]
         elif not changelog and (mirror := mirror_facts(folder, commits)) is not None:
             mirrors.append(mirror)
-            highest = max([highest, *_numbers(commits)])
-    completed = tuple(_completed(mirrors, listed))
+            highest = max([highest, *_transaction_numbers(commits)])
+    completed = tuple(_completed_mirrors(mirrors, changelogs))
     facts = LakeFacts(
         claim.ledger or None,
         tuple(transactions),
         completed,
-        void=tuple(void),
+        void=tuple(void_spans),
         complete=claim.complete,
         highest=max(numbers),
-        unmirrored=_unmirrored(listed, {mirror.table for mirror in completed}),
+        unmirrored=_tables_without_mirror(changelogs, {mirror.table for mirror in completed}),
     )
-    return GatheredLake(facts, tuple(listed), folders, highest)
+    return LakeContent(facts, tuple(changelogs), newest_versions, highest)
 
 
 def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
@@ -180,7 +184,7 @@ def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
     return None
 
 
-def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
+def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
     """Yield the transaction numbers in commits: of writes to a mirror, or of a
     changelog's batches and revisions."""
     for commit in commits:
@@ -190,12 +194,12 @@ def _numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
             yield number
 
 
-def _unmirrored(
-    listed: Iterable[ListedChangelog], mirrored: Collection[TableName]
+def _tables_without_mirror(
+    changelogs: Iterable[ChangelogListing], mirrored: Collection[TableName]
 ) -> tuple[tuple[TableName, int], ...]:
     """Return the tables that have a changelog but no mirror, with their first batches."""
     first: dict[TableName, int] = {}
-    for changelog in listed:
+    for changelog in changelogs:
         if (
             isinstance(changelog.table, TableName)
             and changelog.table not in mirrored
@@ -206,8 +210,8 @@ def _unmirrored(
     return tuple(sorted(first.items()))
 
 
-def _completed(
-    mirrors: Sequence[MirrorFacts], listed: Sequence[ListedChangelog]
+def _completed_mirrors(
+    mirrors: Sequence[MirrorFacts], changelogs: Sequence[ChangelogListing]
 ) -> Iterator[MirrorFacts]:
     """Yield the mirrors, completed with the batches of all changelogs of their tables
     and the writes to all folders of their tables' mirrors. A version shows the end of a
@@ -216,7 +220,7 @@ def _completed(
     number is new to each."""
     published, begins = dict[TableName, set[int]](), dict[TableName, set[int]]()
     generations = dict[TableName, int]()
-    for changelog in listed:
+    for changelog in changelogs:
         if isinstance(changelog.table, TableName):
             published.setdefault(changelog.table, set()).update(changelog.batches)
     for mirror in mirrors:
@@ -232,7 +236,7 @@ def _completed(
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedRecovery:
+class RecoveryPlace:
     """The place where the ledger continues. `lake_end`: the record of the batch that
     ends there. `by_gtid`: the next run finds it by GTID. `run_start`: where reading
     begins in this server's log."""
@@ -245,13 +249,13 @@ class PlacedRecovery:
 
 
 @dataclass(slots=True)
-class Places:
-    """The ends of batches in the server's log. `found`: the places that are proven, by
-    batch; `why`: the reasons for those that are not."""
+class RecoveryPlaces:
+    """The ends of batches in the server's log. `places`: those that are proven, by
+    batch; `reasons`: why the others are not."""
 
     work: Workplace
-    found: dict[int, PlacedRecovery] = field(default_factory=dict)
-    why: list[str] = field(default_factory=list)
+    places: dict[int, RecoveryPlace] = field(default_factory=dict)
+    reasons: list[str] = field(default_factory=list)
     _facts: ServerFacts | None = None
 
     def reaches(self, lake_end: BatchRecord) -> bool:
@@ -259,20 +263,20 @@ class Places:
         if self._facts is None:
             self._facts = self.work.server.facts()
         try:
-            self.found[lake_end.batch] = _placed(self.work, lake_end, self._facts)
+            self.places[lake_end.batch] = _place_of(self.work, lake_end, self._facts)
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
-            self.why.append(f"{lake_end.at}: {error.message}")
-        return lake_end.batch in self.found
+            self.reasons.append(f"{lake_end.at}: {error.message}")
+        return lake_end.batch in self.places
 
 
-def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
+def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> RecoveryPlace:
     """Return the end of a batch as a place in this server's log, by file and offset or
     by GTIDs. Raise an error if neither proves it."""
     cursor = lake_end.cursor
     if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
-        return _at_place(work, lake_end, facts)
+        return _place_by_coordinates(work, lake_end, facts)
     if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
             "the server does not list that file, and no GTIDs name the place",
@@ -284,10 +288,14 @@ def _placed(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Place
         )
     proven = find_place(work, cursor.gtids, facts)
     position = Position(lake_end.at, cursor.gtids, cursor.server)
-    return PlacedRecovery(lake_end, position, cursor.anchor, True, _begun(lake_end, proven, facts))
+    return RecoveryPlace(
+        lake_end, position, cursor.anchor, True, _run_start(lake_end, proven, facts)
+    )
 
 
-def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> PlacedRecovery:
+def _place_by_coordinates(
+    work: Workplace, lake_end: BatchRecord, facts: ServerFacts
+) -> RecoveryPlace:
     """Return the place by file and offset, which the anchor proves."""
     proven = find_place(work, lake_end.at, facts)
     cursor, anchor = lake_end.cursor, proven.anchor
@@ -301,29 +309,30 @@ def _at_place(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Pla
     gtids = proven.gtid_set if cursor.gtids is None else cursor.gtids
     position = Position(lake_end.at, gtids, facts.server_uuid)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
-    return PlacedRecovery(
-        lake_end, position, cursor.anchor, by_gtid, _begun(lake_end, proven, facts)
+    return RecoveryPlace(
+        lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, proven, facts)
     )
 
 
-def _begun(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
+def _run_start(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     reason = f"the lake shows {lake_end.at}"
     return start_at_known_place(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
 
 
 @dataclass(frozen=True, slots=True)
-class Structures:
-    """The structures that the ledger records. `adopted`: tables that continue with
-    their mirrors. `dropped`: tables that were dropped at the source before the place.
+class RecoveredStructures:
+    """The structures that the ledger records. `adopted_tables`: tables that continue
+    with their mirrors. `dropped_tables`: those that were dropped at the source before the
+    place.
     `reloads`: tables that are re-read from MySQL, and why. `tightenings`: values that
     old versions of mirrors may show although the settings hide them; the batch of each
     is 0 until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
-    adopted: frozenset[TableName]
-    dropped: frozenset[TableName]
+    adopted_tables: frozenset[TableName]
+    dropped_tables: frozenset[TableName]
     reloads: tuple[tuple[TableName, str], ...]
     tightenings: tuple[Tightening, ...] = ()
 
@@ -332,17 +341,21 @@ class Structures:
         return next(version.generation for version in self.versions if version.table == table)
 
 
-def structures_of(
-    work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, placed: PlacedRecovery
-) -> Structures:
+def find_structures(
+    work: Workplace, lake: LakeContent, plan: RecoveryPlan, place: RecoveryPlace
+) -> RecoveredStructures:
     """Return the structures at the place. The server gives the current structures, and
     its log the statements that changed them after the place."""
-    baseline, between = quiet_baseline(work, placed.run_start)
-    now = {table.name: table for table in baseline.tables}
-    touched = touched_between(between, list(now))
+    baseline, between = quiet_baseline(work, place.run_start)
+    server_tables = {table.name: table for table in baseline.tables}
+    statements_by_table = touched_between(between, list(server_tables))
     # Tables that existed at the place: a statement after it did not create them.
-    existing = {name for name in now if name not in touched or not touched[name].created}
-    existing |= {name for name, statements in touched.items() if not statements.created}
+    existing = {
+        name
+        for name in server_tables
+        if name not in statements_by_table or not statements_by_table[name].created
+    }
+    existing |= {name for name, statements in statements_by_table.items() if not statements.created}
     adoptions = {
         adoption.mirror.table: adoption
         for adoption in plan.adopted
@@ -350,52 +363,54 @@ def structures_of(
     }
     versions, unknown = [], set[TableName]()
     for name in sorted(existing):
-        schema = now.get(name) if name not in touched else None
+        schema = server_tables.get(name) if name not in statements_by_table else None
         if schema is None and name in adoptions:
-            schema = _kept(work, gathered, plan, adoptions[name])
+            schema = _structure_in_lake(work, lake, plan, adoptions[name])
         unknown |= {name} if schema is None else set()
-        version = _version(work, name, schema, placed.lake_end.at)
-        changelogs = [changelog for changelog in gathered.listed if changelog.table == name]
+        version = _version(work, name, schema, place.lake_end.at)
+        changelogs = [changelog for changelog in lake.changelogs if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
     adopted = {name for name in adoptions if name not in unknown}
-    adopted -= set(_unfit(work, {name: adoptions[name] for name in adopted}, versions))
-    why = dict(plan.reloads)
+    adopted -= set(_unfit_tables(work, {name: adoptions[name] for name in adopted}, versions))
+    reasons = dict(plan.reloads)
     shapes = {version.table: version.shape_fingerprint for version in versions}
     for name in sorted(adopted):
         if adoptions[name].shown.shape != shapes[name]:
             adopted.remove(name)
-            why[name] = "its mirror shows other columns or rows of it than its settings"
-    mirrors = {mirror.table: mirror for mirror in gathered.facts.mirrors}
-    hiding = [
+            reasons[name] = "its mirror shows other columns or rows of it than its settings"
+    mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
+    versions_with_shape = [
         version for version in versions if version.shown_as is not None and version.table in mirrors
     ]
     tightenings = [
-        _less_shown(work, version) for version in hiding if _shown_otherwise(work, version, mirrors)
+        _tightening_of(work, version)
+        for version in versions_with_shape
+        if _shows_other_shape(work, version, mirrors)
     ]
-    for less in tightenings:
+    for tightening in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
         # again.
-        adopted.discard(less.table)
-        why.setdefault(
-            less.table, "earlier versions of its mirror show more of it than its settings"
+        adopted.discard(tightening.table)
+        reasons.setdefault(
+            tightening.table, "earlier versions of its mirror show more of it than its settings"
         )
     reloads = tuple(
-        (name, _why(name, why, unknown, adoptions))
-        for name in sorted(existing & now.keys())
+        (name, _reload_reason(name, reasons, unknown, adoptions))
+        for name in sorted(existing & server_tables.keys())
         if work.source.patterns.matches(name) and name not in adopted
     )
-    at = placed.lake_end.at
+    at = place.lake_end.at
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
     dropped = frozenset(adoption.mirror.table for adoption in plan.adopted) - existing
-    return Structures(
+    return RecoveredStructures(
         tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(tightenings)
     )
 
 
-def _shown_otherwise(
+def _shows_other_shape(
     work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
 ) -> bool:
     """Return whether any version of a mirror shows more, or other, columns and rows
@@ -416,7 +431,7 @@ def _shown_otherwise(
     return False
 
 
-def _less_shown(work: Workplace, version: SchemaVersion) -> Tightening:
+def _tightening_of(work: Workplace, version: SchemaVersion) -> Tightening:
     assert version.schema is not None and version.shown_as is not None
     hidden, rules = version.hidden_columns, work.shaping.rules_of(version.table)
     return Tightening(
@@ -431,20 +446,20 @@ def _less_shown(work: Workplace, version: SchemaVersion) -> Tightening:
 def _version(
     work: Workplace, name: TableName, schema: TableSchema | None, at: Coordinates
 ) -> SchemaVersion:
-    why = ""
+    reason = ""
     try:
         if schema is not None:
             recorded, shown_as = work.shaping.for_history(schema)
             version = SchemaVersion(name, 1, at, Knowledge.KNOWN, VersionOrigin.BASELINE, recorded)
             return replace(version, shown_as=shown_as)
     except TableError as error:
-        why = error.reason
-    why = why or "statements changed it after this place, and its structure before is unknown"
-    return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why)
+        reason = error.reason
+    reason = reason or "statements changed it after this place, and its structure before is unknown"
+    return SchemaVersion(name, 1, at, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=reason)
 
 
 def _generation(
-    work: Workplace, changelogs: Sequence[ListedChangelog], version: SchemaVersion, batch: int
+    work: Workplace, changelogs: Sequence[ChangelogListing], version: SchemaVersion, batch: int
 ) -> int:
     """Return the generation (number of the changelog) that the table continues with.
     The search begins at the newest changelog that has a batch up to `batch`, and takes
@@ -467,14 +482,14 @@ def _generation(
     return number
 
 
-def _kept(
-    work: Workplace, gathered: GatheredLake, plan: RecoveryPlan, adoption: Adopted
+def _structure_in_lake(
+    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adopted
 ) -> TableSchema | None:
     """Return the newest structure of a table that the lake keeps, up to the plan's
     batch; None without one."""
     keys = [
         (lake_end.batch, lake_end.structures)
-        for lake_end in gathered.facts.records
+        for lake_end in lake.facts.records
         if lake_end.structures
     ]
     keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
@@ -487,7 +502,7 @@ def _kept(
     return None
 
 
-def _unfit(
+def _unfit_tables(
     work: Workplace,
     adopted: Mapping[TableName, Adopted],
     versions: list[SchemaVersion],
@@ -501,19 +516,21 @@ def _unfit(
         if work.mirrors.reason_unreadable(folder, version) is not None or schema is None:
             yield name
             continue
-        have = {folded(column) for column in work.mirrors.schema(folder, version).names}
-        if not {folded(column.name) for column in schema.columns} <= have:
+        mirror_columns = {
+            comparable_name(column) for column in work.mirrors.schema(folder, version).names
+        }
+        if not {comparable_name(column.name) for column in schema.columns} <= mirror_columns:
             yield name
 
 
-def _why(
+def _reload_reason(
     name: TableName,
-    why: Mapping[TableName, str],
+    reasons: Mapping[TableName, str],
     unknown: set[TableName],
     adoptions: Mapping[TableName, Adopted],
 ) -> str:
-    if name in why:
-        return why[name]
+    if name in reasons:
+        return reasons[name]
     if name in unknown and name in adoptions:
         return "it was altered after this place, and the lake does not keep its structure before"
     if name in adoptions:

@@ -31,16 +31,16 @@ from lockstep.pipeline.supply.plan import OLDER, Have, Standing, Want, plan
 from lockstep.pipeline.values.errors import LockstepError, Need
 from lockstep.pipeline.values.table import TableName
 
-Lacking = Iterable[tuple[TableName, str]]
+MissingRows = Iterable[tuple[TableName, str]]
 """Tables whose rows the lake does not have, each with the reason."""
 
 
 def after_new_ledger(
-    work: Workplace, adopted: Iterable[TableState], lacking: Lacking
+    work: Workplace, adopted: Iterable[TableState], missing_rows: MissingRows
 ) -> TablePlans:
     """Return the plans of tables after a ledger is made from the lake. `adopted`: the
     states of the tables that continue with their mirrors."""
-    haves = [(Have(table, Standing.NEW, reason=why), Want()) for table, why in lacking]
+    haves = [(Have(table, Standing.NEW, reason=reason), Want()) for table, reason in missing_rows]
     states = {state.table: state for state in adopted}
     for table, name in pending_moves(work, states).to_reload.items():
         have = Have(table, Standing.STOPPED, reason=move_reason(name))
@@ -48,17 +48,17 @@ def after_new_ledger(
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
     incomplete = reload_origin((), adopted=True, gaps=(), overlaps=())
-    return _planned(work, haves, ReadingReach(changelog=str(incomplete)))
+    return _priced_plans(work, haves, ReadingReach(changelog=str(incomplete)))
 
 
-def after_kept_ledger(work: Workplace, lacking: Lacking) -> TablePlans:
+def after_kept_ledger(work: Workplace, missing_rows: MissingRows) -> TablePlans:
     """Return the plans of tables after the lake goes back to what the ledger has. If
-    the server does not answer, only the plans of `lacking` are returned, without
+    the server does not answer, only the plans of `missing_rows` are returned, without
     prices."""
     cursor = work.ledger.cursors(work.source.name).captured
     assert cursor is not None, "this ledger holds the source"
-    errors = {table: reread_error(why) for table, why in lacking}
-    known = KnownTables.of(work).stopped(cursor, errors)
+    errors = {table: reread_error(reason) for table, reason in missing_rows}
+    known = KnownTables.of(work).with_stopped(cursor, errors)
     states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
     known = replace(known, states={**known.states, **states})
     with suppress(LockstepError):
@@ -92,10 +92,10 @@ def after_start_over(work: Workplace) -> TablePlans:
         for table in tables
         if table not in excluded
     ]
-    return _planned(work, haves, ReadingReach())
+    return _priced_plans(work, haves, ReadingReach())
 
 
-def _planned(
+def _priced_plans(
     work: Workplace, haves: Iterable[tuple[Have, Want]], reach: ReadingReach
 ) -> TablePlans:
     wanted = {have.table: (have, want) for have, want in haves}

@@ -80,24 +80,26 @@ def heal(
     table: TableName,
     span: Sequence[Batch],
     *,
-    fresh: Sequence[SegmentResult] = (),
+    new_segments: Sequence[SegmentResult] = (),
     details: Details | None = None,
 ) -> MirrorCorrection:
     """Compare the keys that the batches of `span` touched with the mirror, and write
-    those that differ. With `details`, only report them. `fresh`: segments whose new
+    those that differ. With `details`, only report them. `new_segments`: segments whose new
     files are still in the scratch folder. An error that concerns only this table is
     reported, not raised."""
     try:
         with arrow_errors_as_table_error("compare its rows"):
-            replaced = [segment for segment in fresh if segment.replaced]
+            replaced = [segment for segment in new_segments if segment.is_replaced]
             mirror = _MirrorComparison.of(work, table, span, replaced)
             if mirror is None:
                 return MirrorCorrection(table)
-            keys, wrong = mirror.compared()
+            keys, wrong = mirror.compare()
             if wrong is None:
                 return MirrorCorrection(table, keys)
             if details is None:
-                return MirrorCorrection(table, keys, wrong.num_rows, _written(mirror, lease, wrong))
+                return MirrorCorrection(
+                    table, keys, wrong.num_rows, _write_changes(mirror, lease, wrong)
+                )
             rows = tuple(mirror.differences(wrong, details))
             return MirrorCorrection(table, keys, wrong.num_rows, rows=rows)
     except TableError as error:
@@ -106,17 +108,19 @@ def heal(
         return MirrorCorrection(table, not_compared=error.reason, hint=hint)
 
 
-def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
+def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
     """Write changes to the mirror in one commit, and return its Delta version. If the
     process dies, the next run finds the commit by the recorded intent
     (`settle_writes`)."""
     work, fold = mirror.work, mirror.fold
-    spelled = dict(zip(changelog_names(fold.schema.names), fold.schema.names, strict=True))
-    names = {changed: name for changed, name in spelled.items() if name in fold.key}
+    names_by_changelog_name = dict(
+        zip(changelog_names(fold.schema.names), fold.schema.names, strict=True)
+    )
+    names = {changed: name for changed, name in names_by_changelog_name.items() if name in fold.key}
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
     # The mirror shows the end of the newest acknowledged batch, before this write and
     # after it.
-    source, state, last = work.source.name, mirror.state, mirror.last
+    source, state, last = work.source.name, mirror.state, mirror.last_batch
     app_id = application_id(source, state, "mirror")
     planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
     intent = work.ledger.intend(lease, [planned])[state.table]
@@ -147,22 +151,26 @@ def _written(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _MirrorComparison:
-    """One mirror and the changes that it must show. `version`: the mirror's Delta
-    version. `last`: the newest acknowledged batch; later changes do not count.
-    `stamps`: columns with the time, number and GTID of a row's last change, which are
-    not compared. `soft`: deleted rows stay and are marked. `ranges`: the sequence
-    numbers of the span's changes, as pairs (above, up to)."""
+    """One mirror and the changes that it must show.
+
+    - `delta_version`: the mirror's version that is compared.
+    - `last_batch`: the newest acknowledged batch; later changes do not count.
+    - `stamp_columns`: those with the time, number and GTID of a row's last change, which are not
+      compared.
+    - `has_soft_deletes`: deleted rows stay and are marked.
+    - `sequence_ranges`: the sequence numbers of the span's changes, as pairs (above, up to).
+    """
 
     work: Workplace
     state: TableState
-    version: int
-    last: Batch
+    delta_version: int
+    last_batch: Batch
     plan: MergePlan
     parts: tuple[SegmentPart, ...]
     fold: Fold
-    stamps: tuple[str, ...]
-    soft: bool
-    ranges: tuple[tuple[int, int], ...]
+    stamp_columns: tuple[str, ...]
+    has_soft_deletes: bool
+    sequence_ranges: tuple[tuple[int, int], ...]
 
     @classmethod
     def of(
@@ -170,60 +178,71 @@ class _MirrorComparison:
         work: Workplace,
         table: TableName,
         span: Sequence[Batch],
-        fresh: Sequence[SegmentResult],
+        new_segments: Sequence[SegmentResult],
     ) -> _MirrorComparison | None:
         """Return the comparison; None if no change of the span counts for the mirror
         any more. Raise `TableError` if the mirror cannot be compared."""
         state = work.ledger.table_states(work.source.name)[table]
-        version, own, soft = _mirror_shown(work, state)
+        version, own, has_soft_deletes = _examine_mirror(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
         contents = table_contents(work.ledger, work.source.name, table, span[0].id, newest.batch)
         if not contents:
             return None
-        plan = plan_merge([_with_fresh(content, fresh) for content in contents])
-        ranges = tuple(
+        plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
+        sequence_ranges = tuple(
             (batch.base, batch.base + batch.changes)
             for batch in span
             if batch.base + batch.changes > plan.above
         )
-        if not plan.segments or not ranges or plan.dropped:
+        if not plan.segments or not sequence_ranges or plan.dropped:
             return None
-        line = _lineage_of(work, state, plan)
-        key = line.key_of(plan.versions)
+        lineage = _lineage_of(work, state, plan)
+        key = lineage.key_of(plan.versions)
         if not key:
             raise TableError(
                 "no key tells its rows apart, so its newest changes cannot be merged again",
                 hint=reload_hint(table),
             )
-        in_scratch = frozenset(file for segment in fresh for file in segment.fresh)
-        parts = tuple(_parts_of(work, plan, line, own, table, in_scratch))
-        marks = ("_committed_at",) if soft else ()
+        scratch_files = frozenset(file for segment in new_segments for file in segment.new_files)
+        parts = tuple(_parts_of(work, plan, lineage, own, table, scratch_files))
+        marks = ("_committed_at",) if has_soft_deletes else ()
         ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
-        fold = Fold(own, key, tuple(part.part for part in parts), marks, ignored=ignored)
+        fold = Fold(own, key, tuple(part.mapping for part in parts), marks, ignored=ignored)
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
-        return cls(work, state, version, last, plan, parts, fold, line.stamps, soft, ranges)
+        return cls(
+            work,
+            state,
+            version,
+            last,
+            plan,
+            parts,
+            fold,
+            lineage.stamps,
+            has_soft_deletes,
+            sequence_ranges,
+        )
 
-    def compared(self) -> tuple[int, pa.Table | None]:
+    def compare(self) -> tuple[int, pa.Table | None]:
         """Return the number of compared keys, and the newest changes of those that
         differ in the mirror, under the mirror's column names."""
         self._require_whole()
-        touched = self._touched()
+        touched = self._touched_keys()
         keys, wrong = 0, []
         files = [file for part in self.parts for file in part.files]
         unpacked = sum(self.work.segments.unpacked_bytes(p.folder, p.files) for p in self.parts)
         buckets = max(1, buckets_for(sum(file.images for file in files), unpacked))
         for bucket in range(buckets):
-            changes = self._folded(touched, bucket, buckets)
+            changes = self._newest_changes(touched, bucket, buckets)
             keys += changes.num_rows
             if changes.num_rows:
-                wrong.append(changes.filter(pa.array(self._wrong(changes))))
+                wrong.append(changes.filter(pa.array(self._is_wrong(changes))))
         differing = pa.concat_tables(wrong) if wrong else None
         return keys, differing if differing is not None and differing.num_rows else None
 
     def _require_whole(self) -> None:
         for part in self.parts:
-            damaged = self.work.segments.damaged(part.folder, part.files)
+            damaged = self.work.segments.damage_sentences(part.folder, part.files)
             if damaged:
                 raise TableError(
                     f"its changelog is damaged: {damaged[0]}",
@@ -233,24 +252,24 @@ class _MirrorComparison:
     def _images(self, number: int) -> Iterator[pa.Table]:
         return self.parts[number].pieces(self.work.segments, self.fold.marks)
 
-    def _touched(self) -> Hashes:
+    def _touched_keys(self) -> Hashes:
         """Return the hashes of all keys with changes in the span, sorted."""
         hashes = [np.zeros(0, np.uint64)]
         for number in range(len(self.parts)):
             for images in self._images(number):
-                inside = self._inside(images)
+                inside = self._images_in_span(images)
                 if inside.num_rows:
                     hashes.append(ordered(self.fold.hashes(number, inside)))
         return ordered(np.concatenate(hashes))
 
-    def _inside(self, images: pa.Table) -> pa.Table:
+    def _images_in_span(self, images: pa.Table) -> pa.Table:
         sequence = images.column("_sequence").to_numpy()
         inside = np.zeros(len(sequence), np.bool_)
-        for above, end in self.ranges:
+        for above, end in self.sequence_ranges:
             inside |= (sequence > above) & (sequence <= end)
         return images.filter(pa.array(inside))
 
-    def _folded(self, touched: Hashes, bucket: int, buckets: int) -> pa.Table:
+    def _newest_changes(self, touched: Hashes, bucket: int, buckets: int) -> pa.Table:
         """Return the newest changes of one bucket's touched keys, under the mirror's
         names."""
         images = []
@@ -262,9 +281,9 @@ class _MirrorComparison:
                 pieces.append(piece.filter(pa.array(chosen)))
             images.append(pa.concat_tables(pieces))
         changes, _ = self.fold.table(images)
-        return self._keeping(changes)
+        return self._with_dropped_columns_marked(changes)
 
-    def _keeping(self, changes: pa.Table) -> pa.Table:
+    def _with_dropped_columns_marked(self, changes: pa.Table) -> pa.Table:
         """Mark dropped columns, so that the merge keeps the mirror's values in them."""
         marks = keep_names(self.fold.schema.names)
         for name in self.fold.kept:
@@ -274,48 +293,54 @@ class _MirrorComparison:
             changes = changes.set_column(index, mark, pa.chunked_array([flags]))
         return changes
 
-    def _wrong(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        compared = self._compared_columns
+    def _is_wrong(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        compared = self._columns_to_compare
         return wrong_rows(
-            self._named(changes),
-            self._rows(compared),
+            self._with_mirror_names(changes),
+            self._mirror_rows(compared),
             key=self.fold.key,
             compared=compared,
-            soft=self.soft,
+            soft=self.has_soft_deletes,
         )
 
     def differences(self, wrong: pa.Table, details: Details) -> Iterator[ReplayDifference]:
-        compared = self._compared_columns
+        compared = self._columns_to_compare
         return row_differences(
-            self._named(wrong.slice(0, details.most)),
-            self._rows(compared),
+            self._with_mirror_names(wrong.slice(0, details.most_rows)),
+            self._mirror_rows(compared),
             key=self.fold.key,
             compared=compared,
-            soft=self.soft,
+            soft=self.has_soft_deletes,
             show_values=details.show_values,
         )
 
     @property
-    def _compared_columns(self) -> list[str]:
-        left_out = {*self.fold.kept, *self.stamps}
+    def _columns_to_compare(self) -> list[str]:
+        left_out = {*self.fold.kept, *self.stamp_columns}
         return [name for name in self.fold.schema.names if name not in left_out]
 
-    def _named(self, changes: pa.Table) -> pa.Table:
+    def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
         own = self.fold.schema.names
-        spelled = dict(zip(changelog_names(own), own, strict=True))
+        names_by_changelog_name = dict(zip(changelog_names(own), own, strict=True))
         # A stamp column has the name of a mark of the fold, so it must not appear
         # twice.
-        names = [n for n in changes.column_names if spelled.get(n) not in self.stamps]
-        return changes.select(names).rename_columns([spelled.get(n, n) for n in names])
+        names = [
+            n
+            for n in changes.column_names
+            if names_by_changelog_name.get(n) not in self.stamp_columns
+        ]
+        return changes.select(names).rename_columns(
+            [names_by_changelog_name.get(n, n) for n in names]
+        )
 
-    def _rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
-        marks = [DELETED_AT] if self.soft else []
+    def _mirror_rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
+        marks = [DELETED_AT] if self.has_soft_deletes else []
         schema = pa.schema([*map(self.fold.schema.field, compared), *marks])
-        for batch in self.work.mirrors.rows(self.state.mirror, schema.names, self.version):
+        for batch in self.work.mirrors.rows(self.state.mirror, schema.names, self.delta_version):
             yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 
 
-def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
+def _examine_mirror(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
     """Return the mirror's version, its columns except the one that marks deleted rows,
     and whether it has this column. Raise `TableError` unless the mirror exists, is as
     configured, and shows all changes of its changelog."""
@@ -337,14 +362,14 @@ def _mirror_shown(work: Workplace, state: TableState) -> tuple[int, pa.Schema, b
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
     shown = work.mirrors.schema(state.mirror, version)
-    soft = work.source.policies_of(state.table).deletes == Deletes.SOFT
-    if soft is not (DELETED_AT.name in shown.names):
+    has_soft_deletes = work.source.policies_of(state.table).deletes == Deletes.SOFT
+    if has_soft_deletes is not (DELETED_AT.name in shown.names):
         raise TableError(
             "its mirror was written under another `deletes` policy than is configured now",
             hint=reload_hint(state.table),
         )
-    own = [field for field in shown if not (soft and field.name == DELETED_AT.name)]
-    return version, pa.schema(own), soft
+    own = [field for field in shown if not (has_soft_deletes and field.name == DELETED_AT.name)]
+    return version, pa.schema(own), has_soft_deletes
 
 
 def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
@@ -353,17 +378,19 @@ def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLi
     assert final is not None
     history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
     first = min((*plan.versions, final), key=history.index)
-    line = lineage_over(work, versions_between(work, table, first, final))
-    if line.reread:
-        raise TableError(line.reread[0], hint=f"`lockstep verify {table} --repair` reads it again")
-    return line
+    lineage = lineage_over(work, versions_between(work, table, first, final))
+    if lineage.reread:
+        raise TableError(
+            lineage.reread[0], hint=f"`lockstep verify {table} --repair` reads it again"
+        )
+    return lineage
 
 
-def _with_fresh(content: TableContent, fresh: Sequence[SegmentResult]) -> TableContent:
+def _with_new_files(content: TableContent, new_segments: Sequence[SegmentResult]) -> TableContent:
     """Return the content with fresh files in place of those that they will replace."""
     replacements = {
-        (segment.table, segment.schema_version): segment.fresh
-        for segment in fresh
+        (segment.table, segment.schema_version): segment.new_files
+        for segment in new_segments
         if segment.batch == content.batch
     }
     segments = (
@@ -379,12 +406,12 @@ def _with_fresh(content: TableContent, fresh: Sequence[SegmentResult]) -> TableC
 def _parts_of(
     work: Workplace,
     plan: MergePlan,
-    line: ColumnLineage,
+    lineage: ColumnLineage,
     own: pa.Schema,
     table: TableName,
-    in_scratch: frozenset[SegmentFile],
+    scratch_files: frozenset[SegmentFile],
 ) -> Iterator[SegmentPart]:
-    """Yield the changes of each structure version, by folder. `in_scratch`: the files
+    """Yield the changes of each structure version, by folder. `scratch_files`: the files
     that lie in the scratch folder."""
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
@@ -394,12 +421,14 @@ def _parts_of(
                 "its row images omit columns, so its newest changes lack values",
                 hint=f"`lockstep verify {table} --repair` compares it with MySQL",
             )
-        part = line.part(version, above=plan.above)
-        columns = dict(zip(line.schema.names, part.columns, strict=True))
+        part = lineage.part(version, above=plan.above)
+        columns = dict(zip(lineage.schema.names, part.columns, strict=True))
         shown = tuple(columns.get(name, PartColumn()) for name in own.names)
         generation = work.ledger.schema_version(work.source.name, table, version).generation
         folder = changelog_path(work.source.name, table, generation)
         for path, is_scratch in ((folder, False), (scratch_path(work.source.name, folder), True)):
-            stored = tuple(file for file in files if (file in in_scratch) is is_scratch)
+            stored = tuple(file for file in files if (file in scratch_files) is is_scratch)
             if stored:
-                yield SegmentPart(path, stored, line.names[version], replace(part, columns=shown))
+                yield SegmentPart(
+                    path, stored, lineage.names[version], replace(part, columns=shown)
+                )

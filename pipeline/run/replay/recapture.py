@@ -40,7 +40,7 @@ from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.renames import origins_of
+from lockstep.pipeline.run.dump.renames import origins_by_table
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.run.unpruned_batches import (
     batch_of_run,
@@ -78,7 +78,9 @@ class Selection:
     tables: tuple[TableName, ...]
 
 
-def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None) -> Selection:
+def select_batches(
+    work: Workplace, span: Span, only: frozenset[TableName] | None = None
+) -> Selection:
     """Choose the batches and tables; only the ledger is read. `only`: the requested
     tables; None for all. Raise `SpanRefused` for a span outside of what was captured,
     `NothingMatches` for an unknown table."""
@@ -90,9 +92,9 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
             )
     ledger, source = work.ledger, work.source.name
     runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
-    chain, times = _chain(work, span, runs)
+    chain, times = _batches_and_times(work, span, runs)
     batches = batches_of(span, chain, runs, times)
-    batches = _kept(work, span, batches)
+    batches = _without_deleted(work, span, batches)
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), lake_end, ())
@@ -100,24 +102,24 @@ def select(work: Workplace, span: Span, only: frozenset[TableName] | None = None
     shown = [
         table
         for table in sorted(tables if only is None else tables & only)
-        if _is_shown(work, table, batches[0], named=only is not None)
+        if _may_be_read(work, table, batches[0], named=only is not None)
     ]
     return Selection(batches, lake_end, tuple(shown))
 
 
-def _is_shown(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
+def _may_be_read(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
     """Return whether a table's changes may be read again. If the settings hide more of
     it now, hidden values would come back: raise `SpanRefused` if the table was
     requested by name, else leave it out."""
-    why = reason_no_longer_shown(work.ledger, work.source.name, table, first.id, from_log=True)
-    if why is not None and named:
+    reason = reason_no_longer_shown(work.ledger, work.source.name, table, first.id, from_log=True)
+    if reason is not None and named:
         raise SpanRefused(
-            f"{table} cannot be read again from {first.start.at} on: {why}",
+            f"{table} cannot be read again from {first.start.at} on: {reason}",
             hint="begin after the run that re-read it, or name other tables",
         )
-    if why is not None:
-        work.progress.note(f"{table} is left out: {why}")
-    return why is None
+    if reason is not None:
+        work.progress.note(f"{table} is left out: {reason}")
+    return reason is None
 
 
 def require_merged(work: Workplace) -> None:
@@ -135,7 +137,7 @@ def require_merged(work: Workplace) -> None:
         )
 
 
-def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+def _without_deleted(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
     span begins before these; `earliest` begins with the first of them."""
     deletion = work.ledger.deletion_notes(work.source.name).newest
@@ -148,7 +150,7 @@ def _kept(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batc
     )
 
 
-def _chain(
+def _batches_and_times(
     work: Workplace, span: Span, runs: Mapping[str, int]
 ) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
     """Return acknowledged batches, oldest first, which include the span's. The second
@@ -185,7 +187,7 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all
-    its batches. `server`: the server's state when the replay began. `firsts`: each
+    its batches. `server`: the server's state when the replay began. `first_batches`: each
     table's first batch with changes or events. `marks`: batches whose rows are not all
     in their range of the log, batches whose files were replaced, and batches that
     recorded structures. `later_anchors`: by batch, a later batch whose anchor proves
@@ -193,26 +195,26 @@ class SpanFacts:
 
     work: Workplace
     server: ServerFacts
-    firsts: Mapping[TableName, int]
+    first_batches: Mapping[TableName, int]
     marks: SpecialBatches
     later_anchors: Mapping[int, Batch]
-    _read: dict[int, AnchorReading] = field(default_factory=dict)
-    _known: tuple[Batch, InitialStructures] | None = None
+    _anchor_readings: dict[int, AnchorReading] = field(default_factory=dict)
+    _last_structures: tuple[Batch, InitialStructures] | None = None
 
     @classmethod
-    def of(cls, work: Workplace, chosen: Sequence[Batch]) -> SpanFacts:
-        """Gather the facts. `chosen`: the batches in their order, at least one."""
+    def of(cls, work: Workplace, batches: Sequence[Batch]) -> SpanFacts:
+        """Gather the facts. `batches`: the batches in their order, at least one."""
         ledger, source = work.ledger, work.source.name
-        last = chosen[-1].id
+        last = batches[-1].id
         return cls(
             work,
             work.server.facts(),
             ledger.first_changes(source, 1, last),
-            ledger.special_batches(source, chosen[0].id, last),
-            _later_anchors(chosen),
+            ledger.special_batches(source, batches[0].id, last),
+            _later_anchors(batches),
         )
 
-    def why_not(self, batch: Batch) -> str | None:
+    def reason_not_recaptured(self, batch: Batch) -> str | None:
         """Return why a batch cannot be captured again from the log; None if it can.
         This reads up to two events of the log."""
         if batch.catches_up:
@@ -234,28 +236,28 @@ class SpanFacts:
     def structures(self, batch: Batch) -> InitialStructures:
         """Return the structures at a batch's start. Those read last are returned again
         if no batch since then recorded new ones."""
-        if self._known is not None:
-            before, structures = self._known
+        if self._last_structures is not None:
+            before, structures = self._last_structures
             since = range(before.id, batch.id + 1)
             if since and self.marks.with_structures.isdisjoint(since):
                 return structures
         structures = known_at(self.work, batch, batch.start.at)
-        self._known = batch, structures
+        self._last_structures = batch, structures
         return structures
 
     def _anchor(self, batch: Batch) -> AnchorReading:
-        if batch.id not in self._read:
+        if batch.id not in self._anchor_readings:
             assert batch.end is not None and batch.anchor is not None, "it is acknowledged"
             cursor = Cursor(batch.id, batch.end, batch.anchor)
-            self._read[batch.id] = read_anchor_of(self.work, cursor, self.server)
-        return self._read[batch.id]
+            self._anchor_readings[batch.id] = read_anchor_of(self.work, cursor, self.server)
+        return self._anchor_readings[batch.id]
 
 
-def _later_anchors(chosen: Sequence[Batch]) -> dict[int, Batch]:
+def _later_anchors(batches: Sequence[Batch]) -> dict[int, Batch]:
     """Return, for each batch, the last batch of the chain that continues from its end
     and ends in the same file."""
     anchors: dict[int, Batch] = {}
-    for before, later in reversed(list(pairwise(chosen))):
+    for before, later in reversed(list(pairwise(batches))):
         assert before.end is not None and later.end is not None, "they are acknowledged"
         if later.predecessor == before.id and later.end.at.file == before.end.at.file:
             anchors[before.id] = anchors.get(later.id, later)
@@ -265,22 +267,22 @@ def _later_anchors(chosen: Sequence[Batch]) -> dict[int, Batch]:
 def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
     """Capture the batch again and return its segments, whose files are in the scratch
     folder; or return why it cannot be captured again. Nothing else is written."""
-    if (why := facts.why_not(batch)) is not None:
-        return why
+    if (reason := facts.reason_not_recaptured(batch)) is not None:
+        return reason
     try:
-        return _recaptured(work, batch, facts)
+        return _capture_again(work, batch, facts)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         return error.message
 
 
-def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
     """Capture a batch again under the conditions of its first capture, and compare the
     result with what was recorded."""
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
-    then = _as_then(work, batch)
+    original = _original_workplace(work, batch)
     content = batch_content(ledger, source, batch.id)
     recorded, events, captured = content.segments, content.events, content.changed_tables
     tables = CapturedTables(
@@ -288,14 +290,14 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
         source=source,
         batch=batch.id,
         last_sequence_before=batch.base,
-        is_captured=lambda table: then.source.patterns.matches(table) and table in captured,
-        states=_states_then(work, captured, facts.firsts, batch.id),
-        policies_of=partial(_policies_then, work, events, recorded),
+        is_captured=lambda table: original.source.patterns.matches(table) and table in captured,
+        states=_original_states(work, captured, facts.first_batches, batch.id),
+        policies_of=partial(_original_policies, work, events, recorded),
         in_scratch_folder=True,
     )
     basis = Basis(
-        then,
-        _start_then(work, batch, facts.server),
+        original,
+        _original_start(work, batch, facts.server),
         RunBounds(batch.end.at, GtidSet()),
         tables=tables,
         structures=tracker_of(
@@ -304,29 +306,33 @@ def _recaptured(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segmen
             facts.server,
             recorded=RecordedVersions(ledger, source, batch.id),
         ),
-        prepared={},
+        prepared_transactions={},
     )
     segmenter = Segmenter(
-        tables, basis.structures, work.shaping, copies=partial(_copies_then, events)
+        tables, basis.structures, work.shaping, decide_copies=partial(_original_copies, events)
     )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
-    mismatch = _changes_differ(batch, tables.change_count, recorded, segments) or _events_differ(
+    mismatch = _reason_changes_differ(
+        batch, tables.change_count, recorded, segments
+    ) or _reason_events_differ(
         events,
         tables.events,
-        learnt=any(version.table in captured for version in basis.structures.history.versions),
+        has_new_structures=any(
+            version.table in captured for version in basis.structures.history.versions
+        ),
     )
     return segments if mismatch is None else mismatch
 
 
-def _as_then(work: Workplace, batch: Batch) -> Workplace:
+def _original_workplace(work: Workplace, batch: Batch) -> Workplace:
     """Return the workplace with the patterns that the batch was captured with."""
     scopes = work.ledger.capture_scopes(work.source.name)
     patterns = [scope.patterns for scope in scopes if scope.batch <= batch.id]
     return replace(work, source=replace(work.source, patterns=patterns[-1])) if patterns else work
 
 
-def _start_then(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
+def _original_start(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     """Return where reading begins: at the batch's start, proven by its predecessor's
     anchor."""
     anchor = None
@@ -336,14 +342,14 @@ def _start_then(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
     # A batch that started by its GTID set began at the start of a log file.
     # Transactions of the set that are in that file precede the batch.
     captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
-    why = f"batch {batch.id} is read again"
+    reason = f"batch {batch.id} is read again"
     return start_at_known_place(
-        batch.start, anchor, facts, why, leave_out=captured, by_gtid=batch.by_gtid
+        batch.start, anchor, facts, reason, leave_out=captured, by_gtid=batch.by_gtid
     )
 
 
-def _states_then(
-    work: Workplace, tables: Iterable[TableName], firsts: Mapping[TableName, int], batch: int
+def _original_states(
+    work: Workplace, tables: Iterable[TableName], first_batches: Mapping[TableName, int], batch: int
 ) -> dict[TableName, TableState]:
     """Return the states of the tables that have changes or events in earlier batches,
     each with the condition FOLLOWING. A table that this ledger took over from the lake
@@ -352,11 +358,11 @@ def _states_then(
     return {
         table: states[table].as_started()
         for table in tables
-        if firsts[table] < batch or states[table].adopted_version is not None
+        if first_batches[table] < batch or states[table].adopted_version is not None
     }
 
 
-def _policies_then(
+def _original_policies(
     work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
 ) -> LakePolicies:
     """Return the table's policies, changed to what the first capture did. The recorded
@@ -371,7 +377,7 @@ def _policies_then(
     return replace(policies, truncates=truncates)
 
 
-def _copies_then(
+def _original_copies(
     events: Sequence[TableEvent], effects: Sequence[Effect]
 ) -> Mapping[TableName, FromMirror]:
     """Return the tables whose rows were copied from another mirror in the first
@@ -379,7 +385,7 @@ def _copies_then(
     copied = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)
-        for table, origin in origins_of(effects).items()
+        for table, origin in origins_by_table(effects).items()
         if (table, origin) in copied
     }
 
@@ -387,13 +393,16 @@ def _copies_then(
 # -- the comparison with what was recorded -----------------------------------------------------
 
 
-def _changes_differ(
+def _reason_changes_differ(
     batch: Batch, changes: int, recorded: Sequence[Segment], segments: Sequence[Segment]
 ) -> str | None:
     if changes != batch.changes:
         return f"the log has {changes} changes now where {batch.changes} were captured"
     before, after = (
-        {(segment.table, segment.schema_version): _numbers(segment) for segment in captured}
+        {
+            (segment.table, segment.schema_version): _sequence_numbers(segment)
+            for segment in captured
+        }
         for captured in (recorded, segments)
     )
     for table, version in sorted(before.keys() | after.keys()):
@@ -402,15 +411,15 @@ def _changes_differ(
     return None
 
 
-def _numbers(segment: Segment) -> tuple[object, ...]:
+def _sequence_numbers(segment: Segment) -> tuple[object, ...]:
     images = sum(file.images for file in segment.files)
     return segment.counts, segment.first_sequence, segment.last_sequence, images
 
 
-def _events_differ(
-    recorded: Sequence[TableEvent], events: Sequence[TableEvent], *, learnt: bool
+def _reason_events_differ(
+    recorded: Sequence[TableEvent], events: Sequence[TableEvent], *, has_new_structures: bool
 ) -> str | None:
-    if learnt:
+    if has_new_structures:
         return "its statements would yield structures that are not in the recorded history"
     before, after = (
         [

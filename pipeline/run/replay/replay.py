@@ -36,7 +36,7 @@ from lockstep.pipeline.run.replay.recapture import (
     SpanFacts,
     recapture,
     require_merged,
-    select,
+    select_batches,
 )
 from lockstep.pipeline.run.replay.segment_comparison import (
     Details,
@@ -51,60 +51,62 @@ from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class BatchReplayed:
-    """One batch of the span. `as_recorded`: why it cannot be read from the log again;
-    None if it was read again or, in a plan, would be. `segments`: the results of
+class ReplayedBatch:
+    """One batch of the span. `reason_not_recaptured`: why it cannot be read from the log
+    again; None if it was read again or, in a plan, would be. `segments`: the results of
     comparing its files; empty in a plan. `revision`: number of times that its files
     were replaced so far."""
 
     batch: Batch
-    as_recorded: str | None
+    reason_not_recaptured: str | None
     segments: tuple[SegmentResult, ...] = ()
     revision: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayReport:
-    """The outcome or the plan of a replay. `early`: the end of the lake; None unless
-    the span ends after it. `committed`: the replay was allowed to write. `changelogs`:
-    the changelogs of `tables` that list other files than the ledger records, or did so
-    before the replay."""
+    """The outcome or the plan of a replay. `lake_end`: the end of the lake; None unless
+    the span ends after it. `committed`: the replay was allowed to write.
+    `changelog_checks`: those of the changelogs of `tables` that list other files than
+    the ledger records, or did so before the replay."""
 
     span: Span
-    batches: tuple[BatchReplayed, ...]
+    batches: tuple[ReplayedBatch, ...]
     tables: tuple[TableName, ...]
     mirrors: tuple[MirrorCorrection, ...] = ()
-    early: str | None = None
+    lake_end: str | None = None
     committed: bool = False
     seconds: float = 0.0
-    changelogs: tuple[ChangelogCheck, ...] = ()
+    changelog_checks: tuple[ChangelogCheck, ...] = ()
 
     @property
     def segments(self) -> tuple[SegmentResult, ...]:
         return tuple(segment for batch in self.batches for segment in batch.segments)
 
     @property
-    def differs(self) -> bool:
+    def has_differences(self) -> bool:
         """True if the replay found a difference between the lake and the span's
         changes, even one that it has corrected."""
         standings = {segment.standing for segment in self.segments}
         wrong = not standings.isdisjoint({SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED})
-        return wrong or bool(self.changelogs) or any(mirror.wrong for mirror in self.mirrors)
+        return wrong or bool(self.changelog_checks) or any(mirror.wrong for mirror in self.mirrors)
 
     @property
     def wrong_changelogs(self) -> tuple[ChangelogCheck, ...]:
         """The changelogs that still list other files than the ledger records."""
         return tuple(
-            changelog for changelog in self.changelogs if changelog.reason_not_corrected is not None
+            changelog
+            for changelog in self.changelog_checks
+            if changelog.reason_not_corrected is not None
         )
 
     @property
-    def left(self) -> tuple[SegmentResult, ...]:
+    def unreplaced_segments(self) -> tuple[SegmentResult, ...]:
         """The segments whose files are damaged and could not be replaced."""
         damaged = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
         )
-        return tuple(segment for segment in damaged if not segment.replaced)
+        return tuple(segment for segment in damaged if not segment.is_replaced)
 
 
 def plan_replay(
@@ -113,19 +115,19 @@ def plan_replay(
     """Return the batches that a replay of the span would capture again, and whether the
     log still has them. `only`: the tables to replay; None for all. Nothing is changed,
     and no lease is needed."""
-    chosen = select(work, span, only)
-    if not chosen.batches:
-        return ReplayReport(span, (), (), early=chosen.lake_end)
-    facts = SpanFacts.of(work, chosen.batches)
+    selection = select_batches(work, span, only)
+    if not selection.batches:
+        return ReplayReport(span, (), (), lake_end=selection.lake_end)
+    facts = SpanFacts.of(work, selection.batches)
     batches = tuple(
-        BatchReplayed(
+        ReplayedBatch(
             batch,
-            facts.why_not(batch) if _concerns(work, batch, only) else None,
+            facts.reason_not_recaptured(batch) if _has_changes_of(work, batch, only) else None,
             revision=facts.marks.revision_counts.get(batch.id, 0),
         )
-        for batch in chosen.batches
+        for batch in selection.batches
     )
-    return ReplayReport(span, batches, chosen.tables, early=chosen.lake_end)
+    return ReplayReport(span, batches, selection.tables, lake_end=selection.lake_end)
 
 
 def replay(
@@ -153,35 +155,51 @@ def replay(
     require_merged(work)
     if (error := source_error_in_changelogs(work)) is not None:
         raise error
-    chosen = select(work, span, only)
-    if not chosen.batches:
-        return ReplayReport(span, (), (), early=chosen.lake_end, committed=commit)
-    first, last = chosen.batches[0], chosen.batches[-1]
+    selection = select_batches(work, span, only)
+    if not selection.batches:
+        return ReplayReport(span, (), (), lake_end=selection.lake_end, committed=commit)
+    first, last = selection.batches[0], selection.batches[-1]
     work.progress.note(
-        f"{len(chosen.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
+        f"{len(selection.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
         f"{last.end}"
     )
-    changelogs = _correct_changelogs(work, lease, chosen, commit=commit)
+    changelogs = _correct_changelogs(work, lease, selection, commit=commit)
     work.segments.remove_folder(scratch_path(work.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(work, only, details)
-        facts = SpanFacts.of(work, chosen.batches)
-        read = [_read(work, batch, only, facts, comparison) for batch in chosen.batches]
+        facts = SpanFacts.of(work, selection.batches)
+        read = [_compare_batch(work, batch, only, facts, comparison) for batch in selection.batches]
         compared = [segment for _, _, segments in read for segment in segments]
-        if commit and (waits := revise.waiting(work, compared)):
-            read = [(batch, why, _that_wait(segments, waits)) for batch, why, segments in read]
+        if commit and (reasons := revise.reasons_to_wait(work, compared)):
+            read = [
+                (batch, reason, _with_waiting_reasons(segments, reasons))
+                for batch, reason, segments in read
+            ]
             compared = [segment for _, _, segments in read for segment in segments]
-        revision = revise.begin(work, lease, compared) if commit else None
+        revision = revise.begin_revision(work, lease, compared) if commit else None
         if revision is not None:
-            revise.carry_out(work, lease, revision)
+            revise.carry_out_revision(work, lease, revision)
             # The revision may have listed the last files that a changelog lacked.
-            changelogs = _latest(changelogs, _correct_changelogs(work, lease, chosen, commit=True))
+            changelogs = _latest_checks(
+                changelogs, _correct_changelogs(work, lease, selection, commit=True)
+            )
         mirrors = []
-        for done, table in enumerate(chosen.tables, start=1):
-            fresh = () if commit else [segment for segment in compared if segment.table == table]
-            mirrors.append(heal(work, lease, table, chosen.batches, fresh=fresh, details=details))
-            work.progress.tell(table_progress("merge", done, len(chosen.tables), table))
+        for done, table in enumerate(selection.tables, start=1):
+            new_segments = (
+                () if commit else [segment for segment in compared if segment.table == table]
+            )
+            mirrors.append(
+                heal(
+                    work,
+                    lease,
+                    table,
+                    selection.batches,
+                    new_segments=new_segments,
+                    details=details,
+                )
+            )
+            work.progress.tell(table_progress("merge", done, len(selection.tables), table))
     finally:
         if work.ledger.revisions(work.source.name).open is None:
             work.segments.remove_folder(scratch_path(work.source.name))
@@ -189,12 +207,12 @@ def replay(
     report = ReplayReport(
         span,
         tuple(
-            BatchReplayed(batch, why, segments, counts.get(batch.id, 0))
-            for batch, why, segments in read
+            ReplayedBatch(batch, reason, segments, counts.get(batch.id, 0))
+            for batch, reason, segments in read
         ),
-        chosen.tables,
+        selection.tables,
         tuple(mirrors),
-        chosen.lake_end,
+        selection.lake_end,
         commit,
         perf_counter() - clock,
         changelogs,
@@ -204,22 +222,22 @@ def replay(
     return report
 
 
-def _that_wait(
-    segments: Iterable[SegmentResult], waits: Mapping[tuple[int, TableName, int], str]
+def _with_waiting_reasons(
+    segments: Iterable[SegmentResult], reasons: Mapping[tuple[int, TableName, int], str]
 ) -> tuple[SegmentResult, ...]:
     """Return the segments; remove the new files of those that must wait, and add the
-    reason. `waits`: these reasons by batch, table and version."""
+    reason. `reasons`: these reasons by batch, table and version."""
     keys = (
         (segment, (segment.batch, segment.table, segment.schema_version)) for segment in segments
     )
     return tuple(
-        replace(segment, fresh=(), waits=waits[key]) if key in waits else segment
+        replace(segment, new_files=(), reason_waiting=reasons[key]) if key in reasons else segment
         for segment, key in keys
     )
 
 
 def _correct_changelogs(
-    work: Workplace, lease: Lease, chosen: Selection, *, commit: bool
+    work: Workplace, lease: Lease, selection: Selection, *, commit: bool
 ) -> tuple[ChangelogCheck, ...]:
     """Correct the changelogs that list other files than the ledger records, and return
     the results. Each changelog is corrected as a whole, not only for the span, because
@@ -228,7 +246,7 @@ def _correct_changelogs(
     source = work.source.name
     examined_versions = work.ledger.examined_versions(source)
     states = work.ledger.table_states(source)
-    tables = [states[table] for table in chosen.tables if table in states]
+    tables = [states[table] for table in selection.tables if table in states]
     system_tables = map(partial(system_table, source), SystemTable)
     checks = []
     for changelog in (
@@ -258,7 +276,7 @@ def _has_new_commits(
     )
 
 
-def _latest(
+def _latest_checks(
     before: Sequence[ChangelogCheck], after: Sequence[ChangelogCheck]
 ) -> tuple[ChangelogCheck, ...]:
     """Return the newest result for each changelog. `before` and `after`: the results
@@ -274,13 +292,13 @@ def _latest(
     return (*(settled | newest).values(),)
 
 
-def _concerns(work: Workplace, batch: Batch, only: frozenset[TableName] | None) -> bool:
+def _has_changes_of(work: Workplace, batch: Batch, only: frozenset[TableName] | None) -> bool:
     """Return whether a batch has changes of these tables."""
     segments = batch_content(work.ledger, batch.source, batch.id).segments
     return any(only is None or segment.table in only for segment in segments)
 
 
-def _read(
+def _compare_batch(
     work: Workplace,
     batch: Batch,
     only: frozenset[TableName] | None,
@@ -290,23 +308,23 @@ def _read(
     """Read a batch again and compare its files. Return the batch, the reason why it
     cannot be read from the log again (None if it was read), and the results of the
     comparison."""
-    if not _concerns(work, batch, only):
+    if not _has_changes_of(work, batch, only):
         return batch, None, ()
     read = recapture(work, batch, facts)
-    why = read if isinstance(read, str) else None
-    if why is not None:
-        work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {why}")
+    reason = read if isinstance(read, str) else None
+    if reason is not None:
+        work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
     compared = comparison.compare(batch, () if isinstance(read, str) else read)
     for segment in compared:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             problem = segment.why or segment.standing.value
             work.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
-    return batch, why, tuple(compared)
+    return batch, reason, tuple(compared)
 
 
 def _decision(report: ReplayReport) -> Decision:
     first, last = report.batches[0].batch, report.batches[-1].batch
-    replaced = [segment for segment in report.segments if segment.replaced]
+    replaced = [segment for segment in report.segments if segment.is_replaced]
     wrong = sum(mirror.wrong for mirror in report.mirrors)
     return Decision(
         "replay",
@@ -315,7 +333,9 @@ def _decision(report: ReplayReport) -> Decision:
         f"replaced, {wrong} rows of mirrors put right",
         {
             "batches": [first.id, last.id],
-            "as_recorded": [batch.batch.id for batch in report.batches if batch.as_recorded],
+            "as_recorded": [
+                batch.batch.id for batch in report.batches if batch.reason_not_recaptured
+            ],
             "replaced": [
                 f"{segment.batch} {segment.table} v{segment.schema_version}" for segment in replaced
             ],

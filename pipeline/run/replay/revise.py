@@ -40,26 +40,28 @@ from lockstep.pipeline.values.segment import (
 from lockstep.pipeline.values.table import TableName
 
 
-def begin(work: Workplace, lease: Lease, segments: Sequence[SegmentResult]) -> Revision | None:
+def begin_revision(
+    work: Workplace, lease: Lease, segments: Sequence[SegmentResult]
+) -> Revision | None:
     """Record an open revision with the files that will replace others; return None if
     there are none."""
-    replaced = [segment for segment in segments if segment.replaced]
-    if not replaced:
+    to_replace = [segment for segment in segments if segment.is_replaced]
+    if not to_replace:
         return None
-    return work.ledger.begin_revision(lease, [_revised(segment) for segment in replaced])
+    return work.ledger.begin_revision(lease, [_revised_segment(segment) for segment in to_replace])
 
 
-def _revised(segment: SegmentResult) -> RevisedSegment:
-    files = with_revised_names(segment.fresh)
+def _revised_segment(segment: SegmentResult) -> RevisedSegment:
+    files = with_revised_names(segment.new_files)
     return RevisedSegment(segment.batch, segment.table, segment.schema_version, files)
 
 
-def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
+def carry_out_revision(work: Workplace, lease: Lease, revision: Revision) -> None:
     """Move the new files into their changelogs' folders, list them in one commit per
     changelog, and close the revision. Raise `SegmentsLost` if a new file is missing.
     The revision is then given up, unless a changelog already lists some of its
     files."""
-    parts = [_Part.of(work, segment) for segment in revision.segments]
+    parts = [_ReplacedSegment.of(work, segment) for segment in revision.segments]
     source = work.source.name
     work.ledger.require_held(lease)
     for part in parts:
@@ -67,7 +69,7 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
     changelogs = _by_changelog(parts)
     try:
         for changelog, revised_parts in changelogs.items():
-            _commit(work, lease, revision, changelog, revised_parts)
+            _commit_revision(work, lease, revision, changelog, revised_parts)
     except SegmentsLost as error:
         if any(
             _is_begun(work, changelog.folder, revised_parts)
@@ -81,12 +83,12 @@ def carry_out(work: Workplace, lease: Lease, revision: Revision) -> None:
         work.ledger.end_revision(lease, revision, settled=False)
         raise
     work.ledger.end_revision(lease, revision, settled=True)
-    work.ledger.note_examined_versions(lease, dict(_passed(work, changelogs)))
+    work.ledger.note_examined_versions(lease, dict(_versions_to_record(work, changelogs)))
     work.segments.remove_folder(scratch_path(work.source.name))
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _ReplacedSegment:
     """A segment with its recorded files (`old`) and those that replace them (`new`)."""
 
     new: RevisedSegment
@@ -98,7 +100,7 @@ class _Part:
         return self.changelog.folder
 
     @classmethod
-    def of(cls, work: Workplace, new: RevisedSegment) -> _Part:
+    def of(cls, work: Workplace, new: RevisedSegment) -> _ReplacedSegment:
         source, number = work.source.name, new.schema_version
         segments = batch_content(work.ledger, source, new.batch).segments
         [old] = [segment for segment in segments if new.is_of(new.batch, segment)]
@@ -107,22 +109,24 @@ class _Part:
         return cls(new, old, changelog_table(source, state, version.generation))
 
 
-def _passed(work: Workplace, changelogs: Iterable[ChangelogTable]) -> Iterator[tuple[str, int]]:
+def _versions_to_record(
+    work: Workplace, changelogs: Iterable[ChangelogTable]
+) -> Iterator[tuple[str, int]]:
     """Yield the changelogs to which nobody else committed since the last look, with
     their newest versions. In the others, the next look must find and report the foreign
     commits."""
     before = work.ledger.examined_versions(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in before:
-            look = work.changelog.log_above(folder, before[folder])
-            relation = changelog_judgement(work, look, before[folder])
-            if isinstance(relation, AllExpected) and relation.newest is not None:
-                yield folder, relation.newest
+            log = work.changelog.log_above(folder, before[folder])
+            judgement = changelog_judgement(work, log, before[folder])
+            if isinstance(judgement, AllExpected) and judgement.newest is not None:
+                yield folder, judgement.newest
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing:
-    """The change to a changelog's list of files: `removed` paths and `added` files.
+class _ListChange:
+    """The change to a changelog's list of files: `removed_paths` paths and `added` files.
     `refusal`: why the new files cannot be listed, or None. A foreign file may hold
     their rows together with rows of other batches; rows would then appear twice or be
     lost."""
@@ -132,7 +136,9 @@ class _Listing:
     refusal: str | None
 
 
-def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part]) -> _Listing:
+def _list_change(
+    work: Workplace, changelog: ChangelogTable, parts: Iterable[_ReplacedSegment]
+) -> _ListChange:
     recorded = recorded_files(work, changelog)
     files, new = dict(recorded.files), dict[str, SegmentFile]()
     for part in parts:
@@ -145,37 +151,43 @@ def _listing(work: Workplace, changelog: ChangelogTable, parts: Iterable[_Part])
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
     refusal = reason_not_corrected(work, changelog, foreign, lost)
     listed_again = [file for file in unlisted if file.path not in lost]
-    return _Listing(mismatch.surplus, [*new.values(), *listed_again], refusal)
+    return _ListChange(mismatch.surplus, [*new.values(), *listed_again], refusal)
 
 
-def waiting(
+def reasons_to_wait(
     work: Workplace, segments: Iterable[SegmentResult]
 ) -> dict[tuple[int, TableName, int], str]:
     """Return the segments whose new files must not be listed yet, by batch, table and
     version, with the reason. A foreign file has their rows, and perhaps the only copy
     of other rows."""
-    parts = [_Part.of(work, _revised(segment)) for segment in segments if segment.replaced]
+    parts = [
+        _ReplacedSegment.of(work, _revised_segment(segment))
+        for segment in segments
+        if segment.is_replaced
+    ]
     return {
-        (part.new.batch, part.new.table, part.new.schema_version): why
+        (part.new.batch, part.new.table, part.new.schema_version): reason
         for changelog, grouped in _by_changelog(parts).items()
-        if (why := _listing(work, changelog, grouped).refusal) is not None
+        if (reason := _list_change(work, changelog, grouped).refusal) is not None
         for part in grouped
     }
 
 
-def _by_changelog(parts: Iterable[_Part]) -> dict[ChangelogTable, list[_Part]]:
-    grouped: dict[ChangelogTable, list[_Part]] = {}
+def _by_changelog(
+    parts: Iterable[_ReplacedSegment],
+) -> dict[ChangelogTable, list[_ReplacedSegment]]:
+    grouped: dict[ChangelogTable, list[_ReplacedSegment]] = {}
     for part in parts:
         grouped.setdefault(part.changelog, []).append(part)
     return grouped
 
 
-def _commit(
+def _commit_revision(
     work: Workplace,
     lease: Lease,
     revision: Revision,
     changelog: ChangelogTable,
-    parts: Sequence[_Part],
+    parts: Sequence[_ReplacedSegment],
 ) -> None:
     """List the new files and remove every file that is neither new nor recorded:
     replaced files, files of revisions that the ledger does not know, and foreign
@@ -186,7 +198,7 @@ def _commit(
             f"the ledger records a changelog at {folder}, and there is none",
             hint="mount or restore the lake's folder, then repeat the replay",
         )
-    listing = _listing(work, changelog, parts)
+    listing = _list_change(work, changelog, parts)
     if listing.refusal is not None:
         raise SegmentsLost(
             listing.refusal, hint="repeat the replay for all batches whose files are lost"
@@ -196,7 +208,7 @@ def _commit(
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
         schema=columns_of(work, changelog, listing.added),
-        removed=listing.removed,
+        removed_paths=listing.removed,
         files=listing.added,
         user_metadata=revision_metadata(
             work,
@@ -209,6 +221,6 @@ def _commit(
     )
 
 
-def _is_begun(work: Workplace, folder: str, parts: Sequence[_Part]) -> bool:
+def _is_begun(work: Workplace, folder: str, parts: Sequence[_ReplacedSegment]) -> bool:
     listed = work.changelog.listed_files(folder) or {}
     return any(file.path in listed for part in parts for file in part.new.files)

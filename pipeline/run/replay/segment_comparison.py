@@ -32,26 +32,26 @@ class SegmentStanding(StrEnum):
     """They hold other changes than the log."""
     DAMAGED = "damaged"
     """They differ from what was recorded, or the changelog does not list them."""
-    UNTOLD = "untold"
-    """They are as recorded; whether the log has the same changes is unknown."""
+    AS_RECORDED = "untold"
+    """They are as recorded. Whether the log has the same changes is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The limits of a report on rows that differ. `most`: the largest number of rows
+    """The limits of a report on rows that differ. `most_rows`: the largest number of rows
     for each segment or table; `show_values`: also report their values."""
 
-    most: int = 500
+    most_rows: int = 500
     show_values: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
     """The comparison of one segment. `why`: what is wrong with its files, if DAMAGED.
-    `fresh`: the files in the scratch folder that will replace them. `wrong`, `columns`,
+    `new_files`: the files in the scratch folder that will replace them. `wrong`, `columns`,
     `rows`: for DIFFERENT and if details were requested, the number of row images that
-    differ, the columns in which they differ, and some of these images. `waits`: why the
-    files cannot be replaced yet."""
+    differ, the columns in which they differ, and some of these images. `reason_waiting`:
+    why the files cannot be replaced yet."""
 
     json_keys: ClassVar = (
         "batch",
@@ -68,75 +68,77 @@ class SegmentResult:
     schema_version: int
     standing: SegmentStanding
     why: str | None = None
-    fresh: tuple[SegmentFile, ...] = ()
+    new_files: tuple[SegmentFile, ...] = ()
     wrong: int = 0
     columns: tuple[str, ...] = ()
     rows: tuple[ReplayDifference, ...] = ()
-    waits: str | None = None
+    reason_waiting: str | None = None
 
     @property
-    def replaced(self) -> bool:
-        return bool(self.fresh)
+    def is_replaced(self) -> bool:
+        return bool(self.new_files)
 
 
 @dataclass(slots=True)
 class SegmentComparison:
-    """Compares segments, batch by batch. `only`: the tables to compare; None for all.
+    """Compares segments, batch by batch. `tables`: those to compare; None for all.
     Each changelog's files are listed only once, because the source's lock keeps other
     runs from changing the list."""
 
     work: Workplace
-    only: frozenset[TableName] | None
+    tables: frozenset[TableName] | None
     details: Details | None = None
-    _listed: dict[str, frozenset[str]] = field(default_factory=dict)
+    _listed_files: dict[str, frozenset[str]] = field(default_factory=dict)
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
 
     def compare(self, batch: Batch, read: Iterable[Segment]) -> list[SegmentResult]:
         """Compare the segments of a batch with those that were read again. Remove the
         files in the scratch folder that will not replace others."""
-        read_again = {(segment.table, segment.schema_version): segment for segment in read}
-        compared = []
+        recaptured = {(segment.table, segment.schema_version): segment for segment in read}
+        results = []
         for segment in batch_content(self.work.ledger, batch.source, batch.id).segments:
-            fresh = read_again.get((segment.table, segment.schema_version))
+            new_segment = recaptured.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
-            if self.only is None or segment.table in self.only:
-                compared.append(self._compare(batch, segment, fresh, folder))
-            if fresh is not None and not (compared and compared[-1].fresh == fresh.files):
-                self.work.segments.remove(self._scratch(folder), fresh.files)
-        return compared
+            if self.tables is None or segment.table in self.tables:
+                results.append(self._compare(batch, segment, new_segment, folder))
+            if new_segment is not None and not (
+                results and results[-1].new_files == new_segment.files
+            ):
+                self.work.segments.remove(self._scratch(folder), new_segment.files)
+        return results
 
     def _compare(
-        self, batch: Batch, segment: Segment, fresh: Segment | None, folder: str
+        self, batch: Batch, segment: Segment, new_segment: Segment | None, folder: str
     ) -> SegmentResult:
-        why = next(iter(self.work.segments.damaged(folder, segment.files)), None)
+        why = next(iter(self.work.segments.damage_sentences(folder, segment.files)), None)
         if why is None:
-            listed = self._files_of(folder)
+            listed = self._files_listed_in(folder)
             unlisted = [file.path for file in segment.files if file.path not in listed]
             why = f"the changelog {folder} does not list {unlisted[0]}" if unlisted else None
         if why is not None:
             standing = SegmentStanding.DAMAGED
-        elif fresh is None:
-            standing = SegmentStanding.UNTOLD
+        elif new_segment is None:
+            standing = SegmentStanding.AS_RECORDED
         else:
-            same = self._same_content(folder, segment, fresh)
+            same = self._same_content(folder, segment, new_segment)
             standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
-        files = () if fresh is None or standing is SegmentStanding.SAME else fresh.files
-        compared = SegmentResult(
+        files = () if new_segment is None or standing is SegmentStanding.SAME else new_segment.files
+        result = SegmentResult(
             batch.id, segment.table, segment.schema_version, standing, why, files
         )
-        if fresh is None or standing is not SegmentStanding.DIFFERENT or self.details is None:
-            return compared
-        return self._with_rows(compared, folder, segment, fresh, self.details)
+        if new_segment is None or standing is not SegmentStanding.DIFFERENT or self.details is None:
+            return result
+        return self._with_differing_rows(result, folder, segment, new_segment, self.details)
 
-    def _with_rows(
+    def _with_differing_rows(
         self,
-        compared: SegmentResult,
+        result: SegmentResult,
         folder: str,
         segment: Segment,
-        fresh: Segment,
+        new_segment: Segment,
         details: Details,
     ) -> SegmentResult:
-        """Add the rows that differ, at most `details.most`, to a result."""
+        """Add the rows that differ, at most `details.most_rows`, to a result."""
         version = self.work.ledger.schema_version(
             self.work.source.name, segment.table, segment.schema_version
         )
@@ -146,12 +148,14 @@ class SegmentComparison:
         shown = ("_sequence", *(stored[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
         for ending in range(len(FILE_ENDINGS)):
-            content = differences(
-                self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
-                self.work.segments.pieces(folder, files_with(segment.files, ending)),
-                most=details.most - len(rows),
+            content = content_difference(
+                self.work.segments.pieces(
+                    self._scratch(folder), files_of_kind(new_segment.files, ending)
+                ),
+                self.work.segments.pieces(folder, files_of_kind(segment.files, ending)),
+                most=details.most_rows - len(rows),
             )
-            count += content.rows
+            count += content.row_count
             columns |= dict.fromkeys(content.columns)
             rows += (
                 difference(
@@ -160,45 +164,47 @@ class SegmentComparison:
                     {name: in_log[name] for name in shown},
                     show_values=details.show_values,
                 )
-                for in_log, in_lake in content.some
+                for in_log, in_lake in content.examples
             )
-        return replace(compared, wrong=count, columns=tuple(columns), rows=tuple(rows))
+        return replace(result, wrong=count, columns=tuple(columns), rows=tuple(rows))
 
-    def _same_content(self, folder: str, segment: Segment, fresh: Segment) -> bool:
+    def _same_content(self, folder: str, segment: Segment, new_segment: Segment) -> bool:
         """Return whether the rows are the same. Files are compared by kind, because
         images that omit columns are in files of their own."""
         return all(
-            same_rows(
-                self.work.segments.pieces(folder, files_with(segment.files, ending)),
-                self.work.segments.pieces(self._scratch(folder), files_with(fresh.files, ending)),
+            have_same_rows(
+                self.work.segments.pieces(folder, files_of_kind(segment.files, ending)),
+                self.work.segments.pieces(
+                    self._scratch(folder), files_of_kind(new_segment.files, ending)
+                ),
             )
             for ending in range(len(FILE_ENDINGS))
         )
 
-    def _files_of(self, folder: str) -> frozenset[str]:
-        if folder not in self._listed:
-            self._listed[folder] = frozenset(self.work.changelog.listed_files(folder) or {})
-        return self._listed[folder]
+    def _files_listed_in(self, folder: str) -> frozenset[str]:
+        if folder not in self._listed_files:
+            self._listed_files[folder] = frozenset(self.work.changelog.listed_files(folder) or {})
+        return self._listed_files[folder]
 
     def _folder(self, segment: Segment) -> str:
         key = segment.table, segment.schema_version
         if key not in self._folders:
-            self._folders[key] = changelog_of(self.work, segment)
+            self._folders[key] = changelog_folder(self.work, segment)
         return self._folders[key]
 
     def _scratch(self, folder: str) -> str:
         return scratch_path(self.work.source.name, folder)
 
 
-def changelog_of(work: Workplace, segment: Segment) -> str:
+def changelog_folder(work: Workplace, segment: Segment) -> str:
     source = work.source.name
     version = work.ledger.schema_version(source, segment.table, segment.schema_version)
     return changelog_path(source, segment.table, version.generation)
 
 
-def files_with(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
-    """Return the files with one ending (an index into `FILE_ENDINGS`). They have the
-    same columns."""
+def files_of_kind(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
+    """Return the files with one ending (an index into `ENDINGS`). They have the same
+    columns."""
     return [file for file in files if file.has_logged + file.has_present == ending]
 
 
@@ -207,31 +213,31 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ContentDifference:
-    """How the rows of two sides differ. `rows`: the number of rows that differ;
-    `columns`: the columns in which at least one differs; `some`: some pairs of rows
-    (left, right). Rows that only one side has are counted but are not in `some`."""
+    """How the rows of two sides differ. `row_count`: the number of rows that
+    differ; `columns`: the columns in which at least one differs; `examples`: some pairs
+    of rows (left, right). Rows that only one side has are counted but are no examples."""
 
-    rows: int
+    row_count: int
     columns: tuple[str, ...]
-    some: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
+    examples: tuple[tuple[Mapping[str, Any], Mapping[str, Any]], ...] = ()
 
 
-def same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
+def have_same_rows(left: Iterable[pa.Table], right: Iterable[pa.Table]) -> bool:
     """Return whether both sides have the same rows in the same order, with columns of
     the same names, types and values."""
     return all(
         a is not None and b is not None and a.schema.equals(b.schema) and a.equals(b)
-        for a, b in _aligned(left, right)
+        for a, b in _aligned_pieces(left, right)
     )
 
 
-def differences(
+def content_difference(
     left: Iterable[pa.Table], right: Iterable[pa.Table], *, most: int
 ) -> ContentDifference:
     """Return how the rows of both sides differ, with at most `most` pairs of rows."""
     count, columns = 0, dict[str, None]()
     sample: list[tuple[Mapping[str, Any], Mapping[str, Any]]] = []
-    for a, b in _aligned(left, right):
+    for a, b in _aligned_pieces(left, right):
         if a is None or b is None:
             count += sum(table.num_rows for table in (a, b) if table is not None)
             continue
@@ -266,12 +272,12 @@ def _differs(a: pa.Table, b: pa.Table, name: str) -> Flags:
     return np.asarray(flags, np.bool_)
 
 
-def _aligned(
+def _aligned_pieces(
     left: Iterable[pa.Table], right: Iterable[pa.Table]
 ) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
     """Yield the rows of both sides in pieces of equal length; None for a side that has
     ended."""
-    lefts, rights = _filled(left), _filled(right)
+    lefts, rights = _non_empty(left), _non_empty(right)
     a, b = next(lefts, None), next(rights, None)
     while a is not None or b is not None:
         count = min(table.num_rows for table in (a, b) if table is not None)
@@ -283,5 +289,5 @@ def _aligned(
         b = next(rights, None) if b is None or count == b.num_rows else b.slice(count)
 
 
-def _filled(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _non_empty(pieces: Iterable[pa.Table]) -> Iterator[pa.Table]:
     return (piece for piece in pieces if piece.num_rows)

@@ -20,16 +20,18 @@ def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
     notes = list(settle_writes(work, lease))
     revision = work.ledger.revisions(work.source.name).open
     if revision is not None:
-        notes.append(_carried_out(work, lease, revision))
+        notes.append(_finish_revision(work, lease, revision))
     return tuple(notes)
 
 
-def _carried_out(work: Workplace, lease: Lease, revision: Revision) -> str:
-    from lockstep.pipeline.run.replay.revise import carry_out  # slow to import, and rarely needed
+def _finish_revision(work: Workplace, lease: Lease, revision: Revision) -> str:
+    from lockstep.pipeline.run.replay.revise import (
+        carry_out_revision,  # slow to import, and rarely needed
+    )
 
     subject = f"revision {revision.id} of captured batches"
     try:
-        carry_out(work, lease, revision)
+        carry_out_revision(work, lease, revision)
     except SegmentsLost as error:
         if work.ledger.revisions(work.source.name).open is not None:
             raise

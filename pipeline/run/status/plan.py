@@ -22,10 +22,10 @@ from lockstep.pipeline.run.reshaping import (
     reshaped_tables,
 )
 from lockstep.pipeline.run.status.plan_reading import (
-    BATCHES,
+    NEWEST_BATCHES,
     PlannedReading,
+    estimate_seconds,
     read_ahead,
-    seconds_of,
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.table_plans import (
@@ -74,25 +74,29 @@ class PlannedShape:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The plan of the next run. `abandoned`: a sentence for each batch that would be
-    abandoned. `waiting`: by batch id, captured batches' tables that are not merged yet.
-    `seconds`: estimate for the capture; None if earlier batches give none.
-    `quarantined`: tables that are stopped already. `busy`: the run that is active now.
-    `tables`: the steps that bring tables to the log's end, with their cost for MySQL.
-    `loads_take`: forecasts for reading rows from MySQL. `settings`: the policies of
-    tables that have a block in lockstep.toml. `shapes`: tables whose settings show
-    other columns or rows than the lake has."""
+    """The plan of the next run.
 
-    abandoned: tuple[str, ...]
-    waiting: Mapping[int, tuple[TableName, ...]]
+    - `abandoned_sentences`: one for each batch that would be abandoned.
+    - `waiting_tables`: by batch id, captured batches' tables that are not merged yet.
+    - `capture_seconds`: estimate for the capture; None if earlier batches give none.
+    - `stopped_tables`: those that are stopped already.
+    - `active_run`: the lease of the run that is active now.
+    - `table_plans`: the steps that bring tables to the log's end, with their cost for MySQL.
+    - `load_forecasts`: sentences on reading rows from MySQL.
+    - `settings`: the policies of tables that have a block in lockstep.toml.
+    - `shapes`: tables whose settings show other columns or rows than the lake has.
+    """
+
+    abandoned_sentences: tuple[str, ...]
+    waiting_tables: Mapping[int, tuple[TableName, ...]]
     start: PlannedStart | None
     reading: PlannedReading | None
-    seconds: float | None
+    capture_seconds: float | None
     refusal: LockstepError | None
-    quarantined: tuple[StoppedTable, ...]
-    busy: LeaseView | None
-    tables: TablePlans = field(default_factory=TablePlans)
-    loads_take: tuple[str, ...] = ()
+    stopped_tables: tuple[StoppedTable, ...]
+    active_run: LeaseView | None
+    table_plans: TablePlans = field(default_factory=TablePlans)
+    load_forecasts: tuple[str, ...] = ()
     settings: Mapping[TableName, str] = field(default_factory=dict)
     shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
 
@@ -105,7 +109,7 @@ def make_plan(work: Workplace) -> RunPlan:
     reading: PlannedReading | None = None
     refusal: LockstepError | None = None
     tables = TablePlans()
-    take: tuple[str, ...] = ()
+    load_forecasts: tuple[str, ...] = ()
     shapes: dict[TableName, PlannedShape] = {}
     try:
         override = work.ledger.open_override(work.source.name)
@@ -115,35 +119,37 @@ def make_plan(work: Workplace) -> RunPlan:
             work.mirrors.require_ready()
         require_ready(work.server, work.ledger, work.source)
         proposal = foresee_start(work, cursor, override)
-        shapes, known = _shapes(work)
-        start = _start(work, proposal)
+        shapes, known = _shapes_and_tables(work)
+        start = _planned_start(work, proposal)
         tables = planned_tables(work, proposal.run_start, known)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
             reading = read_ahead(work, proposal.run_start, tables)
             refusal = reading.refusal
-            if tables.supplied(RowsRead):
-                take = loads_take(work, proposal.run_start.facts, tables.rows)
+            if tables.tables_supplied(RowsRead):
+                load_forecasts = forecast_loads(
+                    work, proposal.run_start.facts, tables.estimated_rows
+                )
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         refusal = error
     lease = work.ledger.newest_lease(work.source.name)
     return RunPlan(
-        abandoned=tuple(
+        abandoned_sentences=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
             for abandonment in abandoned
         ),
-        waiting=_waiting(work, abandoned),
+        waiting_tables=_waiting_tables(work, abandoned),
         start=start,
         reading=reading,
-        seconds=seconds_of(work, reading),
+        capture_seconds=estimate_seconds(work, reading),
         refusal=refusal,
-        quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
-        busy=lease if lease is not None and lease.live else None,
-        tables=tables,
-        loads_take=take,
+        stopped_tables=stopped_tables(work.ledger.table_states(work.source.name)),
+        active_run=lease if lease is not None and lease.live else None,
+        table_plans=tables,
+        load_forecasts=load_forecasts,
         settings=_settings(work),
         shapes=shapes,
     )
@@ -170,7 +176,7 @@ def _settings(work: Workplace) -> Mapping[TableName, str]:
     return settings_in_words(filter(source.patterns.matches, names), source.tables)
 
 
-def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
+def _shapes_and_tables(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
     """Return the tables whose shape (columns and rows that are shown) the settings
     change. Return also the states of all tables once those are stopped for it
     (`stop_reshaped_tables`)."""
@@ -179,8 +185,10 @@ def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables
     cursor = work.ledger.cursors(work.source.name).captured
     if cursor is None:
         return {}, known
-    less = {tightening.table for tightening in new_tightenings(work)}
-    known = replace(known.stopped(cursor, errors), stale=known.stale | less)
+    tightened_tables = {tightening.table for tightening in new_tightenings(work)}
+    known = replace(
+        known.with_stopped(cursor, errors), stale_mirrors=known.stale_mirrors | tightened_tables
+    )
     shapes = {
         table: PlannedShape(error.reason, None, plaintext_sentence(work, table))
         if error.by is StoppedBy.RUN
@@ -190,17 +198,17 @@ def _shapes(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables
     return shapes, known
 
 
-SPACE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"
+SPACE_SENTENCE: Final = "a table's rows are in the lake twice until its mirror is acknowledged"
 """The sentence on the disk space that reading a table takes."""
 
 
-def loads_take(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
+def forecast_loads(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
     """Return sentences on reading `rows` rows from MySQL: how long it takes, how much
     space it needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
     room = LogRoom(kept_for(facts.settings), plan.seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
-    return (room.forecast(rows, plan.connections), SPACE, *short)
+    return (room.forecast(rows, plan.connections), SPACE_SENTENCE, *short)
 
 
 def next_start(work: Workplace) -> PlannedStart:
@@ -211,7 +219,7 @@ def next_start(work: Workplace) -> PlannedStart:
     )
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
-    return _start(work, proposal)
+    return _planned_start(work, proposal)
 
 
 def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
@@ -222,7 +230,7 @@ def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor |
         return newest
     batches = [
         batch
-        for batch in work.ledger.batches(work.source.name, limit=BATCHES)
+        for batch in work.ledger.batches(work.source.name, limit=NEWEST_BATCHES)
         if batch.id not in numbers and batch.state is not BatchState.ABANDONED
     ]
     acknowledged = work.ledger.cursors(work.source.name).acknowledged
@@ -235,7 +243,7 @@ def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor |
     return Cursor(batch.id, batch.end, batch.anchor, resumable, newest.lapsed)
 
 
-def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
+def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:
     decision = proposal.decision
     if isinstance(decision, Refusal):
         return PlannedStart(decision.rule.value, decision.reason, None)
@@ -244,7 +252,9 @@ def _start(work: Workplace, proposal: StartProposal) -> PlannedStart:
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
-def _waiting(work: Workplace, abandoned: Sequence[Abandonment]) -> dict[int, tuple[TableName, ...]]:
+def _waiting_tables(
+    work: Workplace, abandoned: Sequence[Abandonment]
+) -> dict[int, tuple[TableName, ...]]:
     numbers = {abandonment.batch.id for abandonment in abandoned}
     pending = work.ledger.pending_batches(work.source.name)
     return {
@@ -263,19 +273,19 @@ _PROPOSED = 0
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A chosen start, and what the next run makes of it. `abandoned`: the batches that
-    it abandons; `position`: where it starts; `follows`: the end of what was captured;
+    """A chosen start, and what the next run makes of it. `abandoned_batches`: those
+    that it abandons; `position`: where it starts; `follows`: the end of what was captured;
     `continuity`, `gap_tables`: whether a gap or an overlap lies between these two, and
-    the tables that it concerns. `trouble`: why the server could not be asked; then the
+    the tables that it concerns. `server_error`: why the server could not be asked; then the
     rest is unknown."""
 
     override: Override
-    abandoned: tuple[int, ...] = ()
+    abandoned_batches: tuple[int, ...] = ()
     position: Position | None = None
     follows: Position | None = None
     continuity: Continuity | None = None
     gap_tables: tuple[str, ...] = ()
-    trouble: LockstepError | None = None
+    server_error: LockstepError | None = None
 
 
 def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, author: str) -> Choice:
@@ -289,11 +299,11 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
         raise snapshot_not_chosen()
     proposed = Override(_PROPOSED, str(place), reason, author, work.clock())
     try:
-        choice = _foreseen(work, proposed)
+        choice = _examine_choice(work, proposed)
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
-        choice = Choice(proposed, trouble=error)
+        choice = Choice(proposed, server_error=error)
     if isinstance(place, Latest) and choice.position is not None:
         # `latest` means the log's end now, not its end when the run starts.
         place = AtCoordinates(choice.position.at)
@@ -301,7 +311,7 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
     return replace(choice, override=override)
 
 
-def _foreseen(work: Workplace, proposed: Override) -> Choice:
+def _examine_choice(work: Workplace, proposed: Override) -> Choice:
     abandoned = list(batches_to_abandon(work, proposed))
     cursor = _cursor_after(work, abandoned)
     proposal = foresee_start(work, cursor, proposed)
@@ -310,7 +320,7 @@ def _foreseen(work: Workplace, proposed: Override) -> Choice:
         raise decision.error
     return Choice(
         proposed,
-        abandoned=tuple(abandonment.batch.id for abandonment in abandoned),
+        abandoned_batches=tuple(abandonment.batch.id for abandonment in abandoned),
         position=proposal.run_start.start if proposal.run_start else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,

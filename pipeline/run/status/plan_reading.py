@@ -37,7 +37,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import Renames, with_copies
+from lockstep.pipeline.run.dump.renames import Renames, with_copy_decisions
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
@@ -53,9 +53,9 @@ from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
-BATCHES: Final = 1_000
+NEWEST_BATCHES: Final = 1_000
 """Number of newest batches that a plan looks at. A batch is what one run captured."""
-_RATED: Final = 10
+_BATCHES_FOR_SPEED: Final = 10
 """Number of newest batches from which the speed of a capture is estimated."""
 _LEAST_BYTES: Final = 1 << 20
 """Bytes of log that a batch must have to count for this speed."""
@@ -63,33 +63,38 @@ _LEAST_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PlannedReading:
-    """The log that the next run would read. `why`: why reading ends at `end`. `runs`:
-    number of such runs until the log's end is reached. `log_bytes`, `foreign_bytes`:
-    bytes of log. `foreign`: number of transactions that change no captured table.
-    `statements`: the first statements in the log; `more_statements`: number of others.
-    `refusal`: the error that would end the run before anything is recorded. `rereads`:
-    tables that would be re-read from MySQL, and why. `merges`: how each table's changes
-    would be merged, and why. `passed`: sentences on statements that are logged instead
-    of rows and change no captured table. `end_is_behind`: nothing is read, because the
-    end that a person chose is not after the start."""
+    """The log that the next run would read.
+
+    - `end_reason`: why reading ends at `end`.
+    - `run_count`: number of such runs until the log's end is reached.
+    - `log_bytes`, `foreign_bytes`: bytes of log.
+    - `foreign_transaction_count`: number of transactions that change no captured table.
+    - `statements`: the first statements in the log. `unlisted_statement_count`: number of others.
+    - `refusal`: the error that would end the run before anything is recorded.
+    - `rereads`: tables that would be re-read from MySQL, and why.
+    - `merges`: how each table's changes would be merged, and why.
+    - `passed_sentences`: sentences on statements that are logged instead of rows and change no
+      captured table.
+    - `end_is_behind`: nothing is read, because the end that a person chose is not after the start.
+    """
 
     end: Position
-    why: str
-    runs: int
-    transactions: int
+    end_reason: str
+    run_count: int
+    transaction_count: int
     log_bytes: int
-    tables: Mapping[TableName, TableTally]
-    foreign: int
+    tallies: Mapping[TableName, TableTally]
+    foreign_transaction_count: int
     foreign_bytes: int
     statements: tuple[LoggedStatementEffect, ...]
-    more_statements: int
-    largest: Largest | None
-    quarantined: tuple[StoppedTable, ...]
+    unlisted_statement_count: int
+    largest_transaction: LargestTransaction | None
+    quarantines: tuple[StoppedTable, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
     merges: Mapping[TableName, str] = field(default_factory=dict)
     end_is_behind: bool = False
-    passed: tuple[str, ...] = ()
+    passed_sentences: tuple[str, ...] = ()
 
 
 def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> PlannedReading:
@@ -100,15 +105,15 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
     newest = work.ledger.batches(work.source.name, limit=1)
     batch = newest[0].id + 1 if newest else 1
-    taken_up = [order.table for order in plans.resumed]
-    basis = basis_of(work, run_start, bounds, batch, taken_up)
+    resumed_tables = [order.table for order in plans.resumed_orders]
+    basis = basis_of(work, run_start, bounds, batch, resumed_tables)
     tally = LogTally(basis, plans)
-    stops: list[LockstepError] = []
+    errors: list[LockstepError] = []
     # A transaction that does not fit in memory is counted here, instead of being
     # spilled.
-    spool = SummarisingSpool(work.spool, tally.spilled, tally.read_back.append)
+    spool = SummarisingSpool(work.spool, tally.count_spilled, tally.tallies_read_back.append)
     counted = replace(basis, work=replace(basis.work, spool=spool))
-    reading = LogReading(counted, tally, on_unfollowed=stops.append)
+    reading = LogReading(counted, tally, on_unfollowed=errors.append)
     try:
         reading.run()
         if reading.reached_limit is None:
@@ -117,31 +122,33 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
-        stops.append(error)
+        errors.append(error)
     remaining = log_between(reading.end.at, bounds.end, run_start.facts.binlogs)
     last_run = not reading.reached_limit or remaining <= 0
     return PlannedReading(
         end=reading.end,
-        why=_why(work, reading.reached_limit, bounds.end, run_start.facts.head),
-        runs=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
-        transactions=reading.transactions,
+        end_reason=_end_reason(work, reading.reached_limit, bounds.end, run_start.facts.head),
+        run_count=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
+        transaction_count=reading.transaction_count,
         log_bytes=reading.log_bytes,
-        tables=dict(sorted(tally.tables.items())),
-        foreign=tally.foreign,
+        tallies=dict(sorted(tally.tables.items())),
+        foreign_transaction_count=tally.foreign_transaction_count,
         foreign_bytes=tally.foreign_bytes,
         statements=tuple(tally.statements),
-        more_statements=tally.more_statements,
-        largest=tally.largest,
-        quarantined=tuple(tally.quarantined),
-        refusal=stops[0] if stops else None,
+        unlisted_statement_count=tally.unlisted_statement_count,
+        largest_transaction=tally.largest,
+        quarantines=tuple(tally.quarantined),
+        refusal=errors[0] if errors else None,
         rereads=dict(sorted(tally.rereads.items())),
-        merges=_foreseen_merges(work, run_start, basis.structures, tally.tables, tally.replaced),
+        merges=_merge_sentences(work, run_start, basis.structures, tally.tables, tally.replaced),
         end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
-        passed=tuple(reading.row_statements.lines()),
+        passed_sentences=tuple(reading.row_statements.passed_sentences()),
     )
 
 
-def _why(work: Workplace, reached_limit: str | None, end: Coordinates, head: Coordinates) -> str:
+def _end_reason(
+    work: Workplace, reached_limit: str | None, end: Coordinates, head: Coordinates
+) -> str:
     if reached_limit is not None:
         return reached_limit
     if end < head:
@@ -149,10 +156,10 @@ def _why(work: Workplace, reached_limit: str | None, end: Coordinates, head: Coo
     return "the log ends there"
 
 
-def seconds_of(work: Workplace, reading: PlannedReading | None) -> float | None:
+def estimate_seconds(work: Workplace, reading: PlannedReading | None) -> float | None:
     if reading is None:
         return None
-    rate = bytes_per_second(work.ledger.batches(work.source.name, limit=BATCHES))
+    rate = bytes_per_second(work.ledger.batches(work.source.name, limit=NEWEST_BATCHES))
     return None if rate is None else round(reading.log_bytes / rate, 1)
 
 
@@ -163,12 +170,12 @@ def bytes_per_second(batches: Sequence[Batch]) -> float | None:
         (batch.log_bytes, batch.captured_at - batch.created_at)
         for batch in batches
         if batch.captured_at is not None and batch.log_bytes >= _LEAST_BYTES
-    ][:_RATED]
-    spent = sum((seconds for _, seconds in timed), timedelta()).total_seconds()
-    return sum(size for size, _ in timed) / spent if spent > 0 else None
+    ][:_BATCHES_FOR_SPEED]
+    duration = sum((seconds for _, seconds in timed), timedelta()).total_seconds()
+    return sum(size for size, _ in timed) / duration if duration > 0 else None
 
 
-def _foreseen_merges(
+def _merge_sentences(
     work: Workplace,
     run_start: RunStart,
     structures: SchemaTracker,
@@ -215,10 +222,10 @@ def _column_sentences(
 ) -> Iterator[str]:
     """Yield sentences on what the settings mean for the columns that a mirror has in
     addition to the table's, and for its files."""
-    for name, why, _ in taken_names(table_columns.names, policies):
-        yield f"it would be quarantined, since column {name!r} has the name of {why}"
-    for name, why in unclusterable(policies.cluster_by, table_columns):
-        yield f"its files stay clustered as they are, since {name!r} {why}"
+    for name, reason, _ in taken_names(table_columns.names, policies):
+        yield f"it would be quarantined, since column {name!r} has the name of {reason}"
+    for name, reason in unclusterable(policies.cluster_by, table_columns):
+        yield f"its files stay clustered as they are, since {name!r} {reason}"
     version = None if state is None else work.mirrors.version(state.mirror)
     if state is None or version is None:
         return
@@ -232,10 +239,10 @@ def _column_sentences(
             f"{', '.join(added)} are added, NULL in each row until it changes: `lockstep reload "
             f"{state.table} --reason …` fills them in all rows"
         )
-    unasked = [name for name in have if name not in policies.stamps]
-    if unasked:
+    unwanted = [name for name in have if name not in policies.stamps]
+    if unwanted:
         drops = policies.dropped_columns is DroppedColumns.DROP
-        yield f"{', '.join(unasked)} {'are dropped' if drops else 'are NULL in rows that change'}"
+        yield f"{', '.join(unwanted)} {'are dropped' if drops else 'are NULL in rows that change'}"
 
 
 STATEMENTS: Final = 200
@@ -270,7 +277,7 @@ class LoggedStatementEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Largest:
+class LargestTransaction:
     """The transaction with the most bytes of log. `rows`: number of its rows in
     captured tables."""
 
@@ -295,8 +302,10 @@ class LogTally:
             # `besides`: the step that supplies what the log lacks. The table is busy
             # with it.
             basis.tables[table].is_busy = plan.besides is not None
-        self._read_later = {table for table, plan in plans.plans.items() if plan.reads_all_later}
-        self._captured = basis.tables
+        self._tables_read_later = {
+            table for table, plan in plans.plans.items() if plan.reads_all_later
+        }
+        self._captured_tables = basis.tables
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treatments_in_words
         self._renames = Renames(basis)
@@ -305,15 +314,15 @@ class LogTally:
         """Tables that would be re-read from MySQL, and why."""
         self.replaced: set[TableName] = set()
         """Tables whose earlier rows would not count any more."""
-        self.read_back: list[_Tallies] = []
+        self.tallies_read_back: list[_Tallies] = []
         """Tallies that the spool stored instead of blocks, and that were read back
         since the last group."""
         self.tables: dict[TableName, TableTally] = {}
         self.quarantined: list[StoppedTable] = []
         self.statements: list[LoggedStatementEffect] = []
-        self.more_statements = 0
-        self.largest: Largest | None = None
-        self.foreign = 0
+        self.unlisted_statement_count = 0
+        self.largest: LargestTransaction | None = None
+        self.foreign_transaction_count = 0
         """Transactions that change no captured table."""
         self.foreign_bytes = 0
         """Bytes of log of these transactions."""
@@ -330,7 +339,7 @@ class LogTally:
     def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of a table count. If all its rows will be read later,
         earlier changes do not."""
-        return table not in self._read_later and self._captured.is_wanted(table)
+        return table not in self._tables_read_later and self._captured_tables.is_wanted(table)
 
     def watches(self, table: TableName) -> bool:
         """Return False: a plan does not count what cascades may change in child tables."""
@@ -340,7 +349,7 @@ class LogTally:
         """Do nothing: a plan reads no rows from MySQL."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        by_table = with_copies(
+        by_table = with_copy_decisions(
             consequences(followed, self._policies_of, logged, self._treated),
             self._renames(followed.effects),
         )
@@ -350,16 +359,16 @@ class LogTally:
                 continue
             effects.append(f"{table}: {consequence.action}, {consequence.reason}")
             self._apply(table, consequence, logged)
-        why = followed.not_understood
-        stops = why is not None and why.possible_tables is None
+        unreadable = followed.not_understood
+        stops_the_run = unreadable is not None and unreadable.possible_tables is None
         if len(self.statements) < STATEMENTS:
             effect = "; ".join(effects) or ("passed: no captured table" if by_table else "passed")
-            if stops:
+            if stops_the_run:
                 effect = "stops a run: it is not understood and may change any table"
             text = first_words(logged.text)
-            self.statements.append(LoggedStatementEffect(logged.begin, text, effect, stops))
+            self.statements.append(LoggedStatementEffect(logged.begin, text, effect, stops_the_run))
         else:
-            self.more_statements += 1
+            self.unlisted_statement_count += 1
 
     def _apply(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
         if consequence.action is Action.QUARANTINE:
@@ -368,7 +377,7 @@ class LogTally:
             )
         elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)
-            self._captured[table].has_determined_rows = True
+            self._captured_tables[table].has_determined_rows = True
         elif consequence.action is Action.REREAD:
             self._reread(table, consequence.reason)
 
@@ -392,21 +401,23 @@ class LogTally:
         captured = np.zeros(len(group.transactions), np.bool_)
         for block in group.blocks:
             captured[block.events[:, columns.TRANSACTION]] = True
-            self._add(self._counted(block, len(rows), group.begin), rows)
-        for tallies in self.read_back:
+            self._add(self._count_block(block, len(rows), group.begin), rows)
+        for tallies in self.tallies_read_back:
             captured[0] = True  # A transaction that was spilled is a group of its own.
             self._add(tallies, rows)
-        self.read_back.clear()
+        self.tallies_read_back.clear()
         self._take_transactions(group, rows, captured)
 
     # -- rows -----------------------------------------------------------------------
 
-    def spilled(self, block: Block) -> _Tallies:
+    def count_spilled(self, block: Block) -> _Tallies:
         """Count a block that would be spilled. It belongs to one transaction, which
         begins after the last group that the buffer handed out."""
-        return self._counted(block, 1, lambda _: self._decoding.buffer.at)
+        return self._count_block(block, 1, lambda _: self._decoding.buffer.at)
 
-    def _counted(self, block: Block, count: int, begin: Callable[[int], Coordinates]) -> _Tallies:
+    def _count_block(
+        self, block: Block, count: int, begin: Callable[[int], Coordinates]
+    ) -> _Tallies:
         """Count the captured rows of a block. `count`: number of transactions in its
         group; `begin`: returns where the transaction with a given number begins."""
         tables: dict[TableName, TableTally] = {}
@@ -437,11 +448,11 @@ class LogTally:
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
         version, decoder = self._decoding.decoder(number, at)
-        self._captured.segment(version)
+        self._captured_tables.segment(version)
         return decoder
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
-        self.quarantined.append(self._captured.stop(table, at, error))
+        self.quarantined.append(self._captured_tables.stop(table, at, error))
         self._decoding.buffer.maps.drop(table)
 
     def _add(self, tallies: _Tallies, rows: Integers) -> None:
@@ -454,8 +465,8 @@ class LogTally:
         self, group: TransactionGroup, rows: Integers, captured: npt.NDArray[np.bool_]
     ) -> None:
         sizes = group.transactions[:, columns.LOG_BYTES]
-        self.foreign += int((~captured).sum())
+        self.foreign_transaction_count += int((~captured).sum())
         self.foreign_bytes += int(sizes[~captured].sum())
         most = int(np.argmax(sizes))
         if self.largest is None or sizes[most] > self.largest.bytes:
-            self.largest = Largest(group.begin(most), int(sizes[most]), int(rows[most]))
+            self.largest = LargestTransaction(group.begin(most), int(sizes[most]), int(rows[most]))

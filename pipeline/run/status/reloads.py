@@ -45,35 +45,39 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """A mirror that is to be written again. `said`: the supplier that the person named,
-    if any. `supplier`: the one that is used. `next`: a sentence on what the next run
-    does. `why`: why rows come from MySQL although nobody asked for that. `rows`: the
-    server's estimate of the rows to read; None if none are read. `stopped`: the table
-    is stopped, and the reload resumes it. `already_reading`: its rows are already being
-    read, so nothing has to be recorded. `origin`: the changelog that the mirror is
-    written from; None if rows are read. `part`: the only rows that are read; None for
-    all. `order`, `load`: set once the reload is recorded: the order that stops or
-    resumes the table, or else the number of the load."""
+    """A mirror that is to be written again.
 
-    asked: OrderRequest
-    said: Supplier | None
+    - `named_supplier`: the one that the person named, if any. `supplier`: the one that is used.
+    - `sentence`: what the next run does.
+    - `reason_from_source`: why rows come from MySQL although nobody asked for that.
+    - `estimated_rows`: the server's estimate of the rows to read; None if none are read.
+    - `is_stopped`: the table is stopped, and the reload resumes it.
+    - `is_already_reading`: its rows are already being read, so nothing has to be recorded.
+    - `origin`: the changelog that the mirror is written from; None if rows are read.
+    - `condition_rows`: the only rows that are read; None for all.
+    - `order`, `load_id`: set once the reload is recorded: the order that stops or resumes the
+      table, or else the load.
+    """
+
+    request: OrderRequest
+    named_supplier: Supplier | None
     supplier: Supplier
-    next: str
-    why: str = ""
-    rows: int | None = None
-    stopped: bool = False
-    already_reading: bool = False
+    sentence: str
+    reason_from_source: str = ""
+    estimated_rows: int | None = None
+    is_stopped: bool = False
+    is_already_reading: bool = False
     origin: ChangelogOrigin | None = None
-    part: RereadRows | None = None
+    condition_rows: RereadRows | None = None
     order: TableOrder | None = None
-    load: int | None = None
+    load_id: int | None = None
 
     @property
     def table(self) -> TableName:
-        return self.asked.table
+        return self.request.table
 
 
-class Reloading:
+class ReloadFacts:
     """The facts about tables that will be reloaded. Each fact is read only once for all
     of them."""
 
@@ -88,11 +92,11 @@ class Reloading:
         return find_pasts(self.work, [table for table in self.tables if table not in self.states])
 
     @cached_property
-    def rows(self) -> Mapping[TableName, int]:
+    def estimated_rows(self) -> Mapping[TableName, int]:
         return self.work.server.estimated_rows(self.tables)
 
     @cached_property
-    def foreign(self) -> Collection[TableName]:
+    def foreign_tables(self) -> Collection[TableName]:
         """Tables that no run has captured, and in whose mirrors' folders other programs
         have tables."""
         new = [table for table in self.tables if table not in self.states]
@@ -109,7 +113,7 @@ class Reloading:
                     contents[table].append(content)
         return contents
 
-    def reads(self, table: TableName) -> bool:
+    def is_being_read(self, table: TableName) -> bool:
         """Return whether the table's rows are being read from MySQL and it has not
         stopped since."""
         load, state = self.loads.get(table), self.states.get(table)
@@ -117,106 +121,115 @@ class Reloading:
             return state.is_loading
         return load is not None and load.begin is not None
 
-    def origin(self, asked: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
+    def origin(self, request: OrderRequest, supplier: Supplier | None) -> ReloadOrigin:
         """Return the changelog from which the mirror would be written, or a sentence
         that says why it is read from MySQL. `supplier`: the one that the person named,
         if any."""
-        state = self.states.get(asked.table)
+        state = self.states.get(request.table)
         if state is None:
             return "it is not in the lake yet"
         if state.has_stopped:
-            return _on_return(self.work, asked, state, supplier)
+            return _origin_once_resumed(self.work, request, state, supplier)
         if needs_of(state) - {Need.MIRROR}:
             return "it lacks rows that only MySQL has"
         # The run examines the files: that takes too long here.
-        contents = self._contents[asked.table]
-        origin = origin_of(self.work, state, files=False, contents=contents)
+        contents = self._contents[request.table]
+        origin = origin_of(self.work, state, check_files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
             return origin
-        earlier = earlier_version_of(self.work, state, files=False, contents=contents)
+        earlier = earlier_version_of(self.work, state, check_files=False, contents=contents)
         return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
 
 
-def _on_return(
-    work: Workplace, asked: OrderRequest, state: TableState, supplier: Supplier | None
+def _origin_once_resumed(
+    work: Workplace, request: OrderRequest, state: TableState, supplier: Supplier | None
 ) -> ReloadOrigin:
     """Return what the mirror of a stopped table is written from, as the next run would
     decide."""
     order = TableOrder(
         0,
-        asked.table,
+        request.table,
         OrderKind.RELOAD,
-        asked.author,
-        asked.reason,
+        request.author,
+        request.reason,
         work.clock(),
         state.stopped,
         supplier=supplier,
     )
     plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
-    decided = plans.plans[asked.table]
-    if decided.waits is not None:
-        return decided.waits
-    step = decided.besides
+    table_plan = plans.plans[request.table]
+    if table_plan.waits is not None:
+        return table_plan.waits
+    step = table_plan.besides
     assert step is not None, "a mirror that is written again has a supply besides the log"
     return step.supply.origin if isinstance(step.supply, FromChangelog) else step.reason
 
 
 def plan_reload(
-    work: Workplace, asked: OrderRequest, supplier: Supplier | None, facts: Reloading | None = None
+    work: Workplace,
+    request: OrderRequest,
+    supplier: Supplier | None,
+    facts: ReloadFacts | None = None,
 ) -> Reload:
     """Return a reload, which `give_reload` records. `supplier`: None for the changelog
     if it is complete, else MySQL. `facts`: given if several tables are reloaded. Raise
     `PastRefused` if the named changelog or log cannot supply the table. Raise
     `LedgerRefused` if the reload would show more than before, to which a person must
     consent."""
-    facts = facts or Reloading(work, [asked.table])
-    table, state = asked.table, facts.states.get(asked.table)
+    facts = facts or ReloadFacts(work, [request.table])
+    table, state = request.table, facts.states.get(request.table)
     if supplier is Supplier.LOG:
-        return _foresee_past(asked, facts)
+        return _plan_reload_from_log(request, facts)
     if state is not None:
         _require_consent(work, state)
-    reads = facts.reads(table)
+    is_being_read = facts.is_being_read(table)
     origin: ReloadOrigin = "its rows are being read from MySQL"
-    if not reads and supplier is not Supplier.SOURCE:
-        origin = facts.origin(asked, supplier)
+    if not is_being_read and supplier is not Supplier.SOURCE:
+        origin = facts.origin(request, supplier)
     if supplier is Supplier.CHANGELOG and isinstance(origin, str):
         raise PastRefused(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
         )
     stopped = state is not None and state.has_stopped
-    if reads:
+    if is_being_read:
         sentence = f"{table} is being read from the source already; the next run continues"
         load = facts.loads[table].id if table in facts.loads else None
-        return Reload(asked, supplier, Supplier.SOURCE, sentence, already_reading=True, load=load)
+        return Reload(
+            request, supplier, Supplier.SOURCE, sentence, is_already_reading=True, load_id=load
+        )
     resumes = "; this also resumes the table" if stopped else ""
     sentence = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
         sentence += f", {origin.told}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
-        return Reload(asked, supplier, Supplier.CHANGELOG, sentence, stopped=stopped, origin=origin)
-    why = "" if supplier is Supplier.SOURCE else str(origin)
-    sentence += f", from the source{why and f': {why}'}{resumes}"
-    if table in facts.foreign:
+        return Reload(
+            request, supplier, Supplier.CHANGELOG, sentence, is_stopped=stopped, origin=origin
+        )
+    reason = "" if supplier is Supplier.SOURCE else str(origin)
+    sentence += f", from the source{reason and f': {reason}'}{resumes}"
+    if table in facts.foreign_tables:
         mirror = mirror_path(work.source.name, work.source.mirror_name(table))
         sentence += f"; it replaces what somebody else made in the lake at {mirror}"
-    rows = facts.rows.get(table)
-    return Reload(asked, supplier, Supplier.SOURCE, sentence, why, rows, stopped)
+    rows = facts.estimated_rows.get(table)
+    return Reload(request, supplier, Supplier.SOURCE, sentence, reason, rows, stopped)
 
 
-def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None) -> Reload:
-    """Return the reload of the rows that meet a condition; a run to which its `part` is
-    given carries it out. If these rows cannot be merged alone, return the reload of all
-    rows."""
+def plan_condition_reload(
+    work: Workplace, order: RereadRows, facts: ReloadFacts | None = None
+) -> Reload:
+    """Return the reload of the rows that meet a condition; a run to which its
+    `condition_rows` are given carries it out. If these rows cannot be merged alone,
+    return the reload of all rows."""
     table, condition = order.table, order.condition
-    refused = condition_refusal(work, table)
-    reach = ReadingReach(by_condition=None if refused is None else refused.message)
+    refusal = condition_refusal(work, table)
+    reach = ReadingReach(by_condition=None if refusal is None else refusal.message)
     have = Have(table, Standing.FOLLOWING, reason=order.reason)
-    decided = plan(have, Want(rows=condition, author=order.author), reach)
-    [step] = with_prices(work, TablePlans({table: decided})).plans[table].steps
-    asked = OrderRequest(table, order.author, step.reason)
+    table_plan = plan(have, Want(rows=condition, author=order.author), reach)
+    [step] = with_prices(work, TablePlans({table: table_plan})).plans[table].steps
+    request = OrderRequest(table, order.author, step.reason)
     if not isinstance(step.supply, SomeRowsRead):
-        return plan_reload(work, asked, Supplier.SOURCE, facts)
+        return plan_reload(work, request, Supplier.SOURCE, facts)
     about = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
     others = (
         f"rows of the mirror that its {about} allows"
@@ -228,7 +241,7 @@ def plan_rows(work: Workplace, order: RereadRows, facts: Reloading | None = None
         "that are not read are looked up by key, and deleted where the source has none"
     )
     source, rows = Supplier.SOURCE, step.price.rows
-    return Reload(asked, source, source, sentence, rows=rows, part=order)
+    return Reload(request, source, source, sentence, estimated_rows=rows, condition_rows=order)
 
 
 def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Reload]:
@@ -237,34 +250,34 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
     mirror alone, because consumers must find every change in the changelog. Tables that
     are stopped or incomplete are left out."""
     states = work.ledger.table_states(work.source.name)
-    wrong = [
+    differing_tables = [
         difference
         for difference in report.tables
         if not difference.equal
         and difference.table in states
         and states[difference.table].is_complete
     ]
-    facts = Reloading(work, [difference.table for difference in wrong])
+    facts = ReloadFacts(work, [difference.table for difference in differing_tables])
     repairs = []
-    for difference in wrong:
+    for difference in differing_tables:
         count = difference.differing_rows
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
-        asked = OrderRequest(
+        request = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
         )
         if difference.where is None:
-            repairs.append(plan_reload(work, asked, Supplier.SOURCE, facts))
+            repairs.append(plan_reload(work, request, Supplier.SOURCE, facts))
         else:
             where = read_condition(difference.where)
-            order = RereadRows(asked.table, where, author, asked.reason)
-            repairs.append(plan_rows(work, order, facts))
+            order = RereadRows(request.table, where, author, request.reason)
+            repairs.append(plan_condition_reload(work, order, facts))
     return repairs
 
 
-def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
+def _plan_reload_from_log(request: OrderRequest, facts: ReloadFacts) -> Reload:
     """Return the reload of a new table from the earliest place after which the log has
     all its changes."""
-    table = asked.table
+    table = request.table
     if table in facts.states:
         past: Past | str = "it is in the lake, and its changelog cannot begin earlier"
     elif table in facts.loads and facts.loads[table].begin is not None:
@@ -281,24 +294,24 @@ def _foresee_past(asked: OrderRequest, facts: Reloading) -> Reload:
         f"{facts.pasts.log_bytes(past):,} bytes of log are read again"
     )
     if past.whole:
-        return Reload(asked, Supplier.LOG, Supplier.LOG, f"{sentence}, which has all of its rows")
-    rows, older = facts.rows.get(table), "it has rows from before that"
+        return Reload(request, Supplier.LOG, Supplier.LOG, f"{sentence}, which has all of its rows")
+    rows, older = facts.estimated_rows.get(table), "it has rows from before that"
     sentence += ", then its rows from MySQL"
-    return Reload(asked, Supplier.LOG, Supplier.LOG, sentence, older, rows)
+    return Reload(request, Supplier.LOG, Supplier.LOG, sentence, older, rows)
 
 
 def _require_consent(work: Workplace, state: TableState) -> None:
     """Raise `LedgerRefused` if a reload would show more than the settings of the
     table's former columns or name did: a person must consent to that explicitly
     (`resume`)."""
-    why = state.reason if state.need is Need.CONSENT else None
+    reason = state.reason if state.need is Need.CONSENT else None
     if work.shaping.has_rules:
         newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
         unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
-        why = next(iter(unknown), why)
-    if why is not None:
+        reason = next(iter(unknown), reason)
+    if reason is not None:
         raise LedgerRefused(
-            f"{state.table} is not reloaded, because it might show more than before: {why}.",
+            f"{state.table} is not reloaded, because it might show more than before: {reason}.",
             hint=consent_hint(state.table),
         )
 
@@ -307,22 +320,26 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
     """Record a reload. A table that is read from MySQL is still followed, unless it is
     stopped. A table whose mirror is written from its changelog stops until the next
     run."""
-    asked, table = reload.asked, reload.table
-    if reload.already_reading:
+    request, table = reload.request, reload.table
+    if reload.is_already_reading:
         return reload
     with_past = reload.supplier is Supplier.LOG
-    if with_past or (reload.supplier is Supplier.SOURCE and not reload.stopped):
-        why = f"{asked.reason}; {reload.why}" if reload.why else asked.reason
-        load = work.ledger.order_load(
-            lease, table, author=asked.author, reason=why, with_past=with_past
+    if with_past or (reload.supplier is Supplier.SOURCE and not reload.is_stopped):
+        reason = (
+            f"{request.reason}; {reload.reason_from_source}"
+            if reload.reason_from_source
+            else request.reason
         )
-        return replace(reload, load=load.id)
+        load = work.ledger.order_load(
+            lease, table, author=request.author, reason=reason, with_past=with_past
+        )
+        return replace(reload, load_id=load.id)
     order = work.ledger.order_table(
         lease,
         table,
         OrderKind.RELOAD,
-        author=asked.author,
-        reason=asked.reason,
-        supplier=reload.said,
+        author=request.author,
+        reason=request.reason,
+        supplier=reload.named_supplier,
     )
     return replace(reload, order=order)

@@ -12,21 +12,21 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.table import TableName
 
-MOST: Final = 5_000_000
+MOST_ROWS: Final = 5_000_000
 """Largest number of rows whose keys are counted. All keys are held in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyCount:
-    """The count for one table. `key`: the key's columns. `rows`: number of rows.
-    `repeated`: how many of them have the key of an earlier one; None if nothing was
-    counted, for the reason `why`."""
+    """The count for one table. `key`: the key's columns. `row_count`: number of rows.
+    `repeated_count`: how many of them have the key of an earlier one; None if nothing was
+    counted, which `reason` explains."""
 
     table: TableName
     key: tuple[str, ...]
-    rows: int = 0
-    repeated: int | None = None
-    why: str = ""
+    row_count: int = 0
+    repeated_count: int | None = None
+    reason: str = ""
 
 
 def count_keys(work: Workplace, state: TableState) -> KeyCount:
@@ -34,20 +34,22 @@ def count_keys(work: Workplace, state: TableState) -> KeyCount:
     table, mirrors = state.table, work.mirrors
     version = mirrors.version(state.mirror)
     if version is None or state.mirror_version is None:
-        return KeyCount(table, (), why="nothing of it was merged yet")
+        return KeyCount(table, (), reason="nothing of it was merged yet")
     shows = work.ledger.schema_version(work.source.name, table, state.mirror_version)
     key = shows.shown_schema.primary_key if shows.shown_schema is not None else ()
     names = mirrors.schema(state.mirror, version).names
     if not key or not set(key) <= set(names):
-        return KeyCount(table, key, why="it has no primary key")
+        return KeyCount(table, key, reason="it has no primary key")
     size = mirrors.size(state.mirror, version)
-    if size is None or size.rows is None or size.rows > MOST:
+    if size is None or size.row_count is None or size.row_count > MOST_ROWS:
         return KeyCount(
-            table, key, why=f"it has more than {MOST:,} rows: `lockstep verify {table}` compares it"
+            table,
+            key,
+            reason=f"it has more than {MOST_ROWS:,} rows: `lockstep verify {table}` compares it",
         )
     batches = [batch.select(list(key)) for batch in mirrors.rows(state.mirror, key, version)]
     if not batches:
-        return KeyCount(table, key, repeated=0)
+        return KeyCount(table, key, repeated_count=0)
     rows = pa.Table.from_batches(batches)
     distinct = rows.group_by(list(key)).aggregate([]).num_rows
     return KeyCount(table, key, rows.num_rows, rows.num_rows - distinct)

@@ -29,12 +29,12 @@ without columns. Both limits keep a message below one megabyte, which brokers ac
 @dataclass(frozen=True, slots=True)
 class TableNews:
     """One table that a run read or wrote. `merge`: the last write of its mirror, if
-    any. `changed`: some of its rows changed. `schema`: its structure, None beyond the
+    any. `has_changed_rows`: some of its rows changed. `schema`: its structure, None beyond the
     limit of columns; `comments`: on its columns, by name."""
 
     state: TableState
     merge: TableMerge | None
-    changed: bool
+    has_changed_rows: bool
     schema: TableSchema | None = None
     comments: Mapping[str, str] = field(default_factory=dict)
 
@@ -45,10 +45,10 @@ class TableNews:
 
 @dataclass(frozen=True, slots=True)
 class RunNews:
-    """The reported tables of a run. `unnamed`: number of tables beyond the limit."""
+    """The reported tables of a run. `unreported_count`: number of tables beyond the limit."""
 
     tables: tuple[TableNews, ...]
-    unnamed: int = 0
+    unreported_count: int = 0
 
 
 def run_news(
@@ -57,7 +57,7 @@ def run_news(
     """Return the tables of a run: first those with events (such as an ALTER), then the
     others, by name."""
     ledger, source = work.ledger, work.source.name
-    events = _events(ledger, source, captured, merged)
+    events = _last_events(ledger, source, captured, merged)
     merges: dict[TableName, list[TableMerge]] = {}
     for merge in merged.merges if merged is not None else ():
         merges.setdefault(merge.table, []).append(merge)
@@ -67,9 +67,9 @@ def run_news(
     for table in chosen:
         if table in states:
             writes = merges.get(table, [])
-            changed = any(write.counts.total for write in writes)
-            news.append(TableNews(states[table], writes[-1] if writes else None, changed))
-    return RunNews(tuple(_described(work, news, events)), len(tables) - len(chosen))
+            has_changed_rows = any(write.counts.total for write in writes)
+            news.append(TableNews(states[table], writes[-1] if writes else None, has_changed_rows))
+    return RunNews(tuple(_with_descriptions(work, news, events)), len(tables) - len(chosen))
 
 
 def comments_of(
@@ -86,7 +86,7 @@ def comments_of(
     }
 
 
-def _described(
+def _with_descriptions(
     work: Workplace, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
 ) -> Iterator[TableNews]:
     """Yield the tables with their structures and comments, up to the limit of columns."""
@@ -104,7 +104,7 @@ def _described(
         yield replace(item, schema=schema, comments=comments.get(item.table, {}))
 
 
-def _events(
+def _last_events(
     ledger: Batches, source: str, captured: CaptureReport | None, merged: MergeReport | None
 ) -> dict[TableName, TableEvent]:
     """Return the last event of each table in the batches of the run."""

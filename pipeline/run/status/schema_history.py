@@ -43,18 +43,18 @@ from lockstep.pipeline.values.places import (
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
-_NEAR: Final = 3
+_MOST_SIMILAR_NAMES: Final = 3
 _NO_LIMIT: Final = 1_000_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownSchema:
-    """The versions of a table's structure, oldest first. `shown`: the version in force
-    at the place."""
+    """The versions of a table's structure, oldest first. `shown_version`: the one in
+    force at the place."""
 
     table: TableName
-    shown: ShownVersion
+    shown_version: ShownVersion
     versions: tuple[ShownVersion, ...]
 
 
@@ -75,7 +75,7 @@ def show_schema(
     if not versions:
         raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
     history = tuple(_with_changes(ledger, source, versions))
-    version = versions[-1] if place is None else _at(ledger, source, history, place, work)
+    version = versions[-1] if place is None else _version_at(ledger, source, history, place, work)
     if version is None:
         raise SchemaUnknownAt(
             f"the structure of {table} at {place} is not in the history, which begins at "
@@ -88,15 +88,22 @@ def show_schema(
 def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
     """Return the error for an unknown table, with the most similar names as its hint."""
     names = sorted(map(str, tables))
-    folded = {name.lower(): name for name in names}
-    near = [
-        folded[name] for name in get_close_matches(str(table).lower(), folded, n=_NEAR, cutoff=0.7)
+    names_in_lower_case = {name.lower(): name for name in names}
+    similar_names = [
+        names_in_lower_case[name]
+        for name in get_close_matches(
+            str(table).lower(), names_in_lower_case, n=_MOST_SIMILAR_NAMES, cutoff=0.7
+        )
     ]
-    hint = f"did you mean {' or '.join(near)}?" if near else "`lockstep tables` lists all tables"
+    hint = (
+        f"did you mean {' or '.join(similar_names)}?"
+        if similar_names
+        else "`lockstep tables` lists all tables"
+    )
     return NothingMatches(f"{where} has no table {table}", hint=hint)
 
 
-def _at(
+def _version_at(
     ledger: Ledger,
     source: str,
     versions: Sequence[ShownVersion],
@@ -108,24 +115,24 @@ def _at(
         case Latest():
             return versions[-1].version
         case AtCoordinates(at):
-            return _at_coordinates(ledger, source, table, at, _servers(ledger, source))
+            return _version_at_coordinates(ledger, source, table, at, _servers(ledger, source))
         case AtMoment(moment):
-            return _at_moment(ledger, source, versions, moment, work)
+            return _version_at_moment(ledger, source, versions, moment, work)
         case AfterGtids(gtids):
-            return _after(ledger, source, versions, gtids)
+            return _version_after_gtids(ledger, source, versions, gtids)
         case OfRun(run):
             batch = ledger.captured_batch(source, run=run)
             if batch is None or batch.end is None:
-                raise _never_read(source, no_such_run(ledger, source, run))
+                raise _not_captured_error(source, no_such_run(ledger, source, run))
             return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
         case Earliest() | InFile():
             workplace = work()
             facts = workplace.server.facts()
             cursor = ledger.cursors(source).captured
             if cursor is None:
-                raise _never_read(source, "nothing was captured")
+                raise _not_captured_error(source, "nothing was captured")
             at = resolve_end(workplace, place, facts, cursor.position)
-            return _at_coordinates(ledger, source, table, at, [facts.server_uuid])
+            return _version_at_coordinates(ledger, source, table, at, [facts.server_uuid])
         case Snapshot():
             raise PastRefused(
                 "'snapshot' is a way to start, not a place in time", hint="`lockstep schema --help`"
@@ -139,17 +146,17 @@ def _servers(ledger: Batches, source: str) -> list[str]:
     )
 
 
-def _at_coordinates(
+def _version_at_coordinates(
     ledger: Ledger, source: str, table: TableName, at: Coordinates, servers: Sequence[str]
 ) -> SchemaVersion | None:
     for server in servers:
         batch = ledger.captured_batch(source, server_uuid=server, at=at)
         if batch is not None:
             return ledger.schema_at(source, table, batch=batch.id, place=at)
-    raise _never_read(source, f"no batch captured {at}{pruned_clause(ledger, source)}")
+    raise _not_captured_error(source, f"no batch captured {at}{pruned_clause(ledger, source)}")
 
 
-def _at_moment(
+def _version_at_moment(
     ledger: Ledger,
     source: str,
     versions: Sequence[ShownVersion],
@@ -161,20 +168,20 @@ def _at_moment(
     their statements committed before it. The last version that precedes the moment is
     returned. If the moment is after the last captured transaction, the server is asked
     whether it has later ones."""
-    began = _began(ledger, source, versions)
-    if began is not None and moment < began:
+    history_begin = _history_begin(ledger, source, versions)
+    if history_begin is not None and moment < history_begin:
         raise SchemaUnknownAt(
-            f"{source}: the history of {versions[0].version.table} begins at {began.isoformat()}, "
-            f"after {moment.isoformat()}",
+            f"{source}: the history of {versions[0].version.table} begins at "
+            f"{history_begin.isoformat()}, after {moment.isoformat()}",
             hint=f"`lockstep schema {versions[0].version.table}` lists all versions",
         )
     times = ledger.batch_times(source)
-    reaching = [_reaching(times, server, moment) for server in _servers(ledger, source)]
+    reaching = [_first_batch_reaching(times, server, moment) for server in _servers(ledger, source)]
     numbers = [number for number in reaching if number is not None]
     if not numbers:
-        if _captured_until(ledger, source, moment, work()):
+        if _is_captured_until(ledger, source, moment, work()):
             return versions[-1].version
-        raise _never_read(
+        raise _not_captured_error(
             source, f"nothing committed at or after {moment.isoformat()} was captured"
         )
 
@@ -192,10 +199,10 @@ def _at_moment(
     within = [version for version in versions if first <= version.version.batch <= last]
     commits = [version.statement and version.statement.committed_at for version in within]
     count = find_moment([committed_at or _EPOCH for committed_at in commits], moment).place
-    return _last([*before, *within[:count]])
+    return _last_version([*before, *within[:count]])
 
 
-def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
+def _first_batch_reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int | None:
     """Return the server's first batch that ends at or after a moment; None if all end
     before it."""
     ends = [(batch.id, batch.end) for batch in times if batch.server_uuid == server and batch.end]
@@ -203,7 +210,9 @@ def _reaching(times: Sequence[BatchTimes], server: str, moment: datetime) -> int
     return ends[place][0] if place < len(ends) else None
 
 
-def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> datetime | None:
+def _history_begin(
+    ledger: Batches, source: str, versions: Sequence[ShownVersion]
+) -> datetime | None:
     """Return when a table's history begins: at the commit of the statement that created
     it, or at the start of the batch that first read its structure. Return None if that
     is unknown."""
@@ -222,7 +231,9 @@ def _began(ledger: Batches, source: str, versions: Sequence[ShownVersion]) -> da
     return min(moment for moment in moments if moment is not None)
 
 
-def _captured_until(ledger: Batches, source: str, moment: datetime, workplace: Workplace) -> bool:
+def _is_captured_until(
+    ledger: Batches, source: str, moment: datetime, workplace: Workplace
+) -> bool:
     """Return whether the moment is in the past and every earlier commit has been
     captured."""
     cursor, facts = ledger.cursors(source).captured, workplace.server.facts()
@@ -235,7 +246,7 @@ def _captured_until(ledger: Batches, source: str, moment: datetime, workplace: W
     return resolve_end(workplace, AtMoment(moment), facts, cursor.position) <= cursor.position.at
 
 
-def _after(
+def _version_after_gtids(
     ledger: Batches, source: str, versions: Sequence[ShownVersion], gtids: GtidSet
 ) -> SchemaVersion | None:
     """Return the last version before the first one that the GTID set does not include.
@@ -244,7 +255,9 @@ def _after(
     batch."""
     cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
-        raise _never_read(source, f"transactions of {gtids.shortened_text()} were not captured")
+        raise _not_captured_error(
+            source, f"transactions of {gtids.shortened_text()} were not captured"
+        )
 
     batches = {batch.id: batch for batch in ledger.batches(source, limit=_NO_LIMIT)}
 
@@ -256,17 +269,17 @@ def _after(
         batch = batches.get(version.version.batch)
         return batch is None or gtids.contains(batch.start.gtid_set)
 
-    return _last(takewhile(before, versions))
+    return _last_version(takewhile(before, versions))
 
 
-def _last(versions: Iterable[ShownVersion]) -> SchemaVersion | None:
+def _last_version(versions: Iterable[ShownVersion]) -> SchemaVersion | None:
     ordered = list(versions)
     return ordered[-1].version if ordered else None
 
 
-def _never_read(source: str, why: str) -> LockstepError:
+def _not_captured_error(source: str, reason: str) -> LockstepError:
     return SchemaUnknownAt(
-        f"{source}: {why}",
+        f"{source}: {reason}",
         hint="leave --at out to see the newest version; "
         f"`lockstep status --source {source}` shows what was captured",
     )
@@ -286,7 +299,9 @@ class ShownVersion:
     changes: tuple[str, ...]
 
 
-def _statement(ledger: Structures, source: str, version: SchemaVersion) -> SchemaStatement | None:
+def _statement_of(
+    ledger: Structures, source: str, version: SchemaVersion
+) -> SchemaStatement | None:
     number = version.statement_number
     return None if number is None else ledger.statements(source, [number])[number]
 
@@ -295,38 +310,40 @@ def _with_changes(
     ledger: Structures, source: str, versions: Sequence[SchemaVersion]
 ) -> Iterator[ShownVersion]:
     """Yield the versions with their statements and their differences."""
-    yield ShownVersion(versions[0], _statement(ledger, source, versions[0]), ())
-    for before, now in pairwise(versions):
-        yield ShownVersion(now, _statement(ledger, source, now), tuple(_changes(before, now)))
+    yield ShownVersion(versions[0], _statement_of(ledger, source, versions[0]), ())
+    for before, after in pairwise(versions):
+        yield ShownVersion(
+            after, _statement_of(ledger, source, after), tuple(_changes(before, after))
+        )
 
 
-def _changes(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+def _changes(before: SchemaVersion, after: SchemaVersion) -> Iterator[str]:
     """Yield the differences of two versions, each as "what: before, now". Renamed
     columns are recognized if the history records the earlier name of each column."""
-    if now.schema is None or before.schema is None:
+    if after.schema is None or before.schema is None:
         return
-    parts = differences(before.schema, now.schema)
-    columns = list(_columns(before, now))
+    parts = differences(before.schema, after.schema)
+    columns = list(_column_changes(before, after))
     for part in parts:
         if columns and part.startswith("columns: "):
             yield from columns
         else:
             yield part
-    if not parts and now.origin is VersionOrigin.CARRIED:
+    if not parts and after.origin is VersionOrigin.CARRIED:
         yield f"nothing: as in version {before.version}"
 
 
-def _columns(before: SchemaVersion, now: SchemaVersion) -> Iterator[str]:
+def _column_changes(before: SchemaVersion, after: SchemaVersion) -> Iterator[str]:
     """Yield the columns that were added, renamed or dropped. Yield nothing if the
     history does not record the earlier name of each column, as for a table that a new
     one replaced."""
-    if now.schema is None or before.schema is None or now.columns_from is None:
+    if after.schema is None or before.schema is None or after.columns_from is None:
         return
-    for column, origin in zip(now.schema.columns, now.columns_from, strict=True):
+    for column, origin in zip(after.schema.columns, after.columns_from, strict=True):
         if origin is None:
             yield f"column {column.name}: new"
         elif origin != column.name:
             yield f"column {origin}: now {column.name}"
     for old in before.schema.columns:
-        if old.name not in now.columns_from:
+        if old.name not in after.columns_from:
             yield f"column {old.name}: dropped"

@@ -11,7 +11,7 @@ from typing import Final
 from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, RequestCounts
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
-from lockstep.pipeline.proof.proven import TableProof
+from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.replay.spans import Span, batches_of, runs_named
 from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -29,14 +29,14 @@ from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
-_BESIDE: Final = 40
+_MOST_PLOTTED_BATCHES: Final = 40
 """Largest number of batches (a batch is what one run captured) that are plotted for a
 run: its own, preceded by earlier ones."""
 
-_WORDS: Final = 40
+_MOST_WORDS: Final = 40
 """Largest number of words and symbols of a statement that are shown."""
 
-_BY_STATEMENT: Final = (
+_EVENTS_OF_STATEMENTS: Final = (
     TableEventKind.CREATED,
     TableEventKind.CHANGED,
     TableEventKind.COPIED,
@@ -60,48 +60,48 @@ class StructureChange:
 @dataclass(frozen=True, slots=True)
 class TableTotal:
     """The totals of one table over all batches of the report. `counts`: captured rows
-    by operation; `read`: number of rows that were read from MySQL; `size`: bytes of its
-    files; `written`: the last write of its mirror; `proof`: its newest comparison with
+    by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`: of its
+    files; `last_write`: the last write of its mirror; `proof`: its newest comparison with
     MySQL."""
 
     table: TableName
     counts: RowCounts
-    read: int
-    size: int
-    written: SettledWrite | None
-    proof: TableProof | None
+    rows_read: int
+    size_bytes: int
+    last_write: SettledWrite | None
+    proof: ComparisonRecord | None
 
 
 @dataclass(frozen=True, slots=True)
 class SpanReport:
-    """The report on a run or a span. `about`: its name for people. `batches`: its
-    batches, oldest first, never empty. `before`: earlier batches that are plotted with
+    """The report on a run or a span. `title`: its name for people. `batches`: its
+    batches, oldest first, never empty. `earlier_batches`: those that are plotted with
     them. `rows`: the captured rows of both. `writes`: the finished writes of mirrors.
-    `shown`: the version set of the last acknowledged batch. `stopped`: the tables that
-    are stopped now; `proofs`: the present results of comparisons."""
+    `version_set`: that of the last acknowledged batch. `stopped_tables`: those
+    that are stopped now; `proofs`: the present results of comparisons."""
 
     source: str
-    about: str
+    title: str
     made_at: datetime
     batches: tuple[Batch, ...]
-    before: tuple[Batch, ...]
+    earlier_batches: tuple[Batch, ...]
     rows: tuple[CapturedRows, ...]
     writes: tuple[SettledWrite, ...]
-    changes: tuple[StructureChange, ...]
-    shown: ShownVersions | None
-    stopped: tuple[StoppedTable, ...]
-    proofs: tuple[TableProof, ...]
+    structure_changes: tuple[StructureChange, ...]
+    version_set: ShownVersions | None
+    stopped_tables: tuple[StoppedTable, ...]
+    proofs: tuple[ComparisonRecord, ...]
 
     @property
     def totals(self) -> tuple[TableTotal, ...]:
-        """The totals by table, without the rows of `before`."""
+        """The totals by table, without the rows of `earlier_batches`."""
         numbers = {batch.id for batch in self.batches}
         rows: dict[TableName, list[CapturedRows]] = {}
         for row in self.rows:
             if row.batch in numbers:
                 rows.setdefault(row.table, []).append(row)
         written = {write.intent.table: write for write in self.writes}
-        proofs: dict[TableName, TableProof] = {}
+        proofs: dict[TableName, ComparisonRecord] = {}
         for proof in self.proofs:
             proofs.setdefault(proof.table, proof)
         return tuple(
@@ -121,7 +121,7 @@ class SpanReport:
         return sum((total.counts for total in self.totals), RowCounts())
 
     @property
-    def requests(self) -> RequestCounts | None:
+    def request_counts(self) -> RequestCounts | None:
         """Requests to an object store; None if they were not counted."""
         requests = [batch.requests for batch in self.batches if batch.requests is not None]
         return sum(requests[1:], requests[0]) if requests else None
@@ -142,11 +142,15 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
     pruned = ledger.pruned_through(source)
     if run is not None and batch.id <= pruned:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
-    near = ledger.live_batches(source, max(batch.id - 10 * _BESIDE, pruned + 1), batch.id)
-    own = tuple(other for other in near if other.token == batch.token)
-    before = tuple(other for other in near if other.token != batch.token and other.end is not None)
+    candidates = ledger.live_batches(
+        source, max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned + 1), batch.id
+    )
+    own = tuple(other for other in candidates if other.token == batch.token)
+    before = tuple(
+        other for other in candidates if other.token != batch.token and other.end is not None
+    )
     about = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
-    return _report(ledger, source, about, own, before[-(_BESIDE - len(own)) :], now)
+    return _report(ledger, source, about, own, before[-(_MOST_PLOTTED_BATCHES - len(own)) :], now)
 
 
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
@@ -180,7 +184,7 @@ def _report(
 ) -> SpanReport:
     first, last = batches[0].id, batches[-1].id
     plotted = before[0].id if before else first
-    done = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
+    acknowledged = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
     contents = ledger.contents(source, plotted, last)
     rows = [row for content in contents for row in content.captured_rows()]
     events = (event for content in contents if content.batch >= first for event in content.events)
@@ -189,15 +193,15 @@ def _report(
     writes = ledger.writes_within(source, first, last)
     return SpanReport(
         source=source,
-        about=about,
+        title=about,
         made_at=now,
         batches=batches,
-        before=before,
+        earlier_batches=before,
         rows=tuple(rows),
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
-        changes=tuple(structure_changes(ledger, source, events)),
-        shown=version_set_of(ledger, source, done[-1]) if done else None,
-        stopped=stopped_tables(ledger.table_states(source)),
+        structure_changes=tuple(structure_changes(ledger, source, events)),
+        version_set=version_set_of(ledger, source, acknowledged[-1]) if acknowledged else None,
+        stopped_tables=stopped_tables(ledger.table_states(source)),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
 
@@ -208,7 +212,7 @@ def structure_changes(
     """Yield what the events of tables changed, with the statements that caused them."""
     for event in events:
         number = None
-        if event.kind in _BY_STATEMENT:
+        if event.kind in _EVENTS_OF_STATEMENTS:
             number = ledger.schema_version(source, event.table, event.version).statement_number
         if number is None:
             yield StructureChange(event, None, None, ())
@@ -217,6 +221,6 @@ def structure_changes(
         yield StructureChange(
             event,
             statement.committed_at,
-            first_words(statement.text, _WORDS),
+            first_words(statement.text, _MOST_WORDS),
             statement.effects_on(event.table),
         )

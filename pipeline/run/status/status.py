@@ -85,7 +85,7 @@ def standing_of(
         facts=facts,
         server_error=server_error,
         start=start,
-        lag=lag(facts, position, now, _since(attempts, batches, position)),
+        lag=lag(facts, position, now, _log_end_known_at(attempts, batches, position)),
         headroom=room,
         waiting_batches=tuple(
             WaitingBatch(
@@ -106,10 +106,10 @@ def standing_of(
         loads=tuple(load.progress for load in ledger.open_loads(source)),
         upcoming_quarantines=()
         if isinstance(work, LockstepError)
-        else _quarantines(tables_to_quarantine(work)),
+        else _stopped_tables_of(tables_to_quarantine(work)),
         rewritten_changelogs=()
         if isinstance(work, LockstepError)
-        else _quarantines(changelogs_with_moved_rows(work)),
+        else _stopped_tables_of(changelogs_with_moved_rows(work)),
         proofs=tuple(ledger.proofs(source)),
         unproven=unproven_structures(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
@@ -117,7 +117,7 @@ def standing_of(
     )
 
 
-def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
+def log_state(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
     """Return the server's facts, the lake's lag, and how long the server still keeps
     the log after the acknowledged position. The first and the last are None if the
     server does not answer or nothing was acknowledged."""
@@ -131,15 +131,15 @@ def log_seen(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, H
         facts = work.server.facts()
         room = _headroom(work.server, facts, cursor.position)
     attempts = attempts_of(ledger, source)
-    since = _since(attempts, ledger.batches(source, limit=1), cursor.position)
+    since = _log_end_known_at(attempts, ledger.batches(source, limit=1), cursor.position)
     return facts, lag(facts, cursor.position, now, since), room
 
 
-def _quarantines(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]:
+def _stopped_tables_of(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]:
     return tuple(StoppedTable(table.table, table.reason, table.hint, "") for table in tables)
 
 
-def _since(
+def _log_end_known_at(
     attempts: Sequence[Attempt], batches: Sequence[Batch], position: Position | None
 ) -> datetime | None:
     """Return the last moment at which the position is known to have been the log's end.

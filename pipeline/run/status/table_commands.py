@@ -70,7 +70,7 @@ class RecordedOrder:
     """A recorded order, and a sentence on what happens next."""
 
     order: TableOrder
-    next: str
+    sentence: str
 
 
 def require_known(states: Mapping[TableName, TableState], source: str, table: TableName) -> None:
@@ -96,7 +96,7 @@ def give_order(
     work: Workplace,
     lease: Lease,
     kind: OrderKind,
-    asked: OrderRequest,
+    request: OrderRequest,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> RecordedOrder:
     """Record an order. For a resume, `tell` is first called with a sentence on what the
@@ -106,22 +106,22 @@ def give_order(
     that cannot be used, and `LedgerRefused` for an order that does not fit the table's
     state; then nothing is recorded.
     """
-    ledger, table = work.ledger, asked.table
+    ledger, table = work.ledger, request.table
     states = ledger.table_states(work.source.name)
     require_known(states, work.source.name, table)
     resumed = None
     if kind is OrderKind.RESUME:
-        resumed = plan_resume(work, asked)
-        tell(resumed.next)
+        resumed = plan_resume(work, request)
+        tell(resumed.sentence)
     loads = ledger.open_loads(work.source.name) if kind is OrderKind.PAUSE else []
     order = ledger.order_table(
         lease,
         table,
         kind,
-        author=asked.author,
-        reason=asked.reason,
+        author=request.author,
+        reason=request.reason,
         schema=None if resumed is None else resumed.order.schema,
-        renames=() if resumed is None else asked.renames,
+        renames=() if resumed is None else request.renames,
     )
     if resumed is not None:
         return replace(resumed, order=order)
@@ -133,69 +133,69 @@ def give_order(
     return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
-def plan_resume(work: Workplace, asked: OrderRequest) -> RecordedOrder:
+def plan_resume(work: Workplace, request: OrderRequest) -> RecordedOrder:
     """Return the order of a resume, with the number 0, and a sentence on what it would
     do; nothing is recorded. Raise the errors of `give_order`."""
     states = work.ledger.table_states(work.source.name)
-    require_known(states, work.source.name, asked.table)
-    state = states[asked.table]
+    require_known(states, work.source.name, request.table)
+    state = states[request.table]
     schema: TableSchema | None = None
-    if asked.statement is not None:
+    if request.statement is not None:
         facts = dialect_of(work.server.facts())
         history = _newest_schema(work.ledger, work.source.name, facts.lower_case_table_names)
         # The order is kept for good, so values of columns that the settings hide are
         # removed.
-        given = read_definition(asked.statement, asked.table, history, facts)
+        given = read_definition(request.statement, request.table, history, facts)
         schema = work.shaping.redact(given)
     order = TableOrder(
         0,
-        asked.table,
+        request.table,
         OrderKind.RESUME,
-        asked.author,
-        asked.reason,
+        request.author,
+        request.reason,
         work.clock(),
         state.stopped,
         schema,
-        asked.renames,
+        request.renames,
     )
     if not state.has_stopped:
         raise LedgerRefused(
-            f"{asked.table} is {state.in_words}: only a table that is stopped is resumed.",
+            f"{request.table} is {state.in_words}: only a table that is stopped is resumed.",
             hint="`lockstep status` shows which tables are stopped, and what to do.",
         )
-    place = _stopped_at(work, order)
-    if schema is not None and asked.renames:
-        _require_renames(asked, place.before, schema)
-    if schema is not None and not place.followed:
-        _require_no_more(work, asked, place, schema)
+    place = _history_at_stop(work, order)
+    if schema is not None and request.renames:
+        _require_renames(request, place.schema_before, schema)
+    if schema is not None and not place.is_followed:
+        _require_no_more_shown(work, request, place, schema)
     return RecordedOrder(order, _resume_sentence(work, order, place))
 
 
-def _require_renames(asked: OrderRequest, before: TableSchema | None, given: TableSchema) -> None:
-    why = "its earlier columns are not known"
+def _require_renames(request: OrderRequest, before: TableSchema | None, given: TableSchema) -> None:
+    reason = "its earlier columns are not known"
     if before is not None:
-        why = reason_renames_refused(before, given, asked.renames) or ""
-    if why:
+        reason = reason_renames_refused(before, given, request.renames) or ""
+    if reason:
         raise ConfigurationError(
-            f"--rename does not fit {asked.table}: {why}.",
+            f"--rename does not fit {request.table}: {reason}.",
             hint="give --rename OLD=NEW for each column whose name has changed since the table "
             "stopped; without --rename the table is re-read from MySQL where names are not enough",
         )
 
 
-def _require_no_more(
-    work: Workplace, asked: OrderRequest, place: StoppedAt, given: TableSchema
+def _require_no_more_shown(
+    work: Workplace, request: OrderRequest, place: StoppedAt, given: TableSchema
 ) -> None:
     """Raise `ConfigurationError` if a given structure would show hidden values. Such a
     structure says only where columns come from; it is no consent to show more."""
-    if place.version is None or place.before is None:
+    if place.version is None or place.schema_before is None:
         return
-    origins = match_columns(place.before, given, asked.renames)
+    origins = match_columns(place.schema_before, given, request.renames)
     try:
         work.shaping.for_history(given, place.version, origins)
     except TableError as error:
         raise ConfigurationError(
-            f"The structure given for {asked.table} cannot be used: {error.reason}.",
+            f"The structure given for {request.table} cannot be used: {error.reason}.",
             hint=error.hint,
         ) from error
 
@@ -208,56 +208,56 @@ _EMPTIED: Final = (Action.EMPTY, Action.CREATE)
 class StoppedAt:
     """The history at the place where a table stopped. `version`: its structure there,
     None if unknown. `statement`: the statement that begins there; `consequence`: what
-    today's settings make of it; `after`: the structure after it."""
+    today's settings make of it; `schema_after`: the structure after it."""
 
     version: SchemaVersion | None = None
     statement: LoggedStatement | None = None
     consequence: Consequence | None = None
-    after: TableSchema | None = None
+    schema_after: TableSchema | None = None
 
     @property
-    def before(self) -> TableSchema | None:
+    def schema_before(self) -> TableSchema | None:
         return None if self.version is None else self.version.schema
 
     @property
-    def followed(self) -> bool:
+    def is_followed(self) -> bool:
         return self.consequence is not None and self.consequence.rule_name != NOT_FOLLOWED_RULE
 
     @property
-    def why_read(self) -> str | None:
+    def reason_to_read(self) -> str | None:
         """Why the table must be re-read from MySQL, whatever structure is given; None
         if not. It must if the statement is followed and changes rows in a way that no
         structure describes."""
         if (
             self.consequence is None
-            or not self.followed
+            or not self.is_followed
             or self.consequence.action in ROW_KEEPING_ACTIONS
         ):
             return None
         return self.consequence.reason
 
-    def doubt(self, order: TableOrder) -> str | None:
+    def reason_log_insufficient(self, order: TableOrder) -> str | None:
         """Return why the log alone does not suffice; None if it does. Either the table
         would stop here again, or its earlier rows do not fit the given structure."""
         emptied = self.consequence is not None and self.consequence.action in _EMPTIED
-        if self.why_read is not None and not (emptied and order.schema is None):
-            return self.why_read
+        if self.reason_to_read is not None and not (emptied and order.schema is None):
+            return self.reason_to_read
         if order.schema is None:
-            return None if self.consequence is None or self.followed else self.consequence.reason
-        before = self.after if self.followed else self.before
+            return None if self.consequence is None or self.is_followed else self.consequence.reason
+        before = self.schema_after if self.is_followed else self.schema_before
         if before is None:
             return None
         renaming = (
             self.statement is not None
             and self.consequence is not None
-            and not self.followed
+            and not self.is_followed
             and may_rename_columns(self.statement.text, self.statement.context)
         )
-        renames = () if self.followed else order.renames
+        renames = () if self.is_followed else order.renames
         return reason_unclear(before, order.schema, renames, may_rename=renaming)
 
 
-def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
+def _history_at_stop(work: Workplace, order: TableOrder) -> StoppedAt:
     """Return the history at the place where the order's table stopped."""
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
@@ -289,14 +289,14 @@ def _stopped_at(work: Workplace, order: TableOrder) -> StoppedAt:
             if version.schema is None
             else schema.with_table(version.schema)
         )
-    followed, after = _followed(schema, logged)
+    followed, after = _follow_statement(schema, logged)
     by_table = consequences(
         followed, work.source.policies_of, logged, work.shaping.treatments_in_words
     )
     return StoppedAt(before, logged, by_table.get(order.table), after.table(order.table))
 
 
-def _followed(
+def _follow_statement(
     schema: ServerSchema, logged: LoggedStatement
 ) -> tuple[FollowedStatement, ServerSchema]:
     read = read_change(logged.text, logged.context)
@@ -304,8 +304,8 @@ def _followed(
         return FollowedStatement(), schema
     if isinstance(read, NotUnderstood):
         return FollowedStatement(not_understood=read), schema
-    done = evolve(schema, read, logged.context)
-    return FollowedStatement(done.effects), done.schema
+    evolution = evolve(schema, read, logged.context)
+    return FollowedStatement(evolution.effects), evolution.schema
 
 
 # -- in words -------------------------------------------------------------------------------
@@ -321,7 +321,7 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> st
         return f"no run follows {table}: its mirror would be at the place of the mirror of {other}"
     returns: TablePlans | None = None
     try:
-        if (error := _refused_again(work, table)) is not None:
+        if (error := _present_error(work, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
         returns = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
     except (AccessDenied, HostUnknown, SourceRefused):
@@ -329,10 +329,10 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> st
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
-    doubt = place.doubt(order)
+    doubt = place.reason_log_insufficient(order)
     if returns is None:  # Only the server knows what its log still has.
         if doubt is None:
-            return f"the next run {_either_way(order)}{_by_the_given_structure(order, doubt)}"
+            return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
     plan = returns.plans[table]
     step = plan.besides
@@ -344,15 +344,15 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> st
         sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
     else:
         sentence = f"follows {table} as it is, because the log has nothing that it lacks"
-    why = step.reason if step is not None and read else doubt
-    if why is not None:
-        sentence += f", and reads it from the source: {why}"
+    reason = step.reason if step is not None and read else doubt
+    if reason is not None:
+        sentence += f", and reads it from the source: {reason}"
     elif step is not None and isinstance(step.supply, ColumnsRead):
         sentence += f", and reads its new columns from the source: {step.reason}"
-    return f"the next run {sentence}; {_GOES_ON}{_by_the_given_structure(order, why)}"
+    return f"the next run {sentence}; {_GOES_ON}{_structure_clause(order, reason)}"
 
 
-def _refused_again(work: Workplace, table: TableName) -> TableError | None:
+def _present_error(work: Workplace, table: TableName) -> TableError | None:
     """Return why the table cannot be captured with its present structure; None if it
     can."""
     try:
@@ -365,7 +365,7 @@ def _refused_again(work: Workplace, table: TableName) -> TableError | None:
 _GOES_ON: Final = "then it goes on with the others"
 
 
-def _either_way(order: TableOrder) -> str:
+def _both_outcomes_clause(order: TableOrder) -> str:
     """Return both possible outcomes, for when it is unknown what the log still has."""
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     return (
@@ -374,11 +374,11 @@ def _either_way(order: TableOrder) -> str:
     )
 
 
-def _by_the_given_structure(order: TableOrder, why: str | None) -> str:
+def _structure_clause(order: TableOrder, reason: str | None) -> str:
     if order.schema is None or order.stopped is None:
         return ""
     sentence = f". From {order.stopped.at} on it has the given structure"
-    if why is not None:
+    if reason is not None:
         return sentence
     renamed = "".join(f", {old} becomes {new}" for old, new in order.renames)
     return (
@@ -412,27 +412,27 @@ def read_definition(
     context = replace(read_context(b"", facts, table.database), explicit_timestamps=True)
     changes = read_change(text, context)
     if isinstance(changes, NotUnderstood):
-        raise _refused(f"it is not understood: {changes.reason}", table)
+        raise _definition_error(f"it is not understood: {changes.reason}", table)
     if (
         isinstance(changes, Irrelevant)
         or len(changes) != 1
         or not isinstance(changes[0], CreateTable)
     ):
-        raise _refused("it is not one CREATE TABLE with columns", table)
+        raise _definition_error("it is not one CREATE TABLE with columns", table)
     if schema.fold_case(changes[0].table) != schema.fold_case(table):
-        raise _refused(f"it creates {changes[0].table}", table)
-    done = evolve(schema.without_table(table), changes, context)
-    for effect in done.effects:
+        raise _definition_error(f"it creates {changes[0].table}", table)
+    evolution = evolve(schema.without_table(table), changes, context)
+    for effect in evolution.effects:
         if isinstance(effect, Created):
             columns = tuple(map(with_plain_default, effect.after.columns))
             return replace(effect.after, name=table, columns=columns)
         if isinstance(effect, NotFollowed):
-            raise _refused(effect.reason, table)
-    raise _refused("it creates nothing", table)
+            raise _definition_error(effect.reason, table)
+    raise _definition_error("it creates nothing", table)
 
 
-def _refused(why: str, table: TableName) -> ConfigurationError:
+def _definition_error(reason: str, table: TableName) -> ConfigurationError:
     return ConfigurationError(
-        f"The structure given for {table} cannot be used: {why}.",
+        f"The structure given for {table} cannot be used: {reason}.",
         hint=f"give what `show create table` prints for {table}",
     )

@@ -65,7 +65,7 @@ def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVer
     newest = place is None or isinstance(place, Latest)
     cursor = ledger.cursors(source).acknowledged if newest else None
     batches = unpruned_batches(ledger, source, 0 if cursor is None else cursor.batch)
-    return version_set_of(ledger, source, chosen_batch(source, batches, place))
+    return version_set_of(ledger, source, batch_for_place(source, batches, place))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
@@ -81,7 +81,7 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
         batch,
         _end(batch),
         tuple(versions.entries),
-        tuple(_explained(table, ends) for table in versions.missing_tables),
+        tuple(_missing_version(table, ends) for table in versions.missing_tables),
     )
 
 
@@ -103,14 +103,14 @@ def _end(batch: Batch) -> Position:
 # -- the batch ------------------------------------------------------------------------------
 
 
-def chosen_batch(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
+def batch_for_place(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
     """Return the batch whose end is shown for a place. `batches`: the acknowledged
     batches, oldest first."""
     if not batches:
         raise VersionSetUnknown(
             f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
         )
-    batch = _chosen(batches, place)
+    batch = _find_batch(batches, place)
     if batch is None:
         first, last = _end(batches[0]), _end(batches[-1])
         raise VersionSetUnknown(
@@ -126,7 +126,7 @@ def _in_words(position: Position) -> str:
     return str(position) if moment is None else f"{position} ({moment.isoformat()})"
 
 
-def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
+def _find_batch(batches: Sequence[Batch], place: Place | None) -> Batch | None:
     """Return the last batch whose end shows nothing after the place; None if there is
     none. For GTIDs, return the first batch that has all of them."""
     match place:
@@ -135,23 +135,27 @@ def _chosen(batches: Sequence[Batch], place: Place | None) -> Batch | None:
         case Earliest():
             return batches[0]
         case AtMoment(moment):
-            return _last(_ended_by(batches, moment))
+            return _last_batch(_batches_ended_by(batches, moment))
         case AtCoordinates(at):
-            return _at(batches, at)
+            return _batch_at(batches, at)
         case InFile(file, moment):
-            return _in_file(batches, file, moment)
+            return _batch_in_file(batches, file, moment)
         case AfterGtids(gtids):
-            having = (batch for batch in batches if _end(batch).gtid_set.contains(gtids))
-            return next(having, None)
+            batches_with_gtids = (
+                batch for batch in batches if _end(batch).gtid_set.contains(gtids)
+            )
+            return next(batches_with_gtids, None)
         case OfRun(run):
-            return _last([batch for batch in batches if (batch.dagster_run or "").startswith(run)])
+            return _last_batch(
+                [batch for batch in batches if (batch.dagster_run or "").startswith(run)]
+            )
         case Snapshot():
             raise PastRefused(
                 "'snapshot' is a way to start, not a place in time", hint="`lockstep versions`"
             )
 
 
-def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
+def _batches_ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
     """Return the batches that end at or before a moment."""
     ends = [
         (committed_at, batch)
@@ -162,11 +166,11 @@ def _ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Batch]:
     return [batch for _, batch in ends[:count]]
 
 
-def _last(batches: Sequence[Batch]) -> Batch | None:
+def _last_batch(batches: Sequence[Batch]) -> Batch | None:
     return batches[-1] if batches else None
 
 
-def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
+def _batch_at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
     """Return the last batch that shows nothing after these coordinates; None if no
     batch captured the place. Several servers may have log files of the same name: the
     newest batch that captured the place decides which server is meant."""
@@ -176,8 +180,8 @@ def _at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
     ending = [batch for batch in covering if _end(batch).at == at]
     if ending:
         same = _end(ending[-1])
-        return _last([batch for batch in batches if _end(batch) == same])
-    return _last([batch for batch in batches if batch.id < covering[-1].id])
+        return _last_batch([batch for batch in batches if _end(batch) == same])
+    return _last_batch([batch for batch in batches if batch.id < covering[-1].id])
 
 
 def _covers(batch: Batch, at: Coordinates) -> bool:
@@ -186,13 +190,13 @@ def _covers(batch: Batch, at: Coordinates) -> bool:
     return batch.kind is not BatchKind.CATCHING_UP and same_base and start <= at <= end
 
 
-def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
+def _batch_in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
     """Return the last batch that shows nothing after a moment in a log file. If several
     servers have a file of this name, the most recently captured one is meant."""
-    through = [batch for batch in batches if _touches(batch, file)]
-    if not through:
+    touching = [batch for batch in batches if _touches(batch, file)]
+    if not touching:
         return None
-    server = _end(through[-1]).server_uuid
+    server = _end(touching[-1]).server_uuid
     of_server = [
         batch
         for batch in batches
@@ -200,7 +204,7 @@ def _in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch
     ]
     before = [batch for batch in of_server if _end(batch).at.file.number < file.number]
     within = [batch for batch in of_server if _end(batch).at.file == file]
-    return _last([*before, *_ended_by(within, moment)])
+    return _last_batch([*before, *_batches_ended_by(within, moment)])
 
 
 def _touches(batch: Batch, file: LogFile) -> bool:
@@ -211,19 +215,19 @@ def _touches(batch: Batch, file: LogFile) -> bool:
 # -- what is missing ------------------------------------------------------------------------
 
 
-def explained(ledger: Batches, source: str, missing: MissingTable) -> MissingVersion:
+def explain_missing(ledger: Batches, source: str, missing: MissingTable) -> MissingVersion:
     """Return why a table has no version for a batch."""
-    return _explained(missing, _ends_of(ledger, source, [missing]))
+    return _missing_version(missing, _ends_of(ledger, source, [missing]))
 
 
-def _explained(missing: MissingTable, ends: dict[int, Position]) -> MissingVersion:
-    reason, hint = _WORDS[missing.reason]
+def _missing_version(missing: MissingTable, ends: dict[int, Position]) -> MissingVersion:
+    reason, hint = _REASONS_AND_HINTS[missing.reason]
     end = ends.get(missing.last_batch or 0)
     values = {"table": missing.table, "batch": missing.last_batch, "place": end}
     return MissingVersion(missing.table, reason.format(**values), hint.format(**values))
 
 
-_WORDS: Final = {
+_REASONS_AND_HINTS: Final = {
     MissingReason.TOGETHER: (
         "its changes were merged together with those of batch {batch}",
         "`lockstep versions --at {place}` has it",

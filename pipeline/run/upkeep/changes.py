@@ -226,7 +226,7 @@ def _unlist_files(work: Workplace, note: DeletedChanges) -> None:
                 app_id=f"{changelog.app_id}/forgotten",
                 revision=note.through,
                 schema=_NO_COLUMNS,
-                removed=[file.path for file in files],
+                removed_paths=[file.path for file in files],
                 files=(),
                 user_metadata=deletion_metadata(work, changelog.table, note.above, note.through),
             )

@@ -35,7 +35,7 @@ from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.intent import Intent, MirrorVersion
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
@@ -49,98 +49,104 @@ may span years."""
 class CopiedRows:
     """What a write begins with: rows that the table had under former names, or in an
     earlier version of its own mirror. `origin`: the last former name, or the table
-    itself. `pinned`: the mirror version to copy; None if the table was empty there.
+    itself. `copied_version`: the mirror version to copy; None if the table was empty there.
     `segments`: the changes under former names after that version, with sequences above
-    `above` and up to `through`. `links`: for each former name, oldest first, its first
+    `above` and up to `through`. `former_names`: for each former name, oldest first, its first
     and last schema version. `batches`: the batches of these changes, ascending."""
 
     origin: TableName
-    pinned: MirrorVersion | None
+    copied_version: MirrorVersion | None
     above: int
     through: int
     segments: tuple[Segment, ...]
-    links: tuple[tuple[TableName, int, int], ...]
+    former_names: tuple[tuple[TableName, int, int], ...]
     batches: tuple[int, ...]
 
     @property
     def sentence(self) -> str:
         """What is copied, as a sentence."""
-        if not self.links:
-            return f"its mirror is written again from {self.pinned} and its changelog since"
-        if self.pinned is None:
+        if not self.former_names:
+            return f"its mirror is written again from {self.copied_version} and its changelog since"
+        if self.copied_version is None:
             return f"its rows were those of {self.origin}, whose changelog has all of them"
-        return f"its rows were those of {self.origin}, copied from {self.pinned}"
+        return f"its rows were those of {self.origin}, copied from {self.copied_version}"
 
 
 @dataclass(frozen=True, slots=True)
-class _Link:
-    """What a table had under one former name: the version `base` of its mirror, and
+class _FormerName:
+    """What a table had under one former name: the version of its mirror to copy, and
     `parts`, the content of batches up to the change `end`, which `plan` merges into
     it."""
 
     table: TableName
     plan: MergePlan
     parts: tuple[TableContent, ...]
-    base: MirrorVersion | None
+    copied_version: MirrorVersion | None
     end: int
 
 
-def copied_rows(
+def find_copied_rows(
     work: Workplace, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
 ) -> CopiedRows | None:
     """Return the rows with which the intent's table begins; None if no RENAME gave it
     another table's rows. Raise `TableError` if those are unknown and have to be read
     from the source. `parts`: the table's content of the covered batches; `plan`: how
     they are merged."""
-    event, own = plan.copied, parts
+    event, contents = plan.copied, parts
     if event is None:
         return None
-    links: list[_Link] = []
+    former_names: list[_FormerName] = []
     while event is not None:
-        batch = next(part.batch for part in own if event in part.events)
-        link = _link(work, intent, event, batch)
-        links.insert(0, link)
-        event, own = link.plan.copied, link.parts
-    first = links[0]
-    for link in links:
-        _require_apart(link, 0 if link is first else link.plan.above)
+        batch = next(part.batch for part in contents if event in part.events)
+        former = _former_name(work, intent, event, batch)
+        former_names.insert(0, former)
+        event, contents = former.plan.copied, former.parts
+    first = former_names[0]
+    for former in former_names:
+        _require_apart(former, 0 if former is first else former.plan.above)
     if any(segment.first_sequence <= plan.above for segment in plan.segments):
-        raise reread_error(f"its changes and those of {links[-1].table} are in one file")
+        raise reread_error(f"its changes and those of {former_names[-1].table} are in one file")
     return CopiedRows(
-        links[-1].table,
-        first.base,
+        former_names[-1].table,
+        first.copied_version,
         first.plan.above,
         plan.above,
-        tuple(segment for link in links for segment in link.plan.segments),
-        tuple((link.table, *_versions(work, link)) for link in links),
-        tuple(sorted({part.batch for link in links for part in link.parts if part.segments})),
+        tuple(segment for former in former_names for segment in former.plan.segments),
+        tuple((former.table, *_first_and_last_version(work, former)) for former in former_names),
+        tuple(
+            sorted(
+                {part.batch for former in former_names for part in former.parts if part.segments}
+            )
+        ),
     )
 
 
-def _link(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _Link:
+def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _FormerName:
     """Return what a table had under a former name, up to the RENAME of `event` in that
     batch."""
     table = event.origin
     assert table is not None, "rows were copied from somewhere"
-    base = _base(work, intent, table, batch)
+    base = _copied_version(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
     captured = table_contents(work.ledger, work.source.name, table, begins, batch)
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(captured, event)))
-    gone = work.ledger.deletion_notes(work.source.name, table).newest
-    if gone is not None and any(part.batch <= gone.through for part in parts):
-        raise reread_error(f"{gone.sentence}, which it had as {table}")
+    deletion = work.ledger.deletion_notes(work.source.name, table).newest
+    if deletion is not None and any(part.batch <= deletion.through for part in parts):
+        raise reread_error(f"{deletion.sentence}, which it had as {table}")
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
         raise reread_error(f"rows that were read of it as {table} had not been merged")
     if not plan.replaces and base is None:
         raise reread_error(f"no version of the mirror that it had as {table} is known")
-    return _Link(table, plan, parts, None if plan.replaces else base, event.sequence)
+    return _FormerName(table, plan, parts, None if plan.replaces else base, event.sequence)
 
 
-def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> MirrorVersion | None:
+def _copied_version(
+    work: Workplace, intent: Intent, table: TableName, batch: int
+) -> MirrorVersion | None:
     """Return the newest version of the former name's mirror before that batch. If the
     write was begun before, return the version that its intent records."""
     ledger, source = work.ledger, work.source.name
@@ -159,50 +165,50 @@ def _base(work: Workplace, intent: Intent, table: TableName, batch: int) -> Mirr
     return ledger.mirror_version(source, applications=applications, before=batch)
 
 
-def _require_apart(link: _Link, above: int) -> None:
+def _require_apart(former: _FormerName, above: int) -> None:
     """Raise `TableError` if one file has changes from both sides of a RENAME."""
-    for segment in link.plan.segments:
-        if segment.last_sequence > link.end or segment.first_sequence <= above:
+    for segment in former.plan.segments:
+        if segment.last_sequence > former.end or segment.first_sequence <= above:
             raise reread_error(
-                f"its changes as {link.table} are in one file with those of another table"
+                f"its changes as {former.table} are in one file with those of another table"
             )
 
 
-def _versions(work: Workplace, link: _Link) -> tuple[int, int]:
+def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, int]:
     """Return the first and the last schema version that the former name's rows went
     through."""
-    plan, base = link.plan, link.base
+    plan, base = former.plan, former.copied_version
     if base is None:
         assert plan.first is not None, "the log says what all its rows were"
         return plan.first, plan.final
     for first in (max(1, base.last_batch - _RECENT), 1):
-        parts = table_contents(work.ledger, work.source.name, link.table, first, base.last_batch)
+        parts = table_contents(work.ledger, work.source.name, former.table, first, base.last_batch)
         if parts and (shown := plan_merge(parts).final):
             return shown, plan.final or shown
-    raise reread_error(f"it is not known which structure its mirror had as {link.table}")
+    raise reread_error(f"it is not known which structure its mirror had as {former.table}")
 
 
-def spliced(
-    links: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
+def spliced_history(
+    former_names: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
     """Return one history: the versions of the former names, then the table's `own`.
     Return also the number that each former version has in it. Raise `TableError` if a
     RENAME came with other columns."""
-    former = [version for link in links for version in link]
+    former = [version for former in former_names for version in former]
     numbers = {
         (version.table, version.version): number - len(former)
         for number, version in enumerate(former)
     }
     history: list[SchemaVersion] = []
-    for versions in (*links, own):
+    for versions in (*former_names, own):
         for at, version in enumerate(versions):
             number = version.version if versions is own else numbers[version.table, version.version]
-            after = version if at else _as_rename(history, version)
+            after = version if at else _as_renamed(history, version)
             history.append(replace(after, version=number))
     return tuple(history), numbers
 
 
-def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
+def _as_renamed(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
     """Return the first version under a name, marked as keeping the rows of the former
     name."""
     if not history:
@@ -212,8 +218,10 @@ def _as_rename(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sche
     names = tuple(column.name for column in version.schema.columns)
     if {*names} != {column.name for column in before.schema.columns}:
         raise reread_error(f"its columns are not those that it had as {before.table}")
-    alike = before.shown_as is None and version.shown_as is None
-    if not alike and not (version.shown_as and version.shown_as.has_same_rules(before.shown_as)):
+    is_unshaped = before.shown_as is None and version.shown_as is None
+    if not is_unshaped and not (
+        version.shown_as and version.shown_as.has_same_rules(before.shown_as)
+    ):
         raise reread_error(f"it is shown otherwise than it was as {before.table}")
     return replace(version, columns_from=names)
 
@@ -222,7 +230,7 @@ def own_columns(mirror: pa.Schema, version: SchemaVersion) -> pa.Schema:
     """Return the mirror's columns that its table has in that version, and the stamps
     (the columns with time, number and GTID of a row's last change)."""
     assert version.shown_schema is not None, "the version is known"
-    names = {folded(column.name) for column in version.shown_schema.columns}
+    names = {comparable_name(column.name) for column in version.shown_schema.columns}
     return pa.schema(
-        [column for column in mirror if folded(column.name) in names or is_stamp(column)]
+        [column for column in mirror if comparable_name(column.name) in names or is_stamp(column)]
     )

@@ -57,11 +57,11 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.write.copying import (
     CopiedRows,
-    copied_rows,
+    find_copied_rows,
     own_columns,
-    spliced,
+    spliced_history,
 )
-from lockstep.pipeline.run.write.origin import origin_of_write, why_unreadable
+from lockstep.pipeline.run.write.origin import origin_of_write, reason_unreadable
 from lockstep.pipeline.schema.context import zone_of
 from lockstep.pipeline.schema.fills import StatementMoment
 from lockstep.pipeline.schema.history import (
@@ -86,8 +86,8 @@ class Task:
     ledger's record of the write, made before the write. `batches`: the batches with
     anything of the table, oldest first. `plan`: what is merged. `metadata`: the user
     metadata of the commit. `structure`: the structure that the mirror shows after the
-    write; None if it is unknown. `copied`: rows of another mirror version with which
-    this one begins; None without any."""
+    write; None if it is unknown. `copied_rows`: rows of another mirror version with
+    which this one begins; None without any."""
 
     intent: Intent
     state: TableState
@@ -95,7 +95,7 @@ class Task:
     plan: MergePlan
     metadata: str
     structure: TableSchema | None
-    copied: CopiedRows | None = None
+    copied_rows: CopiedRows | None = None
 
     @property
     def counts(self) -> RowCounts:
@@ -112,18 +112,22 @@ class Task:
 class Job:
     """A task that is ready to be carried out.
 
-    `lineage`: where each column of the mirror comes from. `key`: the columns by which
-    rows are matched. `steps`: changes of the mirror's columns. `segments`: the changes
-    to merge, each with the number that its schema version has in the lineage; only
-    changes with a sequence above `above` are merged. `folders`: the changelog's folder
-    of each version. `after`: the Delta version that the table's last finished write
-    made; before the first write, that of the mirror that the ledger took over, or -1.
-    `emptied`: the changes after which the table had no row; empty unless the mirror
-    keeps deleted rows. `read_stamp`: the change with which the plan's snapshot, or the
-    copied rows, came; None without either. `may_repeat`: earlier batches may have read
-    and merged some of the changes. `all_new`: no row that the log inserts can be in the
-    mirror yet. `forgets`: deleted rows that the mirror kept are removed too, because
-    they show more than the settings allow.
+    - `lineage`: where each column of the mirror comes from.
+    - `key`: the columns by which rows are matched.
+    - `steps`: changes of the mirror's columns.
+    - `segments`: the changes to merge, each with the number that its schema version has in the
+      lineage; only changes with a sequence above `above` are merged.
+    - `folders`: the changelog's folder of each version.
+    - `last_written_version`: the Delta version that the table's last finished write made; before
+      the first write, that of the mirror that the ledger took over, or -1.
+    - `emptying_stamps`: the changes after which the table had no row; empty unless the mirror keeps
+      deleted rows.
+    - `read_stamp`: the change with which the plan's snapshot, or the copied rows, came; None
+      without either.
+    - `may_repeat`: earlier batches may have read and merged some of the changes.
+    - `all_new`: no row that the log inserts can be in the mirror yet.
+    - `removes_kept_rows`: deleted rows that the mirror kept are removed too, because they show more
+      than the settings allow.
     """
 
     task: Task
@@ -132,12 +136,12 @@ class Job:
     steps: tuple[MirrorStep, ...]
     segments: tuple[Segment, ...]
     folders: Mapping[int, str]
-    after: int
-    emptied: tuple[Stamp, ...]
+    last_written_version: int
+    emptying_stamps: tuple[Stamp, ...]
     read_stamp: Stamp | None
     may_repeat: bool
     all_new: bool
-    forgets: bool = False
+    removes_kept_rows: bool = False
 
     @property
     def ignores_deletes(self) -> bool:
@@ -145,7 +149,7 @@ class Job:
 
     @property
     def above(self) -> int:
-        copied = self.task.copied
+        copied = self.task.copied_rows
         return self.task.plan.above if copied is None else copied.above
 
     @property
@@ -156,17 +160,17 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class TableRecords:
-    """What the ledger has of a table that waits for a merge. `parts`: the table's
+    """What the ledger has of a table that waits for a merge. `contents`: the table's
     content of the batches that the mirror lacks. `history`: all versions of its
-    structure. `newest`: the newest writes to the mirror. `statements`: by number, the
+    structure. `newest_writes`: those to the mirror. `statements`: by number, the
     statements that made the versions after the one that the mirror shows.
     `clear_through`: the batch up to which the lake must be cleared of what the settings
     no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep, or a cut
     of the mirror's log, made; -1 for none."""
 
-    parts: Sequence[TableContent]
+    contents: Sequence[TableContent]
     history: Sequence[SchemaVersion]
-    newest: NewestWrites
+    newest_writes: NewestWrites
     statements: Mapping[int, SchemaStatement]
     clear_through: int = 0
     upkeep_version: int = -1
@@ -176,10 +180,10 @@ class TableRecords:
         return {version.version: version for version in self.history}
 
     @property
-    def forgets(self) -> bool:
+    def removes_kept_rows(self) -> bool:
         """Return whether the settings came to show less after the last write of the
         mirror."""
-        settled, through = self.newest.settled_write, self.clear_through
+        settled, through = self.newest_writes.settled_write, self.clear_through
         return through > 0 and (settled is None or settled.intent.last_batch <= through)
 
 
@@ -209,13 +213,13 @@ def table_records(
             for table in content.changed_tables.intersection(tables):
                 parts[table].append(own_parts[table])
     history: dict[TableName, list[SchemaVersion]] = {table: [] for table in lacking}
-    made_by = set[int]()
+    statement_numbers = set[int]()
     for version in ledger.schema_versions(source, *lacking):
         history[version.table].append(version)
         shown = states[version.table].mirror_version or 0
         if version.statement_number is not None and version.version > shown:
-            made_by.add(version.statement_number)
-    statements = ledger.statements(source, made_by)
+            statement_numbers.add(version.statement_number)
+    statements = ledger.statements(source, statement_numbers)
     newest = ledger.newest_writes(source, applications.values())
     upkeep_versions = ledger.upkeep_versions(source)
     notes = [
@@ -245,10 +249,14 @@ def task_of(
     """Return the task of one write. `batches`: those that the table's mirror lacks,
     oldest first; the write covers those of its intent. Raise `TableError` if none of
     them is left."""
-    covered = [batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch]
-    if not covered:
-        raise reread_error("a write to its mirror was begun, and the changes for it are gone")
-    parts, origin = _parts(work, records, covered, intent)
+    covered_batches = [
+        batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch
+    ]
+    if not covered_batches:
+        raise reread_error(
+            "a write to its mirror was adopted_version, and the changes for it are gone"
+        )
+    parts, origin = _contents_and_origin(work, records, covered_batches, intent)
     plan = plan_merge(parts)
     if plan.dropped and plan.copied is not None:
         # The table was dropped in the same write, so its rows are never shown.
@@ -257,17 +265,17 @@ def task_of(
     if intent.id and (plan.copied is not None or origin is not None):
         commit = work.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
     # A commit that was made has the copied rows: their origin need not exist any more.
-    copied = copied_rows(work, intent, plan, parts) if commit is None else None
+    copied = find_copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces=True, first=origin.version)
         numbers = tuple(part.batch for part in parts)
         copied = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
-    if copied is not None and copied.pinned is not None:
-        intent = replace(intent, copied_write_id=copied.pinned.write_id)
+    if copied is not None and copied.copied_version is not None:
+        intent = replace(intent, copied_write_id=copied.copied_version.write_id)
     if plan.dropped:
-        plan = _without_lost(work, records, intent.table, plan)
+        plan = _without_lost_files(work, records, intent.table, plan)
     if not plan.final:
-        plan = replace(plan, final=state.mirror_version or _last_known(records))
+        plan = replace(plan, final=state.mirror_version or _last_known_version(records))
     segments = [*(() if copied is None else copied.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     read = [part for part in (plan.snapshot, plan.completion) if part is not None]
@@ -277,12 +285,12 @@ def task_of(
     if final is None:  # its batch was abandoned
         final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
     metadata = commit_metadata(
-        work, kind, intent.table, covered, files if commit is None else None, version=final
+        work, kind, intent.table, covered_batches, files if commit is None else None, version=final
     )
-    return Task(intent, state, tuple(covered), plan, metadata, final.schema, copied)
+    return Task(intent, state, tuple(covered_batches), plan, metadata, final.schema, copied)
 
 
-def _without_lost(
+def _without_lost_files(
     work: Workplace, records: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
     """Return the plan of a dropped table; if files of its changes are lost, without any
@@ -291,7 +299,7 @@ def _without_lost(
     folders = folders_of(work, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
-        if lost := work.segments.damaged(folders[segment.schema_version], segment.files):
+        if lost := work.segments.damage_sentences(folders[segment.schema_version], segment.files):
             work.progress.note(
                 f"{table} was dropped at the source, and captured changes of it are lost: its "
                 f"mirror ends without them ({lost[0]})"
@@ -300,19 +308,19 @@ def _without_lost(
     return plan
 
 
-def _parts(
-    work: Workplace, records: TableRecords, covered: Sequence[Batch], intent: Intent
+def _contents_and_origin(
+    work: Workplace, records: TableRecords, covered_batches: Sequence[Batch], intent: Intent
 ) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
     """Return the table's content of the covered batches, and None. If these batches
     rebuild the mirror, return all content since the table was empty, and None; or the
     content since an earlier version of the mirror, and that version as an origin."""
-    numbers = {batch.id for batch in covered}
-    parts = [part for part in records.parts if part.batch in numbers]
+    numbers = {batch.id for batch in covered_batches}
+    parts = [part for part in records.contents if part.batch in numbers]
     events = [event for part in parts for event in part.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
     if not rebuilt or any(event.kind in SETTLES for event in events):
         return parts, None
-    first = covered[0].id
+    first = covered_batches[0].id
     before = table_contents(work.ledger, work.source.name, intent.table, 1, first - 1)
     everything = [*before, *parts]
     if rebuilt[-1].origin is None:
@@ -321,7 +329,7 @@ def _parts(
     return origin.parts, origin
 
 
-def _last_known(records: TableRecords) -> int:
+def _last_known_version(records: TableRecords) -> int:
     """Return the last known version of a table that was dropped before anything of it
     was merged: its mirror is created empty, with that structure."""
     numbers = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
@@ -332,58 +340,60 @@ def _last_known(records: TableRecords) -> int:
 
 def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
     """Return the job for a task. Raise `TableError` if the mirror cannot follow."""
-    plan, state, settled = task.plan, task.state, records.newest.settled_write
+    plan, state, settled = task.plan, task.state, records.newest_writes.settled_write
     _require_snapshot(records, task)
-    begun = -1 if state.adopted_version is None else state.adopted_version
-    after = begun if settled is None else settled.delta_version
-    versions, segments = _versions(work, records, plan, state, after), plan.segments
-    if task.copied is not None:
-        versions, segments = _with_former(work, task.copied, versions, segments)
-    line = _lineage(work, records, task, versions, after)
-    completion = plan.completion if line.asked else None
+    adopted_version = -1 if state.adopted_version is None else state.adopted_version
+    after = adopted_version if settled is None else settled.delta_version
+    versions, segments = _versions_of_write(work, records, plan, state, after), plan.segments
+    if task.copied_rows is not None:
+        versions, segments = _with_former_names(work, task.copied_rows, versions, segments)
+    column_lineage = _lineage(work, records, task, versions, after)
+    completion = plan.completion if column_lineage.asked else None
     numbers = {segment.schema_version for segment in segments}
-    key = line.key_of(numbers if completion is None else numbers | {completion.version})
+    key = column_lineage.key_of(numbers if completion is None else numbers | {completion.version})
     if key is None:
         raise reread_error("no key tells its rows apart in every version it had")
     if completion is not None:
-        _require_complete(plan, line, key)
+        _require_matching_key(plan, column_lineage, key)
     by_number = {version.version: version for version in versions}
     folders = folders_of(work, numbers, by_number)
     _require_files(work, task, segments, folders)
-    again = reads_again(work, task.batches)
-    if task.copied is not None:
+    may_repeat = may_repeat_changes(work, task.batches)
+    if task.copied_rows is not None:
         require_copyable(
             work,
             state.table,
-            task.copied.sentence,
-            sorted({*task.copied.batches, *(batch.id for batch in task.batches)}),
+            task.copied_rows.sentence,
+            sorted({*task.copied_rows.batches, *(batch.id for batch in task.batches)}),
             segments,
         )
     # `all_new`: after a gap in the log, the DELETE of a row may be missing before its
     # next INSERT; in an overlap, the mirror may have the inserted row already.
     return Job(
         task=task,
-        lineage=line,
+        lineage=column_lineage,
         key=key,
-        steps=() if plan.replaces else steps(line),
+        steps=() if plan.replaces else steps(column_lineage),
         segments=segments,
         folders=folders,
-        after=after,
-        emptied=emptied_stamps(work, task.state.table, plan, task.batches),
-        read_stamp=read_stamp(
-            work, task.state.table, plan, task.batches, stamped=bool(line.stamps)
+        last_written_version=after,
+        emptying_stamps=find_emptying_stamps(work, task.state.table, plan, task.batches),
+        read_stamp=find_read_stamp(
+            work, task.state.table, plan, task.batches, stamped=bool(column_lineage.stamps)
         ),
-        may_repeat=again,
-        all_new=not again and not work.ledger.gaps(work.source.name),
-        forgets=records.forgets,
+        may_repeat=may_repeat,
+        all_new=not may_repeat and not work.ledger.gaps(work.source.name),
+        removes_kept_rows=records.removes_kept_rows,
     )
 
 
-def _require_complete(plan: MergePlan, line: ColumnLineage, key: tuple[str, ...]) -> None:
+def _require_matching_key(
+    plan: MergePlan, column_lineage: ColumnLineage, key: tuple[str, ...]
+) -> None:
     """Raise `TableError` unless the columns that were read from the source can be
     matched with the mirror's rows by its key."""
     assert plan.completion is not None, "columns were read"
-    primary = next(iter(line.keys[plan.completion.version]), ())
+    primary = next(iter(column_lineage.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
         raise reread_error("its columns were read by another key than the lake's")
     if any(file.has_present for segment in plan.segments for file in segment.files):
@@ -395,7 +405,7 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
     that are deleted. They are deleted when the batch is acknowledged."""
     needed = {task.plan.snapshot, task.plan.completion} - {None}
     gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
-    if any(part.batch in gone and part.snapshot in needed for part in records.parts):
+    if any(part.batch in gone and part.snapshot in needed for part in records.contents):
         raise reread_error("rows that were read of it were not merged in time")
 
 
@@ -408,8 +418,8 @@ def _require_files(
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
-        for why in work.segments.damaged(folders[segment.schema_version], files):
-            raise reread_error(f"captured changes of it are lost: {why}")
+        for reason in work.segments.damage_sentences(folders[segment.schema_version], files):
+            raise reread_error(f"captured changes of it are lost: {reason}")
 
 
 def _lineage(
@@ -421,45 +431,58 @@ def _lineage(
 ) -> ColumnLineage:
     """Return how the columns of the mirror, and of these schema versions, become the
     columns of the write."""
-    if task.copied is not None:
-        pinned = task.copied.pinned
-        if pinned is not None and (why := why_unreadable(work, pinned)) is not None:
-            raise reread_error(f"{task.copied.sentence}, and {pinned} cannot be read: {why}")
-        return lineage_of_copy(work, pinned, versions)
+    if task.copied_rows is not None:
+        copied_version = task.copied_rows.copied_version
+        if (
+            copied_version is not None
+            and (reason := reason_unreadable(work, copied_version)) is not None
+        ):
+            raise reread_error(
+                f"{task.copied_rows.sentence}, and {copied_version} cannot be read: {reason}"
+            )
+        return lineage_of_copy(work, copied_version, versions)
     mirror = None
     if after >= 0 and not task.plan.replaces:
-        mirror = work.mirrors.schema(task.state.mirror, _readable(work, records, task, after))
+        mirror = work.mirrors.schema(
+            task.state.mirror, _readable_version(work, records, task, after)
+        )
     read, part = None, task.plan.completion
     if part is not None and not task.plan.replaces:
         read = ColumnsRead(part.version, part.columns)
-    line = lineage_over(work, versions, mirror=mirror, read=read, statements=records.statements)
-    if line.reread:
-        raise reread_error(line.reread[0])
-    return line
+    column_lineage = lineage_over(
+        work, versions, mirror=mirror, read=read, statements=records.statements
+    )
+    if column_lineage.reread:
+        raise reread_error(column_lineage.reread[0])
+    return column_lineage
 
 
 def lineage_of_copy(
-    work: Workplace, pinned: MirrorVersion | None, versions: Sequence[SchemaVersion]
+    work: Workplace, copied_version: MirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
     """Return the lineage from the mirror version whose rows are copied. It must be
     readable. Columns that only that mirror has are left out."""
     mirror, policies = None, work.source.policies_of(versions[-1].table)
-    if pinned is not None:
-        columns = work.mirrors.schema(pinned.mirror, pinned.delta_version)
+    if copied_version is not None:
+        columns = work.mirrors.schema(copied_version.mirror, copied_version.delta_version)
         mirror = own_columns(columns, versions[0])
-        more = {*columns.names} - {*mirror.names}
-        if DELETED_AT.name in more and policies.deletes is not Deletes.SOFT:
+        further_columns = {*columns.names} - {*mirror.names}
+        if DELETED_AT.name in further_columns and policies.deletes is not Deletes.SOFT:
             # The table may have had a column of that name, so it is unclear which rows
             # are marked.
-            raise reread_error(f"{pinned.mirror} has {DELETED_AT.name}, and `deletes` is not soft")
-    behind = replace(policies, dropped_columns=DroppedColumns.DROP)
-    line = replace(lineage_over(work, versions, behind, mirror=mirror), policies=policies)
-    if line.reread:
-        raise reread_error(line.reread[0])
-    return line
+            raise reread_error(
+                f"{copied_version.mirror} has {DELETED_AT.name}, and `deletes` is not soft"
+            )
+    narrow_policies = replace(policies, dropped_columns=DroppedColumns.DROP)
+    column_lineage = replace(
+        lineage_over(work, versions, narrow_policies, mirror=mirror), policies=policies
+    )
+    if column_lineage.reread:
+        raise reread_error(column_lineage.reread[0])
+    return column_lineage
 
 
-def _with_former(
+def _with_former_names(
     work: Workplace,
     copied: CopiedRows,
     versions: Sequence[SchemaVersion],
@@ -467,17 +490,17 @@ def _with_former(
 ) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
     """Return the history and the segments of the table's former names, followed by its
     own."""
-    links = [versions_between(work, *link) for link in copied.links]
-    history, numbers = spliced(links, versions)
-    former = []
+    former_histories = [versions_between(work, *link) for link in copied.former_names]
+    history, numbers = spliced_history(former_histories, versions)
+    former_segments = []
     for segment in copied.segments:
         number = numbers.get((segment.table, segment.schema_version))
         if number is None:
             raise reread_error(
                 f"its structure as {segment.table} is not known for all of its changes"
             )
-        former.append(replace(segment, schema_version=number))
-    return history, (*former, *segments)
+        former_segments.append(replace(segment, schema_version=number))
+    return history, (*former_segments, *segments)
 
 
 def require_copyable(
@@ -492,14 +515,14 @@ def require_copyable(
     changes, ascending."""
     live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
     batches = [batch for batch in live if batch.id in numbers]
-    if batches and reads_again(work, batches):
+    if batches and may_repeat_changes(work, batches):
         raise reread_error(f"{copied}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copied}, and row images leave columns out")
 
 
-def _readable(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
+def _readable_version(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
     """Return the Delta version to read in place of `after`. It is a later one, with the
     same rows and columns, if upkeep cut the mirror's log after `after`."""
     if records.upkeep_version > after:
@@ -509,7 +532,7 @@ def _readable(work: Workplace, records: TableRecords, task: Task, after: int) ->
     return after
 
 
-def _versions(
+def _versions_of_write(
     work: Workplace, records: TableRecords, plan: MergePlan, state: TableState, after: int
 ) -> Sequence[SchemaVersion]:
     """Return the schema versions that the write goes through: from the one that the
@@ -522,7 +545,7 @@ def _versions(
         first = state.mirror_version or numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
-    return _known(work, records.history, first, plan.final)
+    return _known_versions(work, records.history, first, plan.final)
 
 
 def versions_between(
@@ -530,25 +553,25 @@ def versions_between(
 ) -> Sequence[SchemaVersion]:
     """Return the schema versions `first` to `final`. Raise `TableError` if one is
     unknown."""
-    return _known(work, work.ledger.schema_versions(work.source.name, table), first, final)
+    return _known_versions(work, work.ledger.schema_versions(work.source.name, table), first, final)
 
 
-def _known(
+def _known_versions(
     work: Workplace, history: Sequence[SchemaVersion], first: int, final: int
 ) -> Sequence[SchemaVersion]:
     numbers = [version.version for version in history]
     between = history[numbers.index(first) : numbers.index(final) + 1]
-    between = counting_versions(between, _catching_up(work, between))
+    between = valid_versions(between, _catching_up_batches(work, between))
     known = [version for version in between if version.knowledge is Knowledge.KNOWN]
     if not known or len(known) < len(between):
         raise reread_error(f"its structure was not known between version {first} and {final}")
     return known
 
 
-def _catching_up(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
+def _catching_up_batches(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
     """Return the batches that caught tables up; empty if all versions are recorded in
     order."""
-    if not out_of_order(versions):
+    if not is_out_of_order(versions):
         return set()
     first, last = versions[0].batch, versions[-1].batch
     batches = work.ledger.live_batches(work.source.name, first, last)
@@ -610,31 +633,31 @@ def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
     return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
 
 
-def out_of_order(versions: Sequence[SchemaVersion]) -> bool:
+def is_out_of_order(versions: Sequence[SchemaVersion]) -> bool:
     """Return whether a version is recorded after one that starts at a later place of
     the log."""
     return any(not _is_before(version, other) for version, other in pairwise(versions))
 
 
-def counting_versions(
+def valid_versions(
     versions: Sequence[SchemaVersion], catching_up: Collection[int]
 ) -> list[SchemaVersion]:
     """Return the `versions` of one table that are valid, in their order. A version is
     not valid if a batch that caught the table up overruled it, as the module's
     docstring says. The first version, which the mirror shows, stays."""
-    counting = list(versions)
+    valid = list(versions)
     for batch in sorted(catching_up):
-        own = next((version for version in counting if version.batch == batch), None)
-        if own is not None and own is not counting[0]:
-            counting = [
+        own = next((version for version in valid if version.batch == batch), None)
+        if own is not None and own is not valid[0]:
+            valid = [
                 version
-                for version in counting
-                if version is counting[0] or version.batch >= batch or _holds_before(version, own)
+                for version in valid
+                if version is valid[0] or version.batch >= batch or _is_valid_before(version, own)
             ]
-    return counting
+    return valid
 
 
-def _holds_before(version: SchemaVersion, own: SchemaVersion) -> bool:
+def _is_valid_before(version: SchemaVersion, own: SchemaVersion) -> bool:
     """Return whether a version is valid although `own`, the first version of a batch
     that caught up, overrules later ones. It is valid if it starts before `own`. It is
     also valid if a person gave `own` for the place where it starts: then `own` is what
@@ -652,26 +675,26 @@ def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
     return not same or version.since < other.since
 
 
-def reads_again(work: Workplace, batches: Sequence[Batch]) -> bool:
+def may_repeat_changes(work: Workplace, batches: Sequence[Batch]) -> bool:
     """Return whether an earlier batch may have read some changes of these batches."""
     first, last = batches[0], batches[-1]
     if any(batch.continuity is Continuity.OVERLAP for batch in batches):
         return True
     source = work.source.name
-    for begun in work.ledger.live_batches(source, continuity=Continuity.OVERLAP):
-        if begun.follows is None or begun.id > last.id:
+    for overlap in work.ledger.live_batches(source, continuity=Continuity.OVERLAP):
+        if overlap.follows is None or overlap.id > last.id:
             continue
-        for followed in work.ledger.live_batches(source, begun.follows, begun.follows):
+        for followed in work.ledger.live_batches(source, overlap.follows, overlap.follows):
             if followed.end is None or last.end is None:
                 continue
             # A server's clock may have been wrong at one of the ends, so both are
             # compared.
-            if not all(is_past(place, followed.end) for place in (first.start, last.end)):
+            if not all(comes_after(place, followed.end) for place in (first.start, last.end)):
                 return True
     return False
 
 
-def is_past(start: Position, end: Position) -> bool:
+def comes_after(start: Position, end: Position) -> bool:
     """Return whether a batch that starts at `start` comes after one that ended at
     `end`. Places in the logs of two servers cannot be compared, so the commit times are
     compared instead."""
@@ -681,11 +704,11 @@ def is_past(start: Position, end: Position) -> bool:
     return moments[0] is not None and moments[1] is not None and moments[1] < moments[0]
 
 
-_MARKED = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
+_MARKED_EVENTS = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
 """Events that leave a row in the changelog."""
 
 
-def read_stamp(
+def find_read_stamp(
     work: Workplace,
     table: TableName,
     plan: MergePlan,
@@ -704,11 +727,13 @@ def read_stamp(
         number = plan.snapshot.low_sequence
     else:
         return None
-    marks = _marks(work, plan, _versions_of(work, table), {number}) if stamped else {}
-    return marks.get(number) or Stamp(number, _end_of(work, batches))
+    marks = (
+        _stamps_by_number(work, plan, _versions_by_number(work, table), {number}) if stamped else {}
+    )
+    return marks.get(number) or Stamp(number, _end_time(work, batches))
 
 
-def emptied_stamps(
+def find_emptying_stamps(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
     """Return the changes after which the table had no row; none unless the mirror keeps
@@ -716,29 +741,29 @@ def emptied_stamps(
     time."""
     if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
-    versions = _versions_of(work, table)
-    emptied = (*_dropped_before(work, table, plan, batches), *plan.emptied)
-    marks = _marks(work, plan, versions, {moment.sequence for moment in emptied})
+    versions = _versions_by_number(work, table)
+    emptied = (*_earlier_drop(work, table, plan, batches), *plan.emptied)
+    marks = _stamps_by_number(work, plan, versions, {moment.sequence for moment in emptied})
     stamps = []
     for moment in emptied:
         number, version = moment.sequence, versions[moment.event.version]
-        marked = moment.event.kind in _MARKED
+        marked = moment.event.kind in _MARKED_EVENTS
         stamp = marks.get(number) if marked else _statement_stamp(work, version, moment)
-        stamps.append(stamp or Stamp(number, _end_of(work, batches)))
+        stamps.append(stamp or Stamp(number, _end_time(work, batches)))
     return tuple(stamps)
 
 
-def _versions_of(work: Workplace, table: TableName) -> dict[int, SchemaVersion]:
+def _versions_by_number(work: Workplace, table: TableName) -> dict[int, SchemaVersion]:
     history = work.ledger.schema_versions(work.source.name, table)
     return {version.version: version for version in history}
 
 
-def _end_of(work: Workplace, batches: Sequence[Batch]) -> datetime:
+def _end_time(work: Workplace, batches: Sequence[Batch]) -> datetime:
     ends = [batch.end.committed_at for batch in batches if batch.end is not None]
     return next((end for end in reversed(ends) if end is not None), None) or work.clock()
 
 
-def _dropped_before(
+def _earlier_drop(
     work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> Sequence[RowsLost]:
     """Return the DROP of an earlier batch if these batches create the table again: that
@@ -768,7 +793,7 @@ def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: RowsLost)
     return Stamp(emptied.sequence, statement.committed_at, statement.gtid or None)
 
 
-def _marks(
+def _stamps_by_number(
     work: Workplace,
     plan: MergePlan,
     versions: Mapping[int, SchemaVersion],

@@ -70,7 +70,7 @@ from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
 from lockstep.pipeline.schema.history import SchemaVersion
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.segment import SegmentFile
@@ -79,31 +79,31 @@ from lockstep.pipeline.values.segment import SegmentFile
 @dataclass(frozen=True, slots=True)
 class SegmentPart:
     """Changelog files of one schema version. `names`: the table's own columns in that
-    version; `part`: how the mirror's columns are made from the files."""
+    version; `mapping`: how the mirror's columns are made from the files."""
 
     folder: str
     files: tuple[SegmentFile, ...]
     names: tuple[str, ...]
-    part: StagedFiles
+    mapping: StagedFiles
 
     def pieces(self, store: SegmentStore, marks: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the row images to merge, a piece at a time, with `marks` as further
         columns."""
-        present = [] if self.part.present is None else [self.part.present]
+        present = [] if self.mapping.present is None else [self.mapping.present]
         return self._read(store, [*marks, *changelog_names(list(self.names)), *present])
 
     def keys(self, store: SegmentStore, fold: Fold) -> Iterator[pa.Table]:
         """Yield the same images with only their key columns."""
         places = map(fold.schema.get_field_index, fold.key)
-        sources = [self.part.columns[at].source for at in places]
+        sources = [self.mapping.columns[at].source for at in places]
         return self._read(store, [source for source in sources if source is not None])
 
     def _read(self, store: SegmentStore, columns: Sequence[str]) -> Iterator[pa.Table]:
-        sources = {column.source for column in self.part.columns}
+        sources = {column.source for column in self.mapping.columns}
         stamps = [name for name in MARKS.names if name in sources]
         wanted = [*dict.fromkeys(["_change_type", "_sequence", *stamps, *columns])]
         for piece in store.pieces(self.folder, self.files, wanted):
-            yield row_images(images_within(piece, self.part))
+            yield row_images(images_within(piece, self.mapping))
 
 
 def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
@@ -125,11 +125,11 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
                 partial=partial,
             ),
         )
-        for version, partial, files in _by_kind(job)
+        for version, partial, files in _files_by_version(job)
     )
 
 
-def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
+def _files_by_version(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
     """Yield the files of each version, and whether their images lack columns."""
     for version in job.versions:
         segments = (segment for segment in job.segments if segment.schema_version == version)
@@ -140,19 +140,19 @@ def _by_kind(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, ...]]]:
                 yield version, partial, alike
 
 
-FOUND: Final = "an earlier try had made the commit"
+FOUND_REASON: Final = "an earlier try had made the commit"
 """The reason of a write whose commit was in the log already."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """A job's commit, and why it was written in that way: append, merge or replace."""
 
     commit: MirrorCommit
     reason: str
 
 
-def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
+def find_commit_of(work: Workplace, task: Task) -> MirrorCommit | None:
     """Return the task's commit if it is in the mirror's log, else None. Raise
     `ForeignCommit` if a commit has the same transaction number but other batches: the
     ledger was restored from a backup, or a new ledger writes to an old lake."""
@@ -167,41 +167,41 @@ def commit_made(work: Workplace, task: Task) -> MirrorCommit | None:
     return commit
 
 
-def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> Written:
+def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteResult:
     """Make the job's commit, or find it. Raise `CommitConflict` if another writer
     committed first, and any error of `require_held`, such as `LeaseLost`. Each commit
     reads the mirror's newest version before it calls `require_held`; so if another run
     takes the lease and commits after that call, this commit conflicts."""
-    commit = commit_made(work, job.task)
+    commit = find_commit_of(work, job.task)
     if commit is not None:
-        return Written(commit, FOUND)
+        return WriteResult(commit, FOUND_REASON)
     if job.task.structure is not None:
-        work.claims.keep_structures(work.source.name, [job.task.structure])
+        work.claims.store_structures(work.source.name, [job.task.structure])
     if job.steps:
         work.mirrors.evolve(
             job.task.state.mirror,
             job.steps,
             app_id=job.task.intent.app_id,
             txn_version=job.task.intent.txn_version,
-            after_version=job.after,
+            after_version=job.last_written_version,
             write_metadata=job.task.metadata,
             require_held=require_held,
         )
     parts = segment_parts(work, job)
-    strategy = choose(_facts(work, job, parts))
-    with _write(work, job, parts, strategy) as write:
+    strategy = choose(_strategy_facts(work, job, parts))
+    with _mirror_write(work, job, parts, strategy) as write:
         commit = work.mirrors.write(write, require_held)
-    return Written(commit, f"{strategy.reason}; {commit.scale or FOUND}")
+    return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
-def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
+def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
     policies = job.lineage.policies
     return Facts(
         keyed=bool(job.key),
         keeps=policies.keeps_rows,
         replaces=job.task.plan.replaces,
-        copied="" if job.task.copied is None else job.task.copied.sentence,
-        partial=any(part.part.present is not None for part in parts),
+        copied="" if job.task.copied_rows is None else job.task.copied_rows.sentence,
+        partial=any(part.mapping.present is not None for part in parts),
         images=sum(file.images for part in parts for file in part.files),
         unpacked=sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
@@ -213,11 +213,11 @@ def _facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
 
 
 @contextmanager
-def _write(
+def _mirror_write(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
 ) -> Iterator[MirrorWrite]:
     """Yield the write; its staged files exist until the context ends."""
-    target, images = _target(job), tuple(part.part for part in parts)
+    target, images = _target(job), tuple(part.mapping for part in parts)
     match strategy.way:
         case Way.APPEND:
             yield Append(target, images)
@@ -231,14 +231,16 @@ def _write(
                 bounds = () if job.lineage.asked else folded.bounds
                 yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
         case Way.REPLACE:
-            emptied = job.emptied[0] if job.emptied else None
+            emptied = job.emptying_stamps[0] if job.emptying_stamps else None
             with (
                 folded_changes(work, job, parts, strategy.buckets) as folded,
-                gone_rows(work, job) as gone,
+                removed_rows(work, job) as gone,
             ):
                 snapshot = _snapshot(work, job)
-                if job.forgets:
-                    yield Replace(target, job.key, snapshot, folded.changes, forgets=True)
+                if job.removes_kept_rows:
+                    yield Replace(
+                        target, job.key, snapshot, folded.changes, drops_earlier_rows=True
+                    )
                 else:
                     yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
         case _:
@@ -262,9 +264,12 @@ def _target(job: Job) -> MirrorTarget:
 
 
 def _snapshot(work: Workplace, job: Job) -> Snapshot:
-    part, copied = job.task.plan.snapshot, job.task.copied
-    if copied is not None and copied.pinned is not None:
-        path, version = work.mirrors.path(copied.pinned.mirror), copied.pinned.delta_version
+    part, copied = job.task.plan.snapshot, job.task.copied_rows
+    if copied is not None and copied.copied_version is not None:
+        path, version = (
+            work.mirrors.path(copied.copied_version.mirror),
+            copied.copied_version.delta_version,
+        )
         columns = job.lineage.mirror
         if job.read_stamp is not None:
             columns = job.lineage.stamped(columns, job.read_stamp)
@@ -282,21 +287,21 @@ def _completion(work: Workplace, job: Job) -> StagedFiles | None:
 
 
 @contextmanager
-def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
+def removed_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
     """Yield the rows that were removed when the table was emptied, as far as the job's
     images tell. They are deletions or rows that stay (`Fold.emptied`), in files that
     exist until the context ends. Yield no changes if some images lack columns: then
     these rows stay as the mirror has them."""
-    parts = _emptied_parts(work, job) if job.emptied else []
+    parts = _parts_with_removed_rows(work, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()
         return
     fold = Fold(
         schema=job.lineage.schema,
         key=job.key,
-        parts=tuple(part.part for part in parts),
-        marks=_marks(job),
-        emptied=job.emptied,
+        parts=tuple(part.mapping for part in parts),
+        marks=_mark_columns(job),
+        emptied=job.emptying_stamps,
         ignored=job.ignores_deletes,
         stamps=job.lineage.stamps,
     )
@@ -307,13 +312,13 @@ def gone_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
         yield staged.changes
 
 
-def _marks(job: Job) -> tuple[str, ...]:
+def _mark_columns(job: Job) -> tuple[str, ...]:
     """Return the mark columns that a fold keeps. Soft deletes need the time of the
     deletion."""
     return ("_committed_at",) if job.lineage.policies.deletes is Deletes.SOFT else ()
 
 
-def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
+def _parts_with_removed_rows(work: Workplace, job: Job) -> Sequence[SegmentPart]:
     """Return the files with images of rows that were removed when the table was
     emptied; none if some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
@@ -325,14 +330,14 @@ def _emptied_parts(work: Workplace, job: Job) -> Sequence[SegmentPart]:
     for version in (version for version in versions if version.version in numbers):
         segments = [gone for gone in plan.gone if gone.schema_version == version.version]
         files = tuple(file for segment in segments for file in segment.files)
-        if files and (part := _emptied_part(job, version)) is not None:
+        if files and (part := _mapping_of_removed_rows(job, version)) is not None:
             folder = changelog_path(work.source.name, table, version.generation)
             names = tuple(column.name for column in version.shown_structure.columns)
             parts.append(SegmentPart(folder, files, names, part))
     return parts
 
 
-def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
+def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | None:
     """Return how the mirror's columns are made from the images of a version; None if
     the images lack its key. If the table was created again since, the lineage does not
     have this version: its columns are then matched by name."""
@@ -342,7 +347,7 @@ def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
     own = changelog_schema(version.shown_structure)
     spelled = dict(
         zip(
-            (folded(column.name) for column in version.shown_structure.columns),
+            (comparable_name(column.name) for column in version.shown_structure.columns),
             changelog_names([column.name for column in version.shown_structure.columns]),
             strict=True,
         )
@@ -352,7 +357,7 @@ def _emptied_part(job: Job, version: SchemaVersion) -> StagedFiles | None:
         if column.name in line.stamps:
             columns.append(PartColumn(column.name, column.type))
             continue
-        source = spelled.get(folded(column.name))
+        source = spelled.get(comparable_name(column.name))
         kind = None if source is None else own.field(source).type
         fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD
         columns.append(PartColumn(source, kind) if fits else PartColumn())
@@ -367,14 +372,14 @@ _FOLDING = Lock()
 """Held while a table is folded. Each fold has a memory limit; only one table is folded
 at a time, so that it is the limit of the whole run."""
 
-TOGETHER = (
+TOO_MANY_IMAGES = (
     "more of its row images belong together than can be folded in memory: changes of one row, or "
     "of rows whose keys changed into each other"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedFold:
     """Folded changes in files. `bounds`: the least and the greatest value of each key
     column, as literals; only the mirror's files within these are read."""
 
@@ -382,7 +387,7 @@ class Staged:
     bounds: tuple[tuple[str, str, str], ...]
 
 
-class Stores(Protocol):
+class FoldStores(Protocol):
     """The stores of a fold: `segments` has the images, `spool` the scratch file,
     `mirrors` the staged files."""
 
@@ -396,17 +401,17 @@ class Stores(Protocol):
 
 def folded_changes(
     work: Workplace, job: Job, parts: Sequence[SegmentPart], buckets: int
-) -> AbstractContextManager[Staged]:
+) -> AbstractContextManager[StagedFold]:
     """Return a context with the job's changes, folded to one for each key."""
     fold = Fold(
         schema=job.lineage.schema,
         key=job.key,
-        parts=tuple(part.part for part in parts),
-        marks=_marks(job),
+        parts=tuple(part.mapping for part in parts),
+        marks=_mark_columns(job),
         numbered=bool(job.lineage.asked),
         doubtful=sys.maxsize if job.may_repeat else job.task.plan.read_until,
         ignored=job.ignores_deletes,
-        unmarked=0 if job.task.copied is None else job.task.copied.through,
+        unmarked=0 if job.task.copied_rows is None else job.task.copied_rows.through,
     )
     name = f"{work.source.name}-{job.task.intent.txn_version}"
     return staged_fold(work, name, fold, parts, buckets)
@@ -414,11 +419,11 @@ def folded_changes(
 
 @contextmanager
 def staged_fold(
-    stores: Stores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
-) -> Iterator[Staged]:
+    stores: FoldStores, name: str, fold: Fold, parts: Sequence[SegmentPart], buckets: int
+) -> Iterator[StagedFold]:
     """Yield the folded images of these parts, in files that exist until the context
     ends."""
-    files = _Files(stores.mirrors, name, fold)
+    files = _StagedFiles(stores.mirrors, name, fold)
     try:
         with _FOLDING:
             if buckets == 1:
@@ -426,29 +431,29 @@ def staged_fold(
                 files.add(fold, [pa.concat_tables(piece) for piece in pieces])
             elif buckets:
                 _fold_buckets(stores, parts, fold, buckets, files)
-        yield files.staged()
+        yield files.staged_fold()
     finally:
         for path in files.paths:
             stores.mirrors.unstage(path)
 
 
 def _fold_buckets(
-    stores: Stores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _Files
+    stores: FoldStores, parts: Sequence[SegmentPart], fold: Fold, buckets: int, files: _StagedFiles
 ) -> None:
     """Sort the images into buckets of keys in a scratch file, then fold one bucket at a
     time."""
     # A first pass finds the chains: keys that must be folded together belong in one
     # bucket.
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
-    with closing(stores.spool.scratch()) as file:
-        waiting = _Buckets(file, buckets)
+    with closing(stores.spool.create_scratch_file()) as file:
+        buckets_on_disk = _Buckets(file, buckets)
         for number, part in enumerate(parts):
             for piece in part.pieces(stores.segments, fold.marks):
                 into, images = fold.step(number, piece)
                 keys = chains.roots(steps.hashes(into, images))
-                waiting.put(into, images, (keys % np.uint64(buckets)).astype(np.int64))
-        waiting.require_foldable()
-        for images in waiting.taken():
+                buckets_on_disk.put(into, images, (keys % np.uint64(buckets)).astype(np.int64))
+        buckets_on_disk.require_foldable()
+        for images in buckets_on_disk.read_buckets():
             files.add(steps, [images[number] for number in range(len(steps.parts))])
 
 
@@ -465,26 +470,26 @@ def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> Ke
 @dataclass(slots=True)
 class _Buckets:
     """Row images of several parts in a scratch file, sorted into buckets. `size`: bytes
-    in the file. `places`: by bucket, part, offset and length of each piece. `images`:
+    in the file. `places`: by bucket, part, offset and length of each piece. `image_counts`:
     number of images in each bucket."""
 
     file: EventFile
-    count: int
+    bucket_count: int
     size: int = 0
     schemas: dict[int, pa.Schema] = field(default_factory=dict)
     places: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
-    images: npt.NDArray[np.int64] = field(init=False)
+    image_counts: npt.NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.images = np.zeros(self.count, np.int64)
+        self.image_counts = np.zeros(self.bucket_count, np.int64)
 
     def put(self, part: int, images: pa.Table, buckets: npt.NDArray[np.int64]) -> None:
         """Append images to the file. `buckets`: the number of each image's bucket."""
         self.schemas[part] = images.schema
         order = np.argsort(buckets, kind="stable")
         ordered = images.take(pa.array(order)).combine_chunks()
-        counts = np.bincount(buckets, minlength=self.count)
-        self.images += counts
+        counts = np.bincount(buckets, minlength=self.bucket_count)
+        self.image_counts += counts
         ends = np.cumsum(counts)
         for bucket in np.flatnonzero(counts):
             own = ordered.slice(ends[bucket] - counts[bucket], counts[bucket])
@@ -497,10 +502,10 @@ class _Buckets:
         self.size += content.size
 
     def require_foldable(self) -> None:
-        if self.images.max(initial=0) > MOST_IMAGES:
-            raise TableError(TOGETHER, hint=coalescing.HINT)
+        if self.image_counts.max(initial=0) > MOST_IMAGES:
+            raise TableError(TOO_MANY_IMAGES, hint=coalescing.HINT)
 
-    def taken(self) -> Iterator[Mapping[int, pa.Table]]:
+    def read_buckets(self) -> Iterator[Mapping[int, pa.Table]]:
         """Yield the images of each bucket that has any, as one table for each part; a
         part without images has an empty table."""
         for bucket in sorted(self.places):
@@ -515,37 +520,37 @@ class _Buckets:
 
 
 @dataclass(slots=True)
-class _Files:
+class _StagedFiles:
     """The files with folded images that are staged so far. `bounds`: of their keys.
-    `lacking`: columns that some images lack."""
+    `lacking_columns`: columns that some images lack."""
 
     mirrors: Mirrors
     name: str
     fold: Fold
     paths: list[str] = field(default_factory=list)
     bounds: Bounds = field(default_factory=dict)
-    lacking: set[str] = field(default_factory=set)
+    lacking_columns: set[str] = field(default_factory=set)
 
     def add(self, fold: Fold, images: Sequence[pa.Table]) -> None:
         """Fold images, and stage the result as a file."""
-        changes, lacking = fold.table(images)
-        self.lacking.update(lacking)
-        self.bounds = joined_bounds(self.bounds, self._bounds(changes, bool(lacking)))
+        changes, lacking_columns = fold.table(images)
+        self.lacking_columns.update(lacking_columns)
+        self.bounds = joined_bounds(self.bounds, self._bounds(changes, bool(lacking_columns)))
         self.paths.append(self.mirrors.stage(self.name, changes))
 
-    def _bounds(self, changes: pa.Table, looked_up: bool) -> Bounds:
+    def _bounds(self, changes: pa.Table, has_lookups: bool) -> Bounds:
         names = self.fold.schema.names
         spelled = dict(zip(names, changelog_names(names), strict=True))
         bounds = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
-        if not looked_up:
+        if not has_lookups:
             return bounds
         origins = origin_names(names)
         return joined_bounds(
             bounds, key_bounds(changes, {origins[name]: name for name in self.fold.key})
         )
 
-    def staged(self) -> Staged:
+    def staged_fold(self) -> StagedFold:
         fold = self.fold
-        lacking = tuple(name for name in fold.schema.names if name in self.lacking)
-        changes = FoldedChanges(tuple(self.paths), fold.kept, lacking)
-        return Staged(changes, bounds_literals(self.bounds, fold.schema))
+        lacking_columns = tuple(name for name in fold.schema.names if name in self.lacking_columns)
+        changes = FoldedChanges(tuple(self.paths), fold.kept, lacking_columns)
+        return StagedFold(changes, bounds_literals(self.bounds, fold.schema))

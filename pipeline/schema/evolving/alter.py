@@ -17,27 +17,27 @@ from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.column_changes import (
     Charset,
-    beside_convert,
     chosen_charset,
-    converted,
+    convert_column,
     inherited_charset,
     resolve_column,
     session_charset,
-    text_beside_convert,
-    with_timestamps,
-    with_zero_moments,
+    text_type_with_convert,
+    with_convert_charset,
+    with_implicit_timestamps,
+    with_zero_defaults,
 )
 from lockstep.pipeline.schema.evolving.defaults import resolve_default
 from lockstep.pipeline.schema.evolving.keys import (
-    WITH_PREFIX,
-    indexed_length,
-    keeps_foreign_keys,
-    key_of,
+    PREFIX_TYPES,
+    declared_key,
+    indexed_prefix_length,
+    kept_key,
     keys_and_references,
-    pending_key,
     resolve_keys,
     resolve_references,
-    with_key_columns,
+    supports_foreign_keys,
+    with_not_null_keys,
 )
 from lockstep.pipeline.schema.model import (
     LOB_SIZES,
@@ -51,11 +51,11 @@ from lockstep.pipeline.schema.model import (
     TableSchema,
 )
 from lockstep.pipeline.schema.rows import (
-    expressions,
-    kept_hidden,
-    numbered,
-    with_hidden,
-    with_new_hidden,
+    add_hidden_columns,
+    expression_parts,
+    remaining_hidden_columns,
+    renumber_hidden,
+    with_hidden_columns,
 )
 from lockstep.pipeline.schema.statements.changes import (
     FIRST,
@@ -64,10 +64,10 @@ from lockstep.pipeline.schema.statements.changes import (
     Clause,
     ConvertCharset,
     DefineColumn,
-    Drop,
+    DropPart,
     Element,
-    Part,
-    Rename,
+    PartKind,
+    RenamePart,
     RenameTo,
     SetOptions,
     SetVisibility,
@@ -79,7 +79,7 @@ from lockstep.pipeline.schema.statements.changes import (
 )
 
 
-def altered(
+def alter_table(
     table: TableSchema,
     clauses: tuple[Clause, ...],
     schema: ServerSchema,
@@ -89,41 +89,45 @@ def altered(
     old names in lower case; and each column's former name, None for a new column. Raise
     CannotFollow if a clause does not fit the table."""
     _refuse_rename_of_own_parent(table, clauses, context)
-    plan = _planned(table, clauses, context.facts)
-    convert = _converted_to(table, plan, schema, context)
-    charset = _charset(table, plan, convert, context)
+    plan = _make_plan(table, clauses, context.facts)
+    target_charset = _convert_charset(table, plan, schema, context)
+    charset = _table_charset(table, plan, target_charset, context)
     options = plan.options
     engine = options.engine or table.engine
-    written = [change.column for change in plan.defined]
-    if convert is not None:
-        written = [beside_convert(column, charset, convert, context) for column in written]
-    new = [resolve_column(column, charset, context) for column in written]
-    placed, hidden = _placed_columns(table, plan, new, convert, context)
-    defined = {column.name.lower() for column in new}
+    definitions = [change.column for change in plan.column_definitions]
+    if target_charset is not None:
+        definitions = [
+            with_convert_charset(column, charset, target_charset, context) for column in definitions
+        ]
+    new_columns = [resolve_column(column, charset, context) for column in definitions]
+    placed_columns, hidden = _place_columns(table, plan, new_columns, target_charset, context)
+    defined = {column.name.lower() for column in new_columns}
     not_null = {column.name.lower() for column in table.columns if not column.nullable} - defined
-    columns = with_timestamps((placement.column for placement in placed), defined, context)
-    names = {
-        placement.before.lower(): placement.column.name
-        for placement in placed
-        if placement.before is not None and placement.before != placement.column.name
+    columns = with_implicit_timestamps(
+        (placement.column for placement in placed_columns), defined, context
+    )
+    new_names = {
+        placement.former_name.lower(): placement.column.name
+        for placement in placed_columns
+        if placement.former_name is not None and placement.former_name != placement.column.name
     }
-    keys = _kept_keys(table, plan, placed)
+    keys = _remaining_keys(table, plan, placed_columns)
     new_keys, references = keys_and_references(tuple(plan.elements), context)
-    pending = [*map(pending_key, keys), *new_keys]
+    written_keys = [*map(kept_key, keys), *new_keys]
     row_format = options.row_format or table.row_format
-    resolved = resolve_keys(pending, columns, engine, context.facts, row_format)
-    foreign: tuple[ForeignKey, ...] = ()
-    if keeps_foreign_keys(engine):
-        foreign = _kept_references(table, plan, names) + resolve_references(
+    resolved = resolve_keys(written_keys, columns, engine, context.facts, row_format)
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    if supports_foreign_keys(engine):
+        foreign_keys = _remaining_references(table, plan, new_names) + resolve_references(
             references, table.name, table.foreign_keys, columns, schema, context
         )
     after = replace(
         table,
-        columns=with_zero_moments(
-            with_key_columns(columns, resolved, plan.periods), not_null, context
+        columns=with_zero_defaults(
+            with_not_null_keys(columns, resolved, plan.periods), not_null, context
         ),
         keys=resolved,
-        foreign_keys=foreign,
+        foreign_keys=foreign_keys,
         charset=None if charset is None else charset.name,
         collation=None if charset is None else charset.collation,
         engine=engine,
@@ -132,132 +136,137 @@ def altered(
         system_versioned=(
             table.system_versioned if options.system_versioned is None else options.system_versioned
         ),
-        hidden=_with_new_keys(hidden, keys, resolved, len(placed), context),
+        hidden=_with_new_hidden_columns(hidden, keys, resolved, len(placed_columns), context),
     )
-    return after, names, tuple(placement.before for placement in placed)
+    return after, new_names, tuple(placement.former_name for placement in placed_columns)
 
 
 @dataclass(slots=True)
 class _AlterPlan:
     """A statement's clauses, sorted by what they concern; names are in lower case.
-    `defined`: ADD, CHANGE and MODIFY COLUMN. `elements`: new columns, keys and foreign
-    keys, in their order. `altered`: ALTER COLUMN. `convert_again`: another clause
-    before CONVERT TO names a character set."""
+    `column_definitions`: ADD, CHANGE and MODIFY COLUMN. `elements`: new columns, keys
+    and foreign keys, in their order. `column_clauses`: ALTER COLUMN.
+    `has_charset_before_convert`: another clause before CONVERT TO names a character
+    set."""
 
-    defined: list[DefineColumn] = field(default_factory=list)
+    column_definitions: list[DefineColumn] = field(default_factory=list)
     elements: list[Element] = field(default_factory=list)
     periods: list[WrittenPeriod] = field(default_factory=list)
-    dropped: set[str] = field(default_factory=set)
-    renamed: dict[str, str] = field(default_factory=dict)
-    altered: dict[str, list[AlterDefault | SetVisibility]] = field(default_factory=dict)
+    dropped_columns: set[str] = field(default_factory=set)
+    new_column_names: dict[str, str] = field(default_factory=dict)
+    column_clauses: dict[str, list[AlterDefault | SetVisibility]] = field(default_factory=dict)
     dropped_keys: set[str] = field(default_factory=set)
     dropped_references: set[str] = field(default_factory=set)
-    renamed_keys: dict[str, str] = field(default_factory=dict)
+    new_key_names: dict[str, str] = field(default_factory=dict)
     key_visibility: dict[str, bool] = field(default_factory=dict)
     options: WrittenOptions = field(default_factory=WrittenOptions)
     convert: ConvertCharset | None = None
-    convert_again: bool = False
+    has_charset_before_convert: bool = False
 
 
-def _planned(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> _AlterPlan:
+def _make_plan(table: TableSchema, clauses: tuple[Clause, ...], facts: ServerDialect) -> _AlterPlan:
     """Sort all clauses. Raise CannotFollow if one names a column or key that does not
     exist."""
     plan = _AlterPlan()
     for clause in clauses:
-        _sort(clause, table, plan, facts)
-    placed = {
+        _add_clause(clause, table, plan, facts)
+    defined_names = {
         change.column.name.lower()
-        for change in plan.defined
+        for change in plan.column_definitions
         if change.old is None or change.after is not None
     }
-    for name in plan.altered:
-        if name not in placed and (table.column(name) is None or name in plan.dropped):
+    for name in plan.column_clauses:
+        if name not in defined_names and (
+            table.column(name) is None or name in plan.dropped_columns
+        ):
             raise CannotFollow(f"it alters the column {name}, which does not exist")
     return plan
 
 
-def _sort(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDialect) -> None:
+def _add_clause(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: ServerDialect) -> None:
     """Add a clause to the plan, unless IF [NOT] EXISTS makes it do nothing."""
     match clause:
         case DefineColumn(None, column, _, if_not_exists):
-            added = {change.column.name.lower() for change in plan.defined}
-            exists = table.column(column.name) is not None or column.name.lower() in added
+            added_names = {change.column.name.lower() for change in plan.column_definitions}
+            exists = table.column(column.name) is not None or column.name.lower() in added_names
             if if_not_exists and exists:
                 # The key in the definition is added all the same.
-                plan.elements += _own_key(column, table, plan)
+                plan.elements += _new_declared_key(column, table, plan)
                 return
-            plan.defined.append(clause)
+            plan.column_definitions.append(clause)
             plan.elements.append(
                 _without_existing_key(column, table, plan) if if_not_exists else column
             )
         case DefineColumn(str(old), column, _, if_exists):
-            if _missing(table, old, if_exists):
+            if _is_missing(table, old, if_exists):
                 return
-            plan.defined.append(clause)
+            plan.column_definitions.append(clause)
             plan.elements.append(
                 _without_existing_key(column, table, plan) if if_exists else column
             )
-        case Drop(Part.COLUMN, name, if_exists):
-            if not _missing(table, name, if_exists):
-                plan.dropped.add(name.lower())
-        case Rename(Part.COLUMN, old, new, if_exists):
-            if not _missing(table, old, if_exists):
-                plan.renamed[old.lower()] = new
+        case DropPart(PartKind.COLUMN, name, if_exists):
+            if not _is_missing(table, name, if_exists):
+                plan.dropped_columns.add(name.lower())
+        case RenamePart(PartKind.COLUMN, old, new, if_exists):
+            if not _is_missing(table, old, if_exists):
+                plan.new_column_names[old.lower()] = new
         case AlterDefault(name, _, if_exists):
             if not if_exists or table.column(name) is not None:
-                plan.altered.setdefault(name.lower(), []).append(clause)
-        case SetVisibility(Part.COLUMN, name):
-            plan.altered.setdefault(name.lower(), []).append(clause)
+                plan.column_clauses.setdefault(name.lower(), []).append(clause)
+        case SetVisibility(PartKind.COLUMN, name):
+            plan.column_clauses.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
             before = plan.options.charset, plan.options.collation, plan.convert
-            plan.convert_again = any(part is not None for part in before)
+            plan.has_charset_before_convert = any(part is not None for part in before)
             plan.options = replace(plan.options, charset=None, collation=None)
             plan.convert = clause
         case SetOptions(options):
-            plan.options = _merged(plan.options, options, facts)
+            plan.options = _merge_options(plan.options, options, facts)
         case _:
-            _sort_key(clause, table, plan)
+            _add_key_clause(clause, table, plan)
 
 
-def _own_key(column: WrittenColumn, table: TableSchema, plan: _AlterPlan) -> list[WrittenKey]:
+def _new_declared_key(
+    column: WrittenColumn, table: TableSchema, plan: _AlterPlan
+) -> list[WrittenKey]:
     """Return the key in a column's definition with IF [NOT] EXISTS; none if that key
     exists."""
     if column.key is None:
         return []
-    key = key_of(column)
-    return [] if _exists(key, table, plan) else [key]
+    key = declared_key(column)
+    return [] if _key_exists(key, table, plan) else [key]
 
 
 def _without_existing_key(
     column: WrittenColumn, table: TableSchema, plan: _AlterPlan
 ) -> WrittenColumn:
-    return column if _own_key(column, table, plan) else replace(column, key=None)
+    return column if _new_declared_key(column, table, plan) else replace(column, key=None)
 
 
-def _exists(key: WrittenKey, table: TableSchema, plan: _AlterPlan) -> bool:
+def _key_exists(key: WrittenKey, table: TableSchema, plan: _AlterPlan) -> bool:
     """Return whether the key exists in the sense of IF NOT EXISTS. A key without a name
     is searched by its first column's name, in the table and among earlier keys of its
     kind in the statement (MariaDB's `handle_if_exists_options`)."""
     earlier = (
-        key_of(element) if isinstance(element, WrittenColumn) and element.key else element
+        declared_key(element) if isinstance(element, WrittenColumn) and element.key else element
         for element in plan.elements
     )
-    return table.key(_name_of(key)) is not None or any(
+    return table.key(_key_name(key)) is not None or any(
         isinstance(element, WrittenKey)
         and element.kind == key.kind
-        and _name_of(element) == _name_of(key)
+        and _key_name(element) == _key_name(key)
         for element in earlier
     )
 
 
-def _name_of(key: WrittenKey) -> str:
+def _key_name(key: WrittenKey) -> str:
     return ("primary" if key.kind == "primary" else key.name or key.parts[0].column or "").lower()
 
 
-def _sort_key(clause: Clause, table: TableSchema, plan: _AlterPlan) -> None:
+def _add_key_clause(clause: Clause, table: TableSchema, plan: _AlterPlan) -> None:
     match clause:
         case AddElement(WrittenKey() as key):
-            if not (key.if_not_exists and _exists(key, table, plan)):
+            if not (key.if_not_exists and _key_exists(key, table, plan)):
                 plan.elements.append(key)
         case AddElement(WrittenReference() as reference):
             names = {key.name.lower() for key in table.foreign_keys}
@@ -265,27 +274,29 @@ def _sort_key(clause: Clause, table: TableSchema, plan: _AlterPlan) -> None:
                 plan.elements.append(reference)
         case AddElement(WrittenPeriod() as period):
             plan.periods.append(period)
-        case Drop(Part.KEY, name, if_exists):
+        case DropPart(PartKind.KEY, name, if_exists):
             folded = name.lower()
             if table.key(folded) is None and not if_exists:
                 raise CannotFollow(f"it drops the key {folded}, which does not exist")
             plan.dropped_keys.add(folded)
-        case Drop(Part.FOREIGN_KEY, name):
+        case DropPart(PartKind.FOREIGN_KEY, name):
             plan.dropped_references.add(name.lower())
-        case Drop(Part.CONSTRAINT, name):
+        case DropPart(PartKind.CONSTRAINT, name):
             if any(key.name.lower() == name.lower() for key in table.foreign_keys):
                 plan.dropped_references.add(name.lower())
             elif table.key(name) is not None:
                 plan.dropped_keys.add(name.lower())
-        case Rename(Part.KEY, old, new):
-            plan.renamed_keys[old.lower()] = new
-        case SetVisibility(Part.KEY, name, invisible):
+        case RenamePart(PartKind.KEY, old, new):
+            plan.new_key_names[old.lower()] = new
+        case SetVisibility(PartKind.KEY, name, invisible):
             plan.key_visibility[name.lower()] = invisible
         case _:
             return
 
 
-def _merged(options: WrittenOptions, later: WrittenOptions, facts: ServerDialect) -> WrittenOptions:
+def _merge_options(
+    options: WrittenOptions, later: WrittenOptions, facts: ServerDialect
+) -> WrittenOptions:
     """Return the options of two clauses; the later clause wins."""
     if facts.charset_resets_collation and later.charset is not None:
         options = replace(options, collation=None)
@@ -297,7 +308,7 @@ def _merged(options: WrittenOptions, later: WrittenOptions, facts: ServerDialect
     return replace(options, **written)
 
 
-def _missing(table: TableSchema, name: str, if_exists: bool) -> bool:
+def _is_missing(table: TableSchema, name: str, if_exists: bool) -> bool:
     if table.column(name) is not None:
         return False
     if if_exists:
@@ -305,20 +316,20 @@ def _missing(table: TableSchema, name: str, if_exists: bool) -> bool:
     raise CannotFollow(f"it names the column {name}, which does not exist")
 
 
-def _with_new_keys(
+def _with_new_hidden_columns(
     hidden: tuple[HiddenColumn, ...],
-    kept: Sequence[KeySchema],
+    kept_keys: Sequence[KeySchema],
     keys: Sequence[KeySchema],
-    visible: int,
+    visible_count: int,
     context: StatementContext,
 ) -> tuple[HiddenColumn, ...]:
     """Return the hidden columns of kept keys, and those of new keys after all other
-    columns; none if their places are unknown. `visible`: the number of columns that are
-    not hidden."""
-    if not context.facts.knows_hidden_places or len(hidden) != len(expressions(kept)):
+    columns; none if their places are unknown. `visible_count`: the number of columns
+    that are not hidden."""
+    if not context.facts.knows_hidden_places or len(hidden) != len(expression_parts(kept_keys)):
         return ()
-    names = {key.name for key in kept}
-    return with_new_hidden(hidden, visible, [key for key in keys if key.name not in names])
+    names = {key.name for key in kept_keys}
+    return add_hidden_columns(hidden, visible_count, [key for key in keys if key.name not in names])
 
 
 def _refuse_rename_of_own_parent(
@@ -329,16 +340,16 @@ def _refuse_rename_of_own_parent(
     it."""
     if len(clauses) == 1 or not any(isinstance(clause, RenameTo) for clause in clauses):
         return
-    own = any(key.references == table.name for key in table.foreign_keys)
+    refers_to_itself = any(key.references == table.name for key in table.foreign_keys)
     elements = (clause.element for clause in clauses if isinstance(clause, AddElement))
-    added = {
+    added_names = {
         element.references.name for element in elements if isinstance(element, WrittenReference)
     }
-    if (own and context.facts.is_mariadb) or table.name.name in added:
+    if (refers_to_itself and context.facts.is_mariadb) or table.name.name in added_names:
         raise CannotFollow("it renames a table that refers to itself")
 
 
-def _converted_to(
+def _convert_charset(
     table: TableSchema, plan: _AlterPlan, schema: ServerSchema, context: StatementContext
 ) -> Charset | None:
     """Return the character set of CONVERT TO; None without such a clause. DEFAULT means
@@ -346,7 +357,7 @@ def _converted_to(
     MySQL."""
     if plan.convert is None:
         return None
-    if context.facts.is_mariadb and plan.convert_again:
+    if context.facts.is_mariadb and plan.has_charset_before_convert:
         raise CannotFollow("it names two character sets")
     inherited = inherited_charset(schema, table.name.database)
     if not context.facts.is_mariadb and plan.convert.charset is None:
@@ -354,31 +365,31 @@ def _converted_to(
     return chosen_charset(plan.convert.charset, plan.convert.collation, inherited, context)
 
 
-def _charset(
-    table: TableSchema, plan: _AlterPlan, convert: Charset | None, context: StatementContext
+def _table_charset(
+    table: TableSchema, plan: _AlterPlan, target_charset: Charset | None, context: StatementContext
 ) -> Charset | None:
     """Return the table's default character set; None if it is unknown, so that each new
     column has to name its own. CHARACTER SET after CONVERT TO applies to the table
     alone, not to columns."""
-    before = convert
-    if before is None and table.charset is not None and table.collation is not None:
-        before = Charset(table.charset, table.collation)
+    default = target_charset
+    if default is None and table.charset is not None and table.collation is not None:
+        default = Charset(table.charset, table.collation)
     options = plan.options
     if plan.convert is not None:
         if context.facts.is_mariadb and (options.charset or options.collation):
             raise CannotFollow("it names two character sets")
         written = WrittenOptions(charset=plan.convert.charset, collation=plan.convert.collation)
-        options = _merged(written, options, context.facts)
-    if before is None and options.charset is None and options.collation is None:
+        options = _merge_options(written, options, context.facts)
+    if default is None and options.charset is None and options.collation is None:
         return None
-    return chosen_charset(options.charset, options.collation, before, context)
+    return chosen_charset(options.charset, options.collation, default, context)
 
 
-def _kept_references(
-    table: TableSchema, plan: _AlterPlan, names: Mapping[str, str]
+def _remaining_references(
+    table: TableSchema, plan: _AlterPlan, new_names: Mapping[str, str]
 ) -> tuple[ForeignKey, ...]:
     return tuple(
-        replace(key, columns=tuple(names.get(name.lower(), name) for name in key.columns))
+        replace(key, columns=tuple(new_names.get(name.lower(), name) for name in key.columns))
         for key in table.foreign_keys
         if key.name.lower() not in plan.dropped_references
     )
@@ -389,14 +400,14 @@ class _PlacedColumn:
     """A column of the new table, and its name in the old one; None for a new column."""
 
     column: ColumnSchema
-    before: str | None
+    former_name: str | None
 
 
-def _placed_columns(
+def _place_columns(
     table: TableSchema,
     plan: _AlterPlan,
-    new: list[ColumnSchema],
-    convert: Charset | None,
+    new_columns: list[ColumnSchema],
+    target_charset: Charset | None,
     context: StatementContext,
 ) -> tuple[list[_PlacedColumn], tuple[HiddenColumn, ...]]:
     """Return the columns in their order, and the hidden columns that stay among them
@@ -404,60 +415,72 @@ def _placed_columns(
     new or moved column goes where its clause says, in the order of the clauses."""
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.knows_hidden_places:
-        hidden = kept_hidden(table, plan.dropped_keys, plan.renamed_keys) or ()
+        hidden = remaining_hidden_columns(table, plan.dropped_keys, plan.new_key_names) or ()
     changes = {
         change.old.lower(): column
-        for change, column in zip(plan.defined, new, strict=True)
+        for change, column in zip(plan.column_definitions, new_columns, strict=True)
         if change.old is not None
     }
     # A TEXT or BLOB without a length, which CONVERT TO in the same statement may make
     # smaller.
-    unsized = {
+    unsized_columns = {
         change.old.lower()
-        for change in plan.defined
+        for change in plan.column_definitions
         if change.old is not None
         and change.column.type.name in LOB_SIZES
-        and not change.column.type.sized
+        and not change.column.type.has_length
     }
     columns: list[_PlacedColumn | HiddenColumn] = []
-    for column in with_hidden(table.columns, table.hidden):
+    for column in with_hidden_columns(table.columns, table.hidden):
         if isinstance(column, HiddenColumn):
-            columns += (stays for stays in hidden if stays.place == column.place)
+            columns += (
+                hidden_column for hidden_column in hidden if hidden_column.place == column.place
+            )
             continue
         folded = column.name.lower()
         if folded in changes:
             changed = changes[folded]
-            if convert is not None and folded in unsized and context.facts.is_mysql_8:
-                changed = text_beside_convert(changed, column)
+            if (
+                target_charset is not None
+                and folded in unsized_columns
+                and context.facts.is_mysql_8
+            ):
+                changed = text_type_with_convert(changed, column)
             columns.append(_PlacedColumn(changed, column.name))
-        elif folded not in plan.dropped:
-            columns.append(_PlacedColumn(_kept(column, plan, convert, context), column.name))
-    for clause, column in zip(plan.defined, new, strict=True):
+        elif folded not in plan.dropped_columns:
+            columns.append(
+                _PlacedColumn(_remaining_column(column, plan, target_charset, context), column.name)
+            )
+    for clause, column in zip(plan.column_definitions, new_columns, strict=True):
         if clause.old is None:
-            _place(
+            _insert_column(
                 columns,
-                _PlacedColumn(_with_alter_column(column, plan, context), None),
+                _PlacedColumn(_with_column_clauses(column, plan, context), None),
                 clause.after,
             )
         elif clause.after is not None:
-            moved = _taken_out(columns, clause.column.name)
-            after = replace(moved, column=_with_alter_column(moved.column, plan, context))
-            _place(columns, after, clause.after)
-    visible = [column for column in columns if isinstance(column, _PlacedColumn)]
-    if len({placement.column.name.lower() for placement in visible}) != len(visible):
+            moved_column = _take_out(columns, clause.column.name)
+            after = replace(
+                moved_column, column=_with_column_clauses(moved_column.column, plan, context)
+            )
+            _insert_column(columns, after, clause.after)
+    visible_columns = [column for column in columns if isinstance(column, _PlacedColumn)]
+    if len({placement.column.name.lower() for placement in visible_columns}) != len(
+        visible_columns
+    ):
         raise CannotFollow("two columns would have one name")
-    if not visible:
+    if not visible_columns:
         raise CannotFollow("no column would be left")
     # While MySQL's `sql_generate_invisible_primary_key` is on, its column stays first.
     # The log does not have that variable.
     first = table.columns[0]
-    by_server = first.name == "my_row_id" and first.invisible and first.auto_increment
-    if by_server and any(placed.before == first.name for placed in visible[1:]):
+    is_generated_key = first.name == "my_row_id" and first.invisible and first.auto_increment
+    if is_generated_key and any(placed.former_name == first.name for placed in visible_columns[1:]):
         raise CannotFollow("the log does not tell whether a column goes before my_row_id")
-    return visible, numbered(columns)
+    return visible_columns, renumber_hidden(columns)
 
 
-def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
+def _take_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _PlacedColumn:
     """Remove a changed column from its old place, and return it. Until then, earlier
     clauses with AFTER find the column there under its new name."""
     for column in columns:
@@ -467,18 +490,18 @@ def _taken_out(columns: list[_PlacedColumn | HiddenColumn], name: str) -> _Place
     raise CannotFollow(f"it changes the column {name} twice")
 
 
-def _with_alter_column(
+def _with_column_clauses(
     column: ColumnSchema, plan: _AlterPlan, context: StatementContext
 ) -> ColumnSchema:
     """Return a new or moved column with the ALTER COLUMN clauses of the same statement.
     MariaDB allows them for a column that MODIFY or CHANGE moves. No server allows them
     for a column that these leave in place."""
-    if column.name.lower() in plan.altered and isinstance(column.default, ExpressionDefault):
+    if column.name.lower() in plan.column_clauses and isinstance(column.default, ExpressionDefault):
         raise CannotFollow(f"{column.name} is defined with two defaults")
-    return _altered(column, plan, context)
+    return _apply_column_clauses(column, plan, context)
 
 
-def _place(
+def _insert_column(
     columns: list[_PlacedColumn | HiddenColumn], column: _PlacedColumn, after: str | None
 ) -> None:
     """Insert a column after the named one; `after` is None for the end."""
@@ -496,21 +519,26 @@ def _place(
         columns.insert(names.index(after.lower()) + 1, column)
 
 
-def _kept(
-    column: ColumnSchema, plan: _AlterPlan, convert: Charset | None, context: StatementContext
+def _remaining_column(
+    column: ColumnSchema,
+    plan: _AlterPlan,
+    target_charset: Charset | None,
+    context: StatementContext,
 ) -> ColumnSchema:
     folded = column.name.lower()
-    if folded in plan.renamed:
+    if folded in plan.new_column_names:
         # Other clauses with the old name mean a column that is added under the old
         # name.
-        column = replace(column, name=plan.renamed[folded])
+        column = replace(column, name=plan.new_column_names[folded])
     else:
-        column = _altered(column, plan, context)
-    return column if convert is None else converted(column, convert)
+        column = _apply_column_clauses(column, plan, context)
+    return column if target_charset is None else convert_column(column, target_charset)
 
 
-def _altered(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) -> ColumnSchema:
-    for clause in plan.altered.get(column.name.lower(), ()):
+def _apply_column_clauses(
+    column: ColumnSchema, plan: _AlterPlan, context: StatementContext
+) -> ColumnSchema:
+    for clause in plan.column_clauses.get(column.name.lower(), ()):
         match clause:
             case AlterDefault() if column.generated is not None:
                 continue
@@ -525,8 +553,8 @@ def _altered(column: ColumnSchema, plan: _AlterPlan, context: StatementContext) 
     return column
 
 
-def _kept_keys(
-    table: TableSchema, plan: _AlterPlan, placed: list[_PlacedColumn]
+def _remaining_keys(
+    table: TableSchema, plan: _AlterPlan, placed_columns: list[_PlacedColumn]
 ) -> list[KeySchema]:
     """Return the keys that are not dropped, without their dropped columns. A key is
     also dropped if all its columns are."""
@@ -535,22 +563,26 @@ def _kept_keys(
         folded = key.name.lower()
         if folded in plan.dropped_keys:
             continue
-        parts = tuple(part for old in key.parts if (part := _kept_part(old, table, placed)))
+        parts = tuple(
+            part for old in key.parts if (part := _remaining_part(old, table, placed_columns))
+        )
         if not parts:
             continue
         keys.append(
             replace(
                 key,
                 parts=parts,
-                name=plan.renamed_keys.get(folded, key.name),
+                name=plan.new_key_names.get(folded, key.name),
                 invisible=plan.key_visibility.get(folded, key.invisible),
-                generated=key.generated and folded not in plan.renamed_keys,
+                generated=key.generated and folded not in plan.new_key_names,
             )
         )
     return keys
 
 
-def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -> KeyPart | None:
+def _remaining_part(
+    part: KeyPart, table: TableSchema, placed_columns: list[_PlacedColumn]
+) -> KeyPart | None:
     """Return a key's part in the new table; None if its column is dropped. A column
     that is added under the name of a dropped one takes its place in the key."""
     if part.column is None:
@@ -558,17 +590,17 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -
     folded = part.column.lower()
     columns = (
         placement
-        for placement in placed
-        if (placement.before or placement.column.name).lower() == folded
+        for placement in placed_columns
+        if (placement.former_name or placement.column.name).lower() == folded
     )
     placement = next(columns, None)
     if placement is None:
         return None
     after = placement.column
-    if placement.before is None:
-        return replace(part, column=after.name, prefix=_prefix_of_new(part, after, table))
-    before = table.column(placement.before)
-    if before is not None and before.members and after.type in WITH_PREFIX:
+    if placement.former_name is None:
+        return replace(part, column=after.name, prefix=_prefix_of_new_column(part, after, table))
+    before = table.column(placement.former_name)
+    if before is not None and before.members and after.type in PREFIX_TYPES:
         raise CannotFollow(f"the length of the prefix of {after.name} in its key is unknown")
     if part.prefix is None or before is None:
         return replace(part, column=after.name)
@@ -576,13 +608,13 @@ def _kept_part(part: KeyPart, table: TableSchema, placed: list[_PlacedColumn]) -
     return replace(part, column=after.name, prefix=None if shorter else part.prefix)
 
 
-def _prefix_of_new(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
+def _prefix_of_new_column(part: KeyPart, after: ColumnSchema, table: TableSchema) -> int | None:
     """Return the prefix of a part whose column is dropped and added again in one
     statement: the length that the key indexed before."""
-    if after.type not in WITH_PREFIX:
+    if after.type not in PREFIX_TYPES:
         return None
     dropped = table.column(part.column or "")
-    prefix = None if dropped is None else indexed_length(part, dropped)
+    prefix = None if dropped is None else indexed_prefix_length(part, dropped)
     if prefix is None:
         raise CannotFollow(f"the length of the prefix of {after.name} in its key is unknown")
     return prefix or None

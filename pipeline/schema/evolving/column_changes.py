@@ -28,13 +28,13 @@ from lockstep.pipeline.schema.collations import (
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolving.defaults import (
-    as_text,
-    reinterpreted,
+    literal_text,
+    reinterpret_text,
     resolve_default,
     with_plain_default,
-    zero_moment,
+    zero_default,
 )
-from lockstep.pipeline.schema.evolving.keys import STRINGS, character_bytes
+from lockstep.pipeline.schema.evolving.keys import STRING_TYPES, column_character_bytes
 from lockstep.pipeline.schema.model import (
     BLOB_FAMILY,
     CHARACTER_STRINGS,
@@ -47,13 +47,13 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
-_CHARACTERS: Final = CHARACTER_STRINGS | {"enum", "set"}
-_AS_BYTES: Final = {
+_CHARACTER_TYPES: Final = CHARACTER_STRINGS | {"enum", "set"}
+_BYTE_TYPES: Final = {
     "char": "binary",
     "varchar": "varbinary",
     **dict(zip(TEXT_FAMILY, BLOB_FAMILY, strict=True)),
 }
-_PRINTED: Final = {
+_PRINTED_LENGTHS: Final = {
     **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint", "float"), 20),
     **dict.fromkeys(("double", "year", "date", "datetime", "timestamp", "time"), 26),
 }
@@ -71,7 +71,7 @@ class Charset:
     collation: str
 
 
-def of_collation(collation: str) -> Charset:
+def charset_with_collation(collation: str) -> Charset:
     """Return the collation with its character set."""
     return Charset(charset_of(collation) or "binary", collation)
 
@@ -87,10 +87,14 @@ def session_charset(schema: ServerSchema, context: StatementContext) -> Charset 
     """Return the character set of the session's default database, or the server's if
     the session has none (its variable `collation_database`); None if it is unknown."""
     if context.database_collation is not None:
-        return of_collation(context.database_collation)
+        return charset_with_collation(context.database_collation)
     if context.database:
         return inherited_charset(schema, context.database)
-    return None if context.server_collation is None else of_collation(context.server_collation)
+    return (
+        None
+        if context.server_collation is None
+        else charset_with_collation(context.server_collation)
+    )
 
 
 def chosen_charset(
@@ -104,12 +108,12 @@ def chosen_charset(
     """Return the character set that was written, else the inherited one. A set that is
     written without a collation gets its default collation, even if it is the inherited
     set. `binary`: the attribute BINARY, which chooses the set's `_bin` collation."""
-    name = None if charset is None else _charset_name(charset, inherited)
+    name = None if charset is None else _resolved_charset_name(charset, inherited)
     if collation is not None and collation.upper() != "DEFAULT":
         canonical = canonical_collation(collation, name or (inherited.name if inherited else None))
         if canonical is None:
             raise CannotFollow(f"the collation {collation} is unknown")
-        written = of_collation(canonical)
+        written = charset_with_collation(canonical)
         if binary and (name is None or not context.facts.is_mysql_8):
             # MariaDB refuses BINARY with COLLATE; in MySQL 8.0 COLLATE wins if a set is
             # named too.
@@ -121,11 +125,11 @@ def chosen_charset(
         return Charset(inherited.name, binary_collation(inherited.name)) if binary else inherited
     if binary:
         return Charset(name, binary_collation(name))
-    preferred = context.charset_collations.get(name)
-    return Charset(name, preferred or default_collation(name, context.utf8mb4_collation))
+    session_collation = context.charset_collations.get(name)
+    return Charset(name, session_collation or default_collation(name, context.utf8mb4_collation))
 
 
-def _charset_name(written: str, inherited: Charset | None) -> str:
+def _resolved_charset_name(written: str, inherited: Charset | None) -> str:
     if written.upper() == "DEFAULT" and inherited is not None:
         return inherited.name
     canonical = canonical_charset(written)
@@ -134,14 +138,14 @@ def _charset_name(written: str, inherited: Charset | None) -> str:
     return canonical
 
 
-_JSON_OF_MARIADB: Final = Charset("utf8mb4", "utf8mb4_bin")
+_MARIADB_JSON_CHARSET: Final = Charset("utf8mb4", "utf8mb4_bin")
 
 
-def with_timestamps(
-    columns: Iterable[ColumnSchema], defined: Container[str], context: StatementContext
+def with_implicit_timestamps(
+    columns: Iterable[ColumnSchema], defined_names: Container[str], context: StatementContext
 ) -> list[ColumnSchema]:
-    """Return the columns with TIMESTAMP's implicit defaults. `defined`: names, in lower
-    case, of the columns that the statement defines. Without
+    """Return the columns with TIMESTAMP's implicit defaults. `defined_names`: names, in
+    lower case, of the columns that the statement defines. Without
     `explicit_defaults_for_timestamp`, the table's first TIMESTAMP gets other defaults,
     even if the statement does not name it."""
     resolved = list(columns)
@@ -149,24 +153,27 @@ def with_timestamps(
         return resolved
     for index, column in enumerate(resolved):
         if column.type == "timestamp":
-            resolved[index] = _first_timestamp(column, column.name.lower() in defined, context)
+            resolved[index] = _first_timestamp(
+                column, column.name.lower() in defined_names, context
+            )
             break
     return [
-        _zero_timestamp(column) if column.name.lower() in defined else column for column in resolved
+        _zero_timestamp(column) if column.name.lower() in defined_names else column
+        for column in resolved
     ]
 
 
 def _first_timestamp(
-    column: ColumnSchema, defined: bool, context: StatementContext
+    column: ColumnSchema, is_defined: bool, context: StatementContext
 ) -> ColumnSchema:
     """Return the table's first TIMESTAMP, with the implicit ON UPDATE CURRENT_TIMESTAMP
     and, if the statement defines the column, DEFAULT CURRENT_TIMESTAMP."""
     if not _is_timestamp_without_default(column) or column.on_update:
         return column
-    if not defined and context.facts.is_mariadb:
+    if not is_defined and context.facts.is_mariadb:
         raise CannotFollow(f"the default of the TIMESTAMP {column.name} is unknown")
     now = f"CURRENT_TIMESTAMP({column.length})" if column.length else "CURRENT_TIMESTAMP"
-    return replace(column, default=ExpressionDefault(now) if defined else None, on_update=True)
+    return replace(column, default=ExpressionDefault(now) if is_defined else None, on_update=True)
 
 
 def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:
@@ -174,30 +181,30 @@ def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:
     default."""
     if not _is_timestamp_without_default(column):
         return column
-    return replace(column, default=ValueDefault(zero_moment(column.length or 0)))
+    return replace(column, default=ValueDefault(zero_default(column.length or 0)))
 
 
 def _is_timestamp_without_default(column: ColumnSchema) -> bool:
-    plain = column.type == "timestamp" and column.generated is None
-    return plain and not column.nullable and column.default is None
+    is_plain = column.type == "timestamp" and column.generated is None
+    return is_plain and not column.nullable and column.default is None
 
 
-def with_zero_moments(
-    columns: Iterable[ColumnSchema], kept: Container[str], context: StatementContext
+def with_zero_defaults(
+    columns: Iterable[ColumnSchema], kept_names: Container[str], context: StatementContext
 ) -> tuple[ColumnSchema, ...]:
     """Return the columns with the implicit default 0000-00-00 00:00:00. MariaDB gives
     it to a NOT NULL column with ON UPDATE and no default and, without
-    `explicit_defaults_for_timestamp`, to each NOT NULL TIMESTAMP. `kept`: names, in
-    lower case, of columns that were NOT NULL before and that the statement does not
+    `explicit_defaults_for_timestamp`, to each NOT NULL TIMESTAMP. `kept_names`: names,
+    in lower case, of columns that were NOT NULL before and that the statement does not
     define."""
     if not context.facts.is_mariadb:
         return tuple(columns)
     resolved = list(columns)
     for index, column in enumerate(resolved):
-        if column.name.lower() in kept:
+        if column.name.lower() in kept_names:
             continue
         if column.on_update and not column.nullable and column.default is None:
-            zero = ValueDefault(zero_moment(column.length or 0))
+            zero = ValueDefault(zero_default(column.length or 0))
             resolved[index] = replace(column, default=zero)
         elif not context.explicit_timestamps:
             resolved[index] = _zero_timestamp(column)
@@ -213,7 +220,7 @@ def resolve_column(
     column = replace(
         column,
         name=written.name,
-        nullable=_nullable(written, context),
+        nullable=_is_nullable(written, context),
         on_update=written.on_update,
         auto_increment=written.auto_increment,
         generated=written.generated,
@@ -226,28 +233,32 @@ def resolve_column(
     return replace(column, default=resolve_default(written.default, column, context))
 
 
-def beside_convert(
+def with_convert_charset(
     written: WrittenColumn, inherited: Charset | None, convert: Charset, context: StatementContext
 ) -> WrittenColumn:
     """Return a column's definition in a statement with CONVERT TO. The column gets the
     character set and collation of CONVERT TO, even if it names others, unless it names
-    `binary`. The attribute BINARY without a set (MySQL 5.7: even with one) chooses the
-    `_bin` collation of CONVERT TO's set (`get_sql_field_charset` in MySQL's
+    `binary`. The attribute BINARY without a set (MySQL 5.7: even with one) chooses
+    the `_bin` collation of CONVERT TO's set (`get_sql_field_charset` in MySQL's
     `sql/sql_table.cc`)."""
-    kind = written.type
-    if kind.name not in _CHARACTERS:
+    written_type = written.type
+    if written_type.name not in _CHARACTER_TYPES:
         return written
-    named = chosen_charset(kind.charset, kind.collation, inherited, context, binary=kind.binary)
-    if named.name == "binary":
+    named_charset = chosen_charset(
+        written_type.charset, written_type.collation, inherited, context, binary=written_type.binary
+    )
+    if named_charset.name == "binary":
         return written
-    before_8 = not (context.facts.is_mariadb or context.facts.is_mysql_8)
-    binary = kind.binary and (kind.charset is None or before_8)
-    collation = None if binary else convert.collation
-    kind = replace(kind, charset=convert.name, collation=collation, binary=binary)
-    return replace(written, type=kind)
+    is_mysql_57 = not (context.facts.is_mariadb or context.facts.is_mysql_8)
+    chooses_bin = written_type.binary and (written_type.charset is None or is_mysql_57)
+    collation = None if chooses_bin else convert.collation
+    written_type = replace(
+        written_type, charset=convert.name, collation=collation, binary=chooses_bin
+    )
+    return replace(written, type=written_type)
 
 
-def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
+def _is_nullable(written: WrittenColumn, context: StatementContext) -> bool:
     if written.nullable is not None:
         return written.nullable
     if written.auto_increment or written.key == "primary":
@@ -260,25 +271,29 @@ def _nullable(written: WrittenColumn, context: StatementContext) -> bool:
 
 
 def _column_of_type(
-    kind: WrittenType, inherited: Charset | None, context: StatementContext
+    written_type: WrittenType, inherited: Charset | None, context: StatementContext
 ) -> ColumnSchema:
     column = ColumnSchema(
         "",
-        kind.name,
-        length=kind.length,
-        precision=kind.precision,
-        scale=kind.scale,
-        unsigned=kind.unsigned,
-        zerofill=kind.zerofill,
+        written_type.name,
+        length=written_type.length,
+        precision=written_type.precision,
+        scale=written_type.scale,
+        unsigned=written_type.unsigned,
+        zerofill=written_type.zerofill,
     )
-    if kind.name in _CHARACTERS:
-        if kind.check_json:
-            inherited = _JSON_OF_MARIADB
+    if written_type.name in _CHARACTER_TYPES:
+        if written_type.check_json:
+            inherited = _MARIADB_JSON_CHARSET
         charset = chosen_charset(
-            kind.charset, kind.collation, inherited, context, binary=kind.binary
+            written_type.charset,
+            written_type.collation,
+            inherited,
+            context,
+            binary=written_type.binary,
         )
-        column = _in_charset(column, charset)
-        if kind.members:
+        column = _with_charset(column, charset)
+        if written_type.members:
             if (
                 charset_of(context.connection_collation) == "binary"
                 and column.charset in WIDE_CHARSETS
@@ -286,63 +301,71 @@ def _column_of_type(
                 raise CannotFollow(
                     f"the members of an ENUM or SET were given as bytes, not in {column.charset}"
                 )
-            members = tuple(as_text(member, column.charset).rstrip(" ") for member in kind.members)
+            members = tuple(
+                literal_text(member, column.charset).rstrip(" ") for member in written_type.members
+            )
             column = replace(column, members=members)
     # TEXT(0) is a TINYTEXT in MySQL 8.0, and the same as TEXT in MariaDB and MySQL 5.7.
-    return _fitted(column, sized=kind.sized and bool(kind.length or context.facts.is_mysql_8))
+    return _fitting_column(
+        column,
+        has_length=written_type.has_length
+        and bool(written_type.length or context.facts.is_mysql_8),
+    )
 
 
-def _in_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
+def _with_charset(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     """Return a column of characters with this character set. CHAR, VARCHAR and TEXT
     become the corresponding type of bytes if the set is `binary`."""
-    if charset.name == "binary" and column.type in _AS_BYTES:
-        return replace(column, type=_AS_BYTES[column.type], charset=None, collation=None)
+    if charset.name == "binary" and column.type in _BYTE_TYPES:
+        return replace(column, type=_BYTE_TYPES[column.type], charset=None, collation=None)
     return replace(column, charset=charset.name, collation=charset.collation)
 
 
-def _fitted(column: ColumnSchema, *, sized: bool = False) -> ColumnSchema:
+def _fitting_column(column: ColumnSchema, *, has_length: bool = False) -> ColumnSchema:
     """Return TEXT(n) and BLOB(n) as the smallest type that holds n, and a VARCHAR that
-    is too long as a TEXT. `sized`: a length of the TEXT or BLOB was written."""
+    is too long as a TEXT. `has_length`: a length of the TEXT or BLOB was written."""
     if column.type in TEXT_FAMILY or column.type in BLOB_FAMILY:
         family = TEXT_FAMILY if column.type in TEXT_FAMILY else BLOB_FAMILY
         name = column.type
-        if sized:
-            name = _smallest(family, (column.length or 0) * character_bytes(column))
+        if has_length:
+            name = _smallest_type(family, (column.length or 0) * column_character_bytes(column))
         return replace(column, type=name, length=None)
     if column.type in ("varchar", "varbinary") and column.length is not None:
-        size = column.length * character_bytes(column)
+        size = column.length * column_character_bytes(column)
         if size > _MAX_VARCHAR:
             family = TEXT_FAMILY if column.type == "varchar" else BLOB_FAMILY
-            return replace(column, type=_smallest(family, size), length=None)
+            return replace(column, type=_smallest_type(family, size), length=None)
     return column
 
 
-def _smallest(family: tuple[str, ...], size: int) -> str:
+def _smallest_type(family: tuple[str, ...], size: int) -> str:
     """Return the smallest type of a family that holds `size` bytes."""
     return next((name for name in family if size <= LOB_SIZES[name]), family[-1])
 
 
-def converted(column: ColumnSchema, charset: Charset) -> ColumnSchema:
+def convert_column(column: ColumnSchema, charset: Charset) -> ColumnSchema:
     """Return a column after CONVERT TO CHARACTER SET. A TEXT becomes a larger type if
     it would hold fewer characters than before."""
     if column.charset in (None, "binary"):
         return column
-    if column.members and not _same_bytes(column, charset):
-        column = _with_members_in(column, charset.name)
-    before = character_bytes(column)
+    if column.members and not _has_same_bytes(column, charset):
+        column = _with_decoded_members(column, charset.name)
+    former_bytes = column_character_bytes(column)
     # The value of a default that is not plain may be another one in the new character
     # set.
-    after = with_plain_default(_in_charset(column, charset))
+    after = with_plain_default(_with_charset(column, charset))
     if column.type in TEXT_FAMILY:
-        name = _smallest(
-            TEXT_FAMILY, LOB_SIZES[column.type] // before * max_character_bytes(charset.name)
+        name = _smallest_type(
+            TEXT_FAMILY, LOB_SIZES[column.type] // former_bytes * max_character_bytes(charset.name)
         )
-        larger = TEXT_FAMILY[max(TEXT_FAMILY.index(name), TEXT_FAMILY.index(column.type))]
-        return replace(after, type=_AS_BYTES[larger] if after.type in BLOB_FAMILY else larger)
-    return _fitted(after)
+        larger_type = TEXT_FAMILY[max(TEXT_FAMILY.index(name), TEXT_FAMILY.index(column.type))]
+        return replace(
+            after, type=_BYTE_TYPES[larger_type] if after.type in BLOB_FAMILY else larger_type
+        )
+    return _fitting_column(after)
 
 
-def text_beside_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
+def text_type_with_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSchema:
     """Return a TEXT or BLOB that MODIFY defines in one statement with CONVERT TO, for
     MySQL 8.0. Except for LONGTEXT and LONGBLOB, the server replaces the written type by
     the smallest type that holds any former value of the column."""
@@ -350,7 +373,7 @@ def text_beside_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSch
     if column.type not in family[:-1]:
         return column
     if before.type in LOB_SIZES:
-        size: int | None = LOB_SIZES[before.type] // character_bytes(before)
+        size: int | None = LOB_SIZES[before.type] // column_character_bytes(before)
     elif before.members:
         lengths = [len(member) for member in before.members]
         size = max(lengths) if before.type == "enum" else sum(lengths) + len(lengths) - 1
@@ -358,29 +381,29 @@ def text_beside_convert(column: ColumnSchema, before: ColumnSchema) -> ColumnSch
         # Digits, point and sign (`my_decimal_precision_to_length` in decimal.h).
         size = before.precision + bool(before.scale) + (not before.unsigned)
     else:
-        size = before.length if before.type in STRINGS else _PRINTED.get(before.type)
+        size = before.length if before.type in STRING_TYPES else _PRINTED_LENGTHS.get(before.type)
     if size is None:
         raise CannotFollow(f"only the server knows how long the text {column.name} may be")
-    return replace(column, type=_smallest(family, size * character_bytes(column)))
+    return replace(column, type=_smallest_type(family, size * column_character_bytes(column)))
 
 
-def _same_bytes(column: ColumnSchema, charset: Charset) -> bool:
+def _has_same_bytes(column: ColumnSchema, charset: Charset) -> bool:
     """Return whether both character sets encode the column's members as the same
     bytes."""
     before, after = column.charset or "", charset.name
     ascii_only = all(member.isascii() for member in column.members)
-    basic = all(max(member, default="") <= "\uffff" for member in column.members)
-    if before == after or ({before, after} <= UTF8_CHARSETS and basic):
+    is_basic_plane = all(max(member, default="") <= "\uffff" for member in column.members)
+    if before == after or ({before, after} <= UTF8_CHARSETS and is_basic_plane):
         return True
     return ascii_only and not {before, after} & WIDE_CHARSETS
 
 
-def _with_members_in(column: ColumnSchema, charset: str) -> ColumnSchema:
+def _with_decoded_members(column: ColumnSchema, charset: str) -> ColumnSchema:
     """Return an ENUM or SET after CONVERT TO. Servers convert the stored values, but
     decode the bytes of the members by the new set, without converting them."""
     try:
         members = tuple(
-            reinterpreted(member, column.charset or "", charset) for member in column.members
+            reinterpret_text(member, column.charset or "", charset) for member in column.members
         )
     except UnicodeError:
         raise CannotFollow(f"the members of {column.name} in {charset} are unknown") from None

@@ -37,17 +37,17 @@ from lockstep.pipeline.schema.model import (
     ValueDefault,
     WrittenDefault,
 )
-from lockstep.pipeline.schema.statements.changes import Computed, Constant
+from lockstep.pipeline.schema.statements.changes import Constant, WrittenExpression
 
-_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
+_TYPES_WITHOUT_CONSTANT: Final = frozenset(LOB_SIZES)
 """Types without constant defaults in MySQL. Outside of strict mode, MySQL ignores
 DEFAULT ''."""
 
-_MOMENTS: Final = ("date", "time", "timestamp")
-_BASIC_PLANE: Final = "\uffff"
-_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
-_WHOLE: Final = re.compile(r"\d+")
-_AS_TEXT: Final = re.compile(r"0|-?[1-9]\d{0,17}")
+_MOMENT_KINDS: Final = ("date", "time", "timestamp")
+_LAST_BASIC_CHARACTER: Final = "\uffff"
+_NUMBER_TEXT: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
+_INTEGER_TEXT: Final = re.compile(r"\d+")
+_PORTABLE_INTEGER: Final = re.compile(r"0|-?[1-9]\d{0,17}")
 """Numbers that every server stores in a column of characters as they are written."""
 
 _EXACT_DIGITS: Final = 15
@@ -58,106 +58,114 @@ _TIMESTAMP_BOUNDS: Final = (datetime(1970, 1, 2, tzinfo=UTC), datetime(2038, 1, 
 
 
 def resolve_default(
-    written: Constant | Computed | None, column: ColumnSchema, context: StatementContext
+    written: Constant | WrittenExpression | None, column: ColumnSchema, context: StatementContext
 ) -> Default | None:
     """Return the value of the column's DEFAULT; None if it is NULL or absent."""
     match written:
         case None | Constant("null"):
             return None
-        case Computed(text):
+        case WrittenExpression(text):
             return ExpressionDefault(text)
-    if not context.facts.is_mariadb and column.type in _WITHOUT_CONSTANT:
+    if not context.facts.is_mariadb and column.type in _TYPES_WITHOUT_CONSTANT:
         return None
-    empty = written == Constant("string", "", written.charset)
-    if empty and context.facts.is_mariadb and context.has_mode(EMPTY_STRING_IS_NULL):
+    is_empty_string = written == Constant("string", "", written.charset)
+    if is_empty_string and context.facts.is_mariadb and context.has_mode(EMPTY_STRING_IS_NULL):
         return None
-    value = _value(written, column, context)
+    value = _constant_value(written, column, context)
     return WrittenDefault(written.as_sql) if value is None else ValueDefault(value)
 
 
-def zero_moment(digits: int) -> str:
+def zero_default(digits: int) -> str:
     """Return the implicit default of a TIMESTAMP with this number of fractional
     digits."""
     return "0000-00-00 00:00:00" + ("." + "0" * digits if digits else "")
 
 
-def _value(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
+def _constant_value(
+    written: Constant, column: ColumnSchema, context: StatementContext
+) -> str | None:
     """Return the value of a constant in a column; None if only the server knows it."""
     if column.type in ("binary", "varbinary") or column.type in BLOB_FAMILY:
-        return _bytes(written, column, context)
+        return _byte_value(written, column, context)
     if column.type == "bit":
-        return _bits(written, column)
+        return _bit_value(written, column)
     if written.kind in ("hex", "bits"):
         return None
-    if written.kind in _MOMENTS and column.type not in (*_MOMENTS, "datetime"):
+    if written.kind in _MOMENT_KINDS and column.type not in (*_MOMENT_KINDS, "datetime"):
         return None
     if written.kind != "number" and not _is_read_as_ascii(written, context):
-        return _utf8(written, column, context)
+        return _utf8_value(written, column, context)
     if column.type in ("float", "double"):
-        return _rounded(written.text, column)
+        return _float_value(written.text, column)
     if column.type == "timestamp":
-        return _instant(written, column, context)
+        return _utc_timestamp(written, column, context)
     if written.kind == "number" and column.type in CHARACTER_STRINGS:
-        return plain_text(column, written.text) if _AS_TEXT.fullmatch(written.text) else None
-    numeric = column.type in ("decimal", "year") or column.type.endswith("int")
-    if written.kind == "number" and not numeric:
+        return (
+            plain_value(column, written.text) if _PORTABLE_INTEGER.fullmatch(written.text) else None
+        )
+    is_numeric = column.type in ("decimal", "year") or column.type.endswith("int")
+    if written.kind == "number" and not is_numeric:
         return None
-    return plain_text(column, written.text)
+    return plain_value(column, written.text)
 
 
 def _is_read_as_ascii(written: Constant, context: StatementContext) -> bool:
     """Return whether a string consists of printable ASCII characters, and the client's,
     the connection's and the literal's character set all encode these as ASCII."""
-    sets = {context.client_charset, charset_of(context.connection_collation)}
-    sets |= set() if written.charset is None else {written.charset}
-    return is_ascii(written.text) and sets <= HAVE_ASCII
+    charsets = {context.client_charset, charset_of(context.connection_collation)}
+    charsets |= set() if written.charset is None else {written.charset}
+    return is_printable_ascii(written.text) and charsets <= ASCII_CHARSETS
 
 
-def _utf8(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
+def _utf8_value(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
     """Return a string if every character set from the client to the column is a UTF-8
     set that has its characters; else None."""
     if column.type not in CHARACTER_STRINGS or column.length is None:
         return None
     connection, text = charset_of(context.connection_collation), written.text
-    sets = {context.client_charset, connection, column.charset, written.charset or connection}
-    if not sets <= UTF8_CHARSETS or len(text) > column.length or not text.isprintable():
+    charsets = {context.client_charset, connection, column.charset, written.charset or connection}
+    if not charsets <= UTF8_CHARSETS or len(text) > column.length or not text.isprintable():
         return None
     if column.type == "char" and text != text.rstrip():
         return None
-    return text if sets == {"utf8mb4"} or max(text, default="") <= _BASIC_PLANE else None
+    return (
+        text if charsets == {"utf8mb4"} or max(text, default="") <= _LAST_BASIC_CHARACTER else None
+    )
 
 
-def _rounded(text: str, column: ColumnSchema) -> str | None:
+def _float_value(text: str, column: ColumnSchema) -> str | None:
     """Return the value of a FLOAT or DOUBLE; None for FLOAT(M,D), which the server
     rounds."""
     digits = text.strip("+-.0").replace(".", "")
-    if column.scale is not None or not _NUMBER.fullmatch(text) or len(digits) > _EXACT_DIGITS:
+    if column.scale is not None or not _NUMBER_TEXT.fullmatch(text) or len(digits) > _EXACT_DIGITS:
         return None
     if text.startswith("-") and (column.unsigned or not digits):
         return None
     return repr(float(text))
 
 
-def _instant(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
+def _utc_timestamp(
+    written: Constant, column: ColumnSchema, context: StatementContext
+) -> str | None:
     """Return a TIMESTAMP in UTC; None if it depends on a time zone that is not a fixed
     offset."""
     zone = fixed_zone(context.time_zone)
     moment = None if written.kind == "number" else plain_moment(column, written.text)
-    if moment is None or moment == zero_moment(column.length or 0):
+    if moment is None or moment == zero_default(column.length or 0):
         return moment
     if zone is None or moment.startswith("0000"):
         return None
-    whole, _, fraction = moment.partition(".")
-    instant = datetime.fromisoformat(whole).replace(tzinfo=zone)
+    seconds_text, _, fraction = moment.partition(".")
+    instant = datetime.fromisoformat(seconds_text).replace(tzinfo=zone)
     if not _TIMESTAMP_BOUNDS[0] <= instant <= _TIMESTAMP_BOUNDS[1]:
         return None
     utc = instant.astimezone(UTC).replace(tzinfo=None).isoformat(" ")
     return f"{utc}.{fraction}" if fraction else utc
 
 
-def _bytes(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
-    exact = written.kind in ("hex", "bits") or _is_read_as_ascii(written, context)
-    if written.kind in ("number", *_MOMENTS) or written.charset is not None or not exact:
+def _byte_value(written: Constant, column: ColumnSchema, context: StatementContext) -> str | None:
+    is_exact = written.kind in ("hex", "bits") or _is_read_as_ascii(written, context)
+    if written.kind in ("number", *_MOMENT_KINDS) or written.charset is not None or not is_exact:
         return None
     data = _literal_bytes(written)
     if column.length is None or len(data) > column.length:
@@ -167,10 +175,10 @@ def _bytes(written: Constant, column: ColumnSchema, context: StatementContext) -
     return "0x" + data.hex().upper()
 
 
-def _bits(written: Constant, column: ColumnSchema) -> str | None:
+def _bit_value(written: Constant, column: ColumnSchema) -> str | None:
     if written.kind == "bits":
         number = int(written.text or "0", 2)
-    elif written.kind == "number" and _WHOLE.fullmatch(written.text):
+    elif written.kind == "number" and _INTEGER_TEXT.fullmatch(written.text):
         number = int(written.text)
     else:
         return None
@@ -183,7 +191,7 @@ _CODECS: Final = {
     "utf16le": "utf-16-le",
     "utf32": "utf-32-be",
 }
-_NARROW: Final = frozenset({"utf8mb3", "ucs2"})
+_BASIC_PLANE_CHARSETS: Final = frozenset({"utf8mb3", "ucs2"})
 """Character sets without characters beyond U+FFFF."""
 
 _OTHER_CODECS: Final = {
@@ -195,21 +203,21 @@ _OTHER_CODECS: Final = {
 """MySQL's character set → Python codec of another name. The set has all the codec's
 characters."""
 
-_CP1252: Final = {"latin1": "cp1252", "ascii": "ascii"}
+_EXACT_CODECS: Final = {"latin1": "cp1252", "ascii": "ascii"}
 """Character set → codec of its bytes. MySQL's latin1 is cp1252 with five more
 characters."""
 
-_UNDECODED: Final = re.compile("[\udc00-\udcff]")
+_UNDECODED_BYTES: Final = re.compile("[\udc00-\udcff]")
 """Surrogates stand for bytes of the statement that could not be decoded."""
 
 
-def as_text(constant: Constant, charset: str | None) -> str:
+def literal_text(constant: Constant, charset: str | None) -> str:
     """Return the characters of a literal in a column of this character set. Raise
     CannotFollow if only the server can decode the literal's bytes."""
     if constant.kind not in ("hex", "bits"):
-        if _UNDECODED.search(constant.text):
+        if _UNDECODED_BYTES.search(constant.text):
             raise CannotFollow("a literal has bytes that are not text in its session")
-        if not _contains(charset, constant.text):
+        if not _contains_text(charset, constant.text):
             raise CannotFollow(f"a literal has characters that {charset} may not have")
         return constant.text
     data = _literal_bytes(constant)
@@ -220,11 +228,11 @@ def as_text(constant: Constant, charset: str | None) -> str:
         raise CannotFollow(f"a literal in hexadecimal digits is not valid in {charset}") from None
 
 
-def _contains(charset: str | None, text: str) -> bool:
+def _contains_text(charset: str | None, text: str) -> bool:
     """Return whether a character set certainly has all characters of the text. MariaDB
     replaces missing characters by ?."""
     if charset is None or text.isascii() or charset in _CODECS or charset == "binary":
-        return charset not in _NARROW or text.isascii() or max(text) <= "\uffff"
+        return charset not in _BASIC_PLANE_CHARSETS or text.isascii() or max(text) <= "\uffff"
     try:
         text.encode(_OTHER_CODECS.get(charset, charset))
     except (LookupError, UnicodeEncodeError):
@@ -232,15 +240,17 @@ def _contains(charset: str | None, text: str) -> bool:
     return True
 
 
-def reinterpreted(text: str, charset: str, other: str) -> str:
+def reinterpret_text(text: str, charset: str, other: str) -> str:
     """Encode a text in one character set, and return the bytes decoded by another;
     `binary` is decoded as UTF-8. Raise UnicodeError if no Python codec equals one of
     the sets."""
-    return text.encode(_codec(charset)).decode("utf-8" if other == "binary" else _codec(other))
+    return text.encode(_exact_codec(charset)).decode(
+        "utf-8" if other == "binary" else _exact_codec(other)
+    )
 
 
-def _codec(charset: str) -> str:
-    codec = _CODECS.get(charset, _CP1252.get(charset))
+def _exact_codec(charset: str) -> str:
+    codec = _CODECS.get(charset, _EXACT_CODECS.get(charset))
     if codec is None:
         raise UnicodeError(f"no codec is the same as {charset}")
     return codec
@@ -263,44 +273,48 @@ def _literal_bytes(constant: Constant) -> bytes:
 _SHORTEST_TEXT: Final = 255 // 4
 """Number of characters that fit even in a TINYTEXT."""
 
-HAVE_ASCII: Final = (
+ASCII_CHARSETS: Final = (
     SINGLE_BYTE_CHARSETS | UTF8_CHARSETS | {"ascii", "gbk", "gb2312", "gb18030", "euckr", "big5"}
 )
 """Character sets that encode the printable characters of ASCII as ASCII does."""
 
-_INTEGER: Final = re.compile(r"[+-]?\d{1,65}")
-_DECIMAL: Final = re.compile(r"([+-]?)(\d{0,65})(?:\.(\d{0,30}))?")
-_YEAR: Final = re.compile(r"\d{4}")
-_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_MOMENT: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?")
-_TIME: Final = re.compile(r"(-?)(\d\d|[1-9]\d\d):([0-5]\d):([0-5]\d)(?:\.(\d{1,6}))?")
+_SIGNED_INTEGER_TEXT: Final = re.compile(r"[+-]?\d{1,65}")
+_DECIMAL_TEXT: Final = re.compile(r"([+-]?)(\d{0,65})(?:\.(\d{0,30}))?")
+_YEAR_TEXT: Final = re.compile(r"\d{4}")
+_DATE_TEXT: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT_TEXT: Final = re.compile(r"(\d{4}-\d\d-\d\d)(?: (\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?)?")
+_TIME_TEXT: Final = re.compile(r"(-?)(\d\d|[1-9]\d\d):([0-5]\d):([0-5]\d)(?:\.(\d{1,6}))?")
 _PRINTABLE: Final = re.compile(r"[ -~]*")
 _LAST_HOUR: Final = 838
-_YEARS: Final = range(1901, 2156)
-_ALIKE: Final = str.maketrans("jyuw", "iivv")
+_YEAR_RANGE: Final = range(1901, 2156)
+_SIMILAR_LETTERS: Final = str.maketrans("jyuw", "iivv")
 """Letters that some collation treats as equal: I, J and Y; U, V and W."""
 
 
-def plain_text(column: ColumnSchema, text: str) -> str | None:
+def plain_value(column: ColumnSchema, text: str) -> str | None:
     """Return the text that SELECT prints after this text was stored in the column; None
     if some server may store another value, or refuse the text."""
-    kind = column.type
-    if kind in INTEGER_BITS:
-        return _integer(column, text)
-    if kind == "decimal":
-        return _decimal(column, text)
-    if kind == "year":
-        return text if _YEAR.fullmatch(text) and int(text) in _YEARS else None
-    if kind == "date":
-        return text if _DATE.fullmatch(text) and (_exists(text) or _is_zero(text)) else None
-    if kind == "datetime":
+    column_type = column.type
+    if column_type in INTEGER_BITS:
+        return _plain_integer(column, text)
+    if column_type == "decimal":
+        return _plain_decimal(column, text)
+    if column_type == "year":
+        return text if _YEAR_TEXT.fullmatch(text) and int(text) in _YEAR_RANGE else None
+    if column_type == "date":
+        return (
+            text
+            if _DATE_TEXT.fullmatch(text) and (_is_valid_moment(text) or _is_zero(text))
+            else None
+        )
+    if column_type == "datetime":
         return plain_moment(column, text)
-    if kind == "time":
-        return _time(column, text)
-    if kind in CHARACTER_STRINGS:
-        return _string(column, text)
-    if kind in ("enum", "set"):
-        return _members(column, text)
+    if column_type == "time":
+        return _plain_time(column, text)
+    if column_type in CHARACTER_STRINGS:
+        return _plain_string(column, text)
+    if column_type in ("enum", "set"):
+        return _plain_members(column, text)
     return None
 
 
@@ -311,7 +325,7 @@ def with_plain_default(column: ColumnSchema) -> ColumnSchema:
     cannot hold."""
     match column.default:
         case ValueDefault(text):
-            value = None if "?" in text else plain_text(column, text)
+            value = None if "?" in text else plain_value(column, text)
             default = WrittenDefault(text) if value is None else ValueDefault(value)
             return replace(column, default=default)
     return column
@@ -320,25 +334,25 @@ def with_plain_default(column: ColumnSchema) -> ColumnSchema:
 def plain_moment(column: ColumnSchema, text: str) -> str | None:
     """Return the text of a DATETIME, or of a TIMESTAMP in the session's time zone, with
     all fractional digits of the column; None if the text is not plain."""
-    match, digits = _MOMENT.fullmatch(text), column.length or 0
+    match, digits = _MOMENT_TEXT.fullmatch(text), column.length or 0
     if match is None or len(match[3] or "") > digits:
         return None
     clock = match[2] or "00:00:00"
-    if not (_exists(f"{match[1]} {clock}") or (_is_zero(match[1]) and _is_zero(clock))):
+    if not (_is_valid_moment(f"{match[1]} {clock}") or (_is_zero(match[1]) and _is_zero(clock))):
         return None
-    return f"{match[1]} {clock}{_fraction(match[3], digits)}"
+    return f"{match[1]} {clock}{_padded_fraction(match[3], digits)}"
 
 
-def _integer(column: ColumnSchema, text: str) -> str | None:
-    if not _INTEGER.fullmatch(text):
+def _plain_integer(column: ColumnSchema, text: str) -> str | None:
+    if not _SIGNED_INTEGER_TEXT.fullmatch(text):
         return None
     number, bits = int(text), INTEGER_BITS[column.type]
     low, high = (0, 1 << bits) if column.unsigned else (-1 << bits - 1, 1 << bits - 1)
     return str(number) if low <= number < high else None
 
 
-def _decimal(column: ColumnSchema, text: str) -> str | None:
-    match, scale = _DECIMAL.fullmatch(text), column.scale or 0
+def _plain_decimal(column: ColumnSchema, text: str) -> str | None:
+    match, scale = _DECIMAL_TEXT.fullmatch(text), column.scale or 0
     if match is None or not (match[2] or match[3]):
         return None
     whole, fraction = match[2].lstrip("0"), match[3] or ""
@@ -349,51 +363,55 @@ def _decimal(column: ColumnSchema, text: str) -> str | None:
     return None if sign and column.unsigned else f"{sign}{number:f}"
 
 
-def _time(column: ColumnSchema, text: str) -> str | None:
-    match, digits = _TIME.fullmatch(text), column.length or 0
+def _plain_time(column: ColumnSchema, text: str) -> str | None:
+    match, digits = _TIME_TEXT.fullmatch(text), column.length or 0
     if match is None or len(match[5] or "") > digits or int(match[2]) >= _LAST_HOUR:
         return None
     if match[1] and _is_zero(text[1:]):
         return None
-    return f"{match[1]}{match[2]}:{match[3]}:{match[4]}{_fraction(match[5], digits)}"
+    return f"{match[1]}{match[2]}:{match[3]}:{match[4]}{_padded_fraction(match[5], digits)}"
 
 
-def _string(column: ColumnSchema, text: str) -> str | None:
-    room = _SHORTEST_TEXT if column.length is None else column.length
-    if column.charset not in HAVE_ASCII | WIDE_CHARSETS or not is_ascii(text) or len(text) > room:
+def _plain_string(column: ColumnSchema, text: str) -> str | None:
+    max_length = _SHORTEST_TEXT if column.length is None else column.length
+    if (
+        column.charset not in ASCII_CHARSETS | WIDE_CHARSETS
+        or not is_printable_ascii(text)
+        or len(text) > max_length
+    ):
         return None
     return None if column.type == "char" and text.endswith(" ") else text
 
 
-def is_ascii(text: str) -> bool:
+def is_printable_ascii(text: str) -> bool:
     """Return whether a text consists of printable ASCII characters."""
     return _PRINTABLE.fullmatch(text) is not None
 
 
-def _members(column: ColumnSchema, text: str) -> str | None:
+def _plain_members(column: ColumnSchema, text: str) -> str | None:
     """Return the members that the text names, in the order of the definition; None if a
     collation may treat one of them as equal to another member."""
-    if column.charset not in HAVE_ASCII:
+    if column.charset not in ASCII_CHARSETS:
         return None
-    if not all(map(is_ascii, (text, *column.members))):
+    if not all(map(is_printable_ascii, (text, *column.members))):
         return None
     if column.type == "set" and not text:
         return text
-    named = [text] if column.type == "enum" else text.split(",")
+    member_names = [text] if column.type == "enum" else text.split(",")
     skeletons = [_skeleton(member) for member in column.members]
-    for name in named:
+    for name in member_names:
         if name not in column.members or skeletons.count(_skeleton(name)) > 1:
             return None
-    return ",".join(member for member in column.members if member in named)
+    return ",".join(member for member in column.members if member in member_names)
 
 
 def _skeleton(member: str) -> str:
     """Return a text that is the same for two ASCII members if some collation treats
     them as equal."""
-    return member.lower().translate(_ALIKE)
+    return member.lower().translate(_SIMILAR_LETTERS)
 
 
-def _exists(text: str) -> bool:
+def _is_valid_moment(text: str) -> bool:
     try:
         datetime.fromisoformat(text)
     except ValueError:
@@ -405,5 +423,5 @@ def _is_zero(text: str) -> bool:
     return not text.strip("0-:.")
 
 
-def _fraction(text: str | None, digits: int) -> str:
+def _padded_fraction(text: str | None, digits: int) -> str:
     return "." + (text or "").ljust(digits, "0") if digits else ""

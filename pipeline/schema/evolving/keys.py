@@ -38,50 +38,52 @@ from lockstep.pipeline.schema.statements.changes import (
 )
 from lockstep.pipeline.values.table import TableName
 
-_WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
+_KINDS_WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
 """Kinds of keys whose parts have no prefix."""
 
-_POINT: Final = 25
+_POINT_BYTES: Final = 25
 """Bytes of a POINT (SRID, byte order, type and two doubles), which MySQL 5.7 indexes as
 prefix."""
 
 
 def resolve_keys(
-    pending: Sequence[WrittenKey],
+    written_keys: Sequence[WrittenKey],
     columns: Sequence[ColumnSchema],
     engine: str,
     facts: ServerDialect,
     row_format: str | None = None,
 ) -> tuple[KeySchema, ...]:
-    """Return the keys as the server makes them. `pending`: the keys that the table
+    """Return the keys as the server makes them. `written_keys`: the keys that the table
     keeps, then new keys. Raise CannotFollow if only the server knows how a key is
     made."""
     by_name = {column.name.lower(): column for column in columns}
-    spatial = {name for name, column in by_name.items() if column.type in GEOMETRY_TYPES}
-    texts = {name for name, column in by_name.items() if column.type in LOB_SIZES}
-    over_texts = (
-        key.generated and any((part.column or "").lower() in texts for part in key.parts)
-        for key in pending
+    spatial_columns = {name for name, column in by_name.items() if column.type in GEOMETRY_TYPES}
+    lob_columns = {name for name, column in by_name.items() if column.type in LOB_SIZES}
+    are_generated_over_lobs = (
+        key.generated and any((part.column or "").lower() in lob_columns for part in key.parts)
+        for key in written_keys
     )
-    if facts.is_mariadb and any(over_texts):
+    if facts.is_mariadb and any(are_generated_over_lobs):
         raise CannotFollow("the key of a foreign key over a TEXT or BLOB is unknown")
-    whole = [replace(key, parts=_without_prefixes(key, by_name)) for key in pending]
+    unprefixed = [replace(key, parts=_without_prefixes(key, by_name)) for key in written_keys]
     if not (facts.is_mariadb or facts.is_mysql_8):  # MySQL 5.7 ignores DESC
-        whole = [
+        unprefixed = [
             replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
-            for key in whole
+            for key in unprefixed
         ]
-    needed = _without_redundant(whole, facts)
-    named = {key.name for key in needed if key.name is not None}
+    needed_keys = _without_redundant(unprefixed, facts)
+    written_names = {key.name for key in needed_keys if key.name is not None}
     keys: list[KeySchema] = []
-    for written in needed:
-        parts = tuple(_part(part, written, by_name, facts) for part in written.parts)
-        name = written.name or _free_name(parts, {key.name for key in keys}, named)
+    for written in needed_keys:
+        parts = tuple(_resolved_part(part, written, by_name, facts) for part in written.parts)
+        name = written.name or _free_name(parts, {key.name for key in keys}, written_names)
         key = KeySchema(name, written.kind, parts, written.invisible, written.generated)
         first = parts[0].column or ""
         if facts.is_mariadb:
-            key = _with_row_end(_mariadb_key(key, by_name, engine, hashed=written.hash), columns)
-        elif facts.is_mysql_8 and key.kind == "index" and first.lower() in spatial:
+            key = _with_row_end(
+                _mariadb_key(key, by_name, engine, hashed=written.uses_hash), columns
+            )
+        elif facts.is_mysql_8 and key.kind == "index" and first.lower() in spatial_columns:
             key = replace(key, kind="spatial")
         else:
             key = _mysql_key(key, by_name, engine, row_format)
@@ -95,44 +97,46 @@ def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> t
     parts = []
     for part in key.parts:
         column = columns.get((part.column or "").lower())
-        plain = column is not None and column.type not in WITH_PREFIX | GEOMETRY_TYPES
-        parts.append(replace(part, prefix=None) if plain else part)
+        has_no_prefix = column is not None and column.type not in PREFIX_TYPES | GEOMETRY_TYPES
+        parts.append(replace(part, prefix=None) if has_no_prefix else part)
     return tuple(parts)
 
 
-def pending_key(key: KeySchema) -> WrittenKey:
+def kept_key(key: KeySchema) -> WrittenKey:
     """Return a key that a table keeps, as `resolve_keys` takes it."""
     return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
 
 
-def _without_redundant(pending: Sequence[WrittenKey], facts: ServerDialect) -> list[WrittenKey]:
+def _without_redundant(
+    written_keys: Sequence[WrittenKey], facts: ServerDialect
+) -> list[WrittenKey]:
     """Return the keys without the generated ones (added for foreign keys) that another
     key can replace. Of two generated keys, the longer one stays."""
-    ignored: set[int] = set()
-    for at, key in enumerate(pending):
-        for before, other in enumerate(pending[:at]):
-            if before in ignored or not _redundant(key, other, facts):
+    ignored_indexes: set[int] = set()
+    for index, key in enumerate(written_keys):
+        for other_index, other in enumerate(written_keys[:index]):
+            if other_index in ignored_indexes or not _is_redundant(key, other, facts):
                 continue
             if not other.generated or (key.generated and len(key.parts) < len(other.parts)):
-                ignored.add(at)
+                ignored_indexes.add(index)
             else:
-                ignored.add(before)
+                ignored_indexes.add(other_index)
             break
-    return [key for at, key in enumerate(pending) if at not in ignored]
+    return [key for index, key in enumerate(written_keys) if index not in ignored_indexes]
 
 
-def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
+def _is_redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
     """Return whether one of two keys is generated, and its columns are the first
     columns of the other key. In MySQL these columns must be ascending in the other
     key."""
     if key.generated:
-        both = other.generated and len(key.parts) > len(other.parts)
-        generated, kept = (other, key) if both else (key, other)
+        are_both_generated = other.generated and len(key.parts) > len(other.parts)
+        generated, other_key = (other, key) if are_both_generated else (key, other)
     elif other.generated:
-        generated, kept = other, key
+        generated, other_key = other, key
     else:
         return False
-    if len(generated.parts) > len(kept.parts) or kept.kind in _WITHOUT_PREFIX:
+    if len(generated.parts) > len(other_key.parts) or other_key.kind in _KINDS_WITHOUT_PREFIX:
         return False
     return all(
         ours.column is not None
@@ -140,11 +144,11 @@ def _redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool
         and ours.column.lower() == theirs.column.lower()
         and theirs.prefix is None
         and (facts.is_mariadb or not theirs.descending)
-        for ours, theirs in zip(generated.parts, kept.parts, strict=False)
+        for ours, theirs in zip(generated.parts, other_key.parts, strict=False)
     )
 
 
-def _part(
+def _resolved_part(
     part: KeyPart, key: WrittenKey, columns: dict[str, ColumnSchema], facts: ServerDialect
 ) -> KeyPart:
     if part.column is None:
@@ -155,9 +159,9 @@ def _part(
     # information_schema has no prefix for a column that is indexed as a whole.
     part = replace(part, column=column.name)
     before_8 = not (facts.is_mariadb or facts.is_mysql_8)
-    if column.type == "point" and key.kind not in _WITHOUT_PREFIX and before_8:
-        return replace(part, prefix=part.prefix or _POINT)
-    if key.kind in _WITHOUT_PREFIX or column.type not in WITH_PREFIX:
+    if column.type == "point" and key.kind not in _KINDS_WITHOUT_PREFIX and before_8:
+        return replace(part, prefix=part.prefix or _POINT_BYTES)
+    if key.kind in _KINDS_WITHOUT_PREFIX or column.type not in PREFIX_TYPES:
         return replace(part, prefix=None)
     if part.prefix is not None and column.length is not None and part.prefix >= column.length:
         return replace(part, prefix=None)
@@ -170,27 +174,27 @@ def _part(
     return part
 
 
-def _free_name(parts: Sequence[KeyPart], earlier: set[str], named: set[str]) -> str:
+def _free_name(parts: Sequence[KeyPart], earlier_names: set[str], later_names: set[str]) -> str:
     """Return the first column's name, with a number if an earlier key has that name. A
     key with an expression is called functional_index; it also avoids names that are
     written for later keys."""
     first = parts[0].column or ""
     if any(part.column is None for part in parts):
-        first, earlier = "functional_index", earlier | named
-    taken = {name.lower() for name in earlier}
-    if first.lower() not in taken and first.lower() != "primary":
+        first, earlier_names = "functional_index", earlier_names | later_names
+    taken_names = {name.lower() for name in earlier_names}
+    if first.lower() not in taken_names and first.lower() != "primary":
         return first
-    numbers = (f"{first}_{number}" for number in range(2, 100))
-    free = next((name for name in numbers if name.lower() not in taken), None)
-    if free is None:
+    numbered_names = (f"{first}_{number}" for number in range(2, 100))
+    free_name = next((name for name in numbered_names if name.lower() not in taken_names), None)
+    if free_name is None:
         raise CannotFollow(f"no name is free for a key on {first}")
-    return free
+    return free_name
 
 
-def with_key_columns(
+def with_not_null_keys(
     columns: Iterable[ColumnSchema], keys: Iterable[KeySchema], periods: Iterable[WrittenPeriod]
 ) -> tuple[ColumnSchema, ...]:
-    """Return the columns. Columns of a primary key or a period become NOT NULL,
+    """Return the columns, with NOT NULL for those of a primary key or a period,
     whatever was written."""
     not_null = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
     not_null |= {name.lower() for period in periods for name in period.columns}
@@ -211,28 +215,28 @@ def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
     return replace(key, parts=(*key.parts, KeyPart(end)))
 
 
-STRINGS: Final = frozenset({"char", "varchar", "binary", "varbinary"})
-WITH_PREFIX: Final = STRINGS | frozenset(LOB_SIZES)
+STRING_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+PREFIX_TYPES: Final = STRING_TYPES | frozenset(LOB_SIZES)
 """Types of which a key can index a prefix."""
 
-GEOMETRY_KEY: Final = "the prefix of a geometry in a key is unknown"
+GEOMETRY_KEY_REASON: Final = "the prefix of a geometry in a key is unknown"
 """Reason for which MariaDB's keys over spatial types are not followed."""
 
-_LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
+_KEY_BYTE_LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
 """Largest size in bytes of a key, and of each part of it, by engine; InnoDB with 16 KiB
 pages."""
 
-_OLD_FORMATS, _OLD_LIMIT = frozenset({"compact", "redundant"}), 767
+_OLD_ROW_FORMATS, _OLD_PART_LIMIT = frozenset({"compact", "redundant"}), 767
 """InnoDB's row formats from before MySQL 5.7, and the largest size in bytes of a key's
 part."""
 
-_WIDTHS: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
-_WIDTH: Final = 8
+_MARIADB_BYTES: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
+_MARIADB_DEFAULT_BYTES: Final = 8
 """Bytes of a value in a MariaDB key: by type, and for all types that are not listed."""
 
-# Sizes by which `indexed_length` limits the key of a column that is dropped and added
-# again.
-_BYTES: Final = {
+# Sizes by which `indexed_prefix_length` limits the key of a column that is dropped and
+# added again.
+_INDEXED_BYTES: Final = {
     **dict.fromkeys(("tinyint", "year"), 1),
     **dict.fromkeys(("smallint",), 2),
     **dict.fromkeys(("mediumint", "date"), 3),
@@ -240,21 +244,21 @@ _BYTES: Final = {
     **dict.fromkeys(("bigint", "double"), 8),
     **dict.fromkeys(("inet6", "uuid"), 16),
 }
-_MOMENTS: Final = {"time": 3, "timestamp": 4, "datetime": 5}
+_MOMENT_BYTES: Final = {"time": 3, "timestamp": 4, "datetime": 5}
 """Bytes of a value without fractional digits. Each two fractional digits take one byte
 more."""
 
-_DIGITS: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 """Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
 
 
-def indexed_length(part: KeyPart, column: ColumnSchema) -> int | None:
+def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
     """Return the length of a column that a key's part indexes, in the units of a prefix
     (characters or bytes); 0 if it is not limited, None if it is unknown. A new column
     under the same name gets it as prefix."""
     if part.prefix is not None:
         return part.prefix
-    if column.type in STRINGS:
+    if column.type in STRING_TYPES:
         return column.length
     if column.type in LOB_SIZES:
         return 0  # FULLTEXT, or a hash of the whole in MariaDB
@@ -264,10 +268,10 @@ def indexed_length(part: KeyPart, column: ColumnSchema) -> int | None:
         )
     if column.type == "decimal":
         whole, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
-        return sum(count // 9 * 4 + _DIGITS[count % 9] for count in (whole, scale))
-    if column.type in _MOMENTS:
-        return _MOMENTS[column.type] + ((column.length or 0) + 1) // 2
-    return _BYTES.get(column.type)
+        return sum(count // 9 * 4 + _DIGIT_BYTES[count % 9] for count in (whole, scale))
+    if column.type in _MOMENT_BYTES:
+        return _MOMENT_BYTES[column.type] + ((column.length or 0) + 1) // 2
+    return _INDEXED_BYTES.get(column.type)
 
 
 def _mariadb_key(
@@ -281,18 +285,20 @@ def _mariadb_key(
     """
     if any(part.column is None for part in key.parts):
         raise CannotFollow("MariaDB's keys over expressions are unknown")
-    if _over_geometries(key, columns):
-        raise CannotFollow(GEOMETRY_KEY)
-    limit = _LIMITS.get(engine)
+    if _is_over_geometries(key, columns):
+        raise CannotFollow(GEOMETRY_KEY_REASON)
+    limit = _KEY_BYTE_LIMITS.get(engine)
     if key.kind not in ("unique", "index") or limit is None:
         return key
-    sizes = [_size(part, columns) for part in key.parts]
-    whole = any(part.prefix is None and _type(part, columns) in LOB_SIZES for part in key.parts)
-    too_long = whole or max(sizes) > limit or sum(sizes) > limit
-    if key.kind == "unique" and (hashed or too_long):
-        plain = tuple(replace(part, descending=False) for part in key.parts)
-        return replace(key, parts=plain, hashed=True)
-    return replace(key, parts=tuple(_shortened(part, columns, limit) for part in key.parts))
+    part_bytes = [_part_bytes(part, columns) for part in key.parts]
+    has_whole_lob = any(
+        part.prefix is None and _column_type(part, columns) in LOB_SIZES for part in key.parts
+    )
+    is_too_long = has_whole_lob or max(part_bytes) > limit or sum(part_bytes) > limit
+    if key.kind == "unique" and (hashed or is_too_long):
+        plain_parts = tuple(replace(part, descending=False) for part in key.parts)
+        return replace(key, parts=plain_parts, hashed=True)
+    return replace(key, parts=tuple(_shortened_part(part, columns, limit) for part in key.parts))
 
 
 def _mysql_key(
@@ -301,13 +307,13 @@ def _mysql_key(
     """Return a key as MySQL makes it. `columns`: by their names in lower case. A part
     of an index that is too long is shortened in a session without strict mode. In
     strict mode, and for other kinds of keys, the statement fails and is not logged."""
-    limit = {**_LIMITS, "MEMORY": 3072}.get(engine)
-    if engine == "InnoDB" and row_format in _OLD_FORMATS:
-        limit = _OLD_LIMIT
+    limit = {**_KEY_BYTE_LIMITS, "MEMORY": 3072}.get(engine)
+    if engine == "InnoDB" and row_format in _OLD_ROW_FORMATS:
+        limit = _OLD_PART_LIMIT
     if key.kind != "index" or limit is None:
         return key
     parts = (
-        part if part.column is None else _shortened(part, columns, limit) for part in key.parts
+        part if part.column is None else _shortened_part(part, columns, limit) for part in key.parts
     )
     return replace(key, parts=tuple(parts))
 
@@ -316,56 +322,57 @@ def has_geometry_key(table: TableSchema) -> bool:
     """Return whether the table has an ordinary key (not SPATIAL) on a column of a
     spatial type."""
     columns = {column.name.lower(): column for column in table.columns}
-    return any(_over_geometries(key, columns) for key in table.keys)
+    return any(_is_over_geometries(key, columns) for key in table.keys)
 
 
-def _over_geometries(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
+def _is_over_geometries(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
     if key.kind in ("fulltext", "spatial"):
         return False
-    return any(_type(part, columns) in GEOMETRY_TYPES for part in key.parts if part.column)
+    return any(_column_type(part, columns) in GEOMETRY_TYPES for part in key.parts if part.column)
 
 
-def _type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
+def _column_type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
     return columns[(part.column or "").lower()].type
 
 
-def _size(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
-    """Return the size of a part in bytes, which MariaDB compares with `_LIMITS`."""
+def _part_bytes(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
+    """Return the size of a part in bytes, which MariaDB compares with
+    `_KEY_BYTE_LIMITS`."""
     column = columns[(part.column or "").lower()]
-    if column.type not in WITH_PREFIX:
-        return _WIDTHS.get(column.type, _WIDTH)
+    if column.type not in PREFIX_TYPES:
+        return _MARIADB_BYTES.get(column.type, _MARIADB_DEFAULT_BYTES)
     if part.prefix is None and column.type in LOB_SIZES:
         return LOB_SIZES[column.type]
-    return (part.prefix or column.length or 0) * character_bytes(column)
+    return (part.prefix or column.length or 0) * column_character_bytes(column)
 
 
-def character_bytes(column: ColumnSchema) -> int:
+def column_character_bytes(column: ColumnSchema) -> int:
     """Return the number of bytes of a column's widest character; 1 without a character
     set."""
     return max_character_bytes(column.charset) if column.charset else 1
 
 
-def _shortened(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
+def _shortened_part(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
     """Return the part with a prefix of at most `limit` bytes."""
     column = columns[(part.column or "").lower()]
-    if column.type not in WITH_PREFIX:
+    if column.type not in PREFIX_TYPES:
         return part
-    most = limit // character_bytes(column)
+    max_prefix = limit // column_character_bytes(column)
     if part.prefix is None and column.type in LOB_SIZES:
-        return replace(part, prefix=min(most, LOB_SIZES[column.type]))
-    asked = part.prefix or column.length or 0
-    return replace(part, prefix=most) if asked > most else part
+        return replace(part, prefix=min(max_prefix, LOB_SIZES[column.type]))
+    wanted_length = part.prefix or column.length or 0
+    return replace(part, prefix=max_prefix) if wanted_length > max_prefix else part
 
 
 # -- foreign keys, and the keys of a definition --------------------------------------------
 
-_WITH_FOREIGN_KEYS: Final = frozenset({"innodb", "ndbcluster"})
+_ENGINES_WITH_FOREIGN_KEYS: Final = frozenset({"innodb", "ndbcluster"})
 
 
-def keeps_foreign_keys(engine: str) -> bool:
+def supports_foreign_keys(engine: str) -> bool:
     """Return whether an engine has foreign keys. Other engines ignore their
     definitions."""
-    return engine.lower() in _WITH_FOREIGN_KEYS
+    return engine.lower() in _ENGINES_WITH_FOREIGN_KEYS
 
 
 def keys_and_references(
@@ -379,58 +386,60 @@ def keys_and_references(
         match element:
             case WrittenColumn(key=kind, reference=reference):
                 if kind is not None:
-                    keys.append(key_of(element))
-                if element.unique_too and not context.facts.is_mariadb:
+                    keys.append(declared_key(element))
+                if element.is_also_unique and not context.facts.is_mariadb:
                     keys.append(WrittenKey("unique", (KeyPart(element.name),)))
-                if reference is not None and _inline_references(context):
+                if reference is not None and _has_inline_references(context):
                     references.append(reference)
-                    keys.append(_key_for(reference))
+                    keys.append(_generated_key(reference))
             case WrittenKey():
                 keys.append(element)
             case WrittenReference():
                 references.append(element)
-                keys.append(_key_for(element))
+                keys.append(_generated_key(element))
     return keys, references
 
 
-def key_of(column: WrittenColumn) -> WrittenKey:
+def declared_key(column: WrittenColumn) -> WrittenKey:
     """Return the key that a column's definition declares."""
     kind = column.key or "index"
     return WrittenKey(kind, (KeyPart(column.name),), "PRIMARY" if kind == "primary" else None)
 
 
-def _inline_references(context: StatementContext) -> bool:
+def _has_inline_references(context: StatementContext) -> bool:
     """Return whether REFERENCES in a column's definition has an effect: in MySQL from
     9.0 on, in MariaDB from 10.5 on."""
     return context.facts.version >= (100500 if context.facts.is_mariadb else 90000)
 
 
-def _key_for(reference: WrittenReference) -> WrittenKey:
+def _generated_key(reference: WrittenReference) -> WrittenKey:
     """Return the key that the server adds for a foreign key."""
     parts = tuple(KeyPart(name) for name in reference.columns)
-    return WrittenKey("index", parts, reference.name or reference.index, generated=True)
+    return WrittenKey("index", parts, reference.name or reference.index_name, generated=True)
 
 
 def resolve_references(
     written: Iterable[WrittenReference],
     table: TableName,
-    before: Sequence[ForeignKey],
+    existing_keys: Sequence[ForeignKey],
     columns: Sequence[ColumnSchema],
     schema: ServerSchema,
     context: StatementContext,
 ) -> tuple[ForeignKey, ...]:
-    """Return new foreign keys of a table as the server makes them. `before`: the
+    """Return new foreign keys of a table as the server makes them. `existing_keys`: the
     foreign keys that the table has; the numbers in the names of new ones continue
     theirs."""
-    number = max((_number(key.name, table.name) for key in before), default=0)
+    last_number = max(
+        (_constraint_number(key.name, table.name) for key in existing_keys), default=0
+    )
     names = {column.name.lower(): column.name for column in columns}
     default_action = "NO ACTION" if context.facts.is_mysql_8 else "RESTRICT"
     keys = []
     for reference in written:
         name = reference.name
         if name is None:
-            number += 1
-            name = f"{table.name}_ibfk_{number}"
+            last_number += 1
+            name = f"{table.name}_ibfk_{last_number}"
         database = reference.references.database or table.database
         target = stored_name(TableName(database, reference.references.name), context)
         parent = schema.table(target)
@@ -439,7 +448,7 @@ def resolve_references(
                 name,
                 tuple(names.get(column.lower(), column) for column in reference.columns),
                 target,
-                _referenced(reference, parent),
+                _referenced_columns(reference, parent),
                 reference.on_delete or default_action,
                 reference.on_update or default_action,
             )
@@ -447,7 +456,7 @@ def resolve_references(
     return tuple(keys)
 
 
-def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tuple[str, ...]:
+def _referenced_columns(reference: WrittenReference, parent: TableSchema | None) -> tuple[str, ...]:
     if not reference.referenced:
         return parent.primary_key if parent is not None else ()
     if parent is None:
@@ -456,27 +465,27 @@ def _referenced(reference: WrittenReference, parent: TableSchema | None) -> tupl
     return tuple(names.get(name.lower(), name) for name in reference.referenced)
 
 
-def _number(name: str, table: str) -> int:
+def _constraint_number(name: str, table: str) -> int:
     """Return n for a name like `table_ibfk_n`, which the server chose; 0 for any other
     name."""
     match = re.fullmatch(re.escape(table) + r"_ibfk_(\d+)", name, re.IGNORECASE)
     return int(match[1]) if match else 0
 
 
-def renamed_names(
+def with_renamed_constraints(
     keys: Iterable[ForeignKey], old: TableName, new: TableName
 ) -> tuple[ForeignKey, ...]:
     """Return the foreign keys of a renamed table. Names that the server chose contain
     the table's name, and change with it."""
     renamed = []
     for key in keys:
-        if number := _number(key.name, old.name):
+        if number := _constraint_number(key.name, old.name):
             key = replace(key, name=f"{new.name}_ibfk_{number}")
         renamed.append(key)
     return tuple(renamed)
 
 
-def with_children(
+def change_references(
     schema: ServerSchema, parent: TableName, change: Callable[[ForeignKey], ForeignKey]
 ) -> ServerSchema:
     """Return the schema with `change` applied to each foreign key that refers to the
@@ -484,9 +493,9 @@ def with_children(
     folded = schema.fold_case(parent)
     tables = dict(schema.tables)
     for name, table in schema.tables.items():
-        refers = [schema.fold_case(key.references) == folded for key in table.foreign_keys]
-        if any(refers):
-            keys = zip(table.foreign_keys, refers, strict=True)
-            changed = tuple(change(key) if refer else key for key, refer in keys)
+        is_reference = [schema.fold_case(key.references) == folded for key in table.foreign_keys]
+        if any(is_reference):
+            keys = zip(table.foreign_keys, is_reference, strict=True)
+            changed = tuple(change(key) if is_changed else key for key, is_changed in keys)
             tables[name] = replace(table, foreign_keys=changed)
     return replace(schema, tables=tables)

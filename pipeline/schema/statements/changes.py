@@ -26,15 +26,15 @@ FIRST: Final = ""
 class DefineColumn:
     """ADD, CHANGE or MODIFY COLUMN. `old`: the column's name before the change; None
     for ADD. `after`: the name in AFTER, or FIRST; None if no position was written.
-    `maybe`: IF [NOT] EXISTS was written."""
+    `has_if_clause`: IF [NOT] EXISTS was written."""
 
     old: str | None
     column: WrittenColumn
     after: str | None = None
-    maybe: bool = False
+    has_if_clause: bool = False
 
 
-class Part(Enum):
+class PartKind(Enum):
     """Kind of the part of a table that a clause drops, renames, hides or shows."""
 
     COLUMN = 1
@@ -45,20 +45,20 @@ class Part(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropPart:
     """DROP COLUMN, INDEX, FOREIGN KEY or CONSTRAINT. `name`: PRIMARY for the primary
     key."""
 
-    part: Part
+    part: PartKind
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class RenamePart:
     """RENAME COLUMN or RENAME INDEX."""
 
-    part: Part
+    part: PartKind
     old: str
     new: str
     if_exists: bool = False
@@ -68,7 +68,7 @@ class Rename:
 class SetVisibility:
     """ALTER COLUMN or ALTER INDEX with VISIBLE or INVISIBLE."""
 
-    part: Part
+    part: PartKind
     name: str
     invisible: bool
 
@@ -78,7 +78,7 @@ class AlterDefault:
     """ALTER COLUMN with SET DEFAULT, or with DROP DEFAULT (`default` is None)."""
 
     name: str
-    default: Constant | Computed | None
+    default: Constant | WrittenExpression | None
     if_exists: bool = False
 
 
@@ -110,7 +110,7 @@ class SetOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Neutral:
+class NeutralClause:
     """A clause that changes nothing in a `TableSchema`: ALGORITHM, LOCK, FORCE, ORDER
     BY, CHECK."""
 
@@ -122,23 +122,23 @@ EXCHANGE: Final = "EXCHANGE PARTITION"
 @dataclass(frozen=True, slots=True)
 class RowsChange:
     """A clause that may change rows without row events. `reason`: the clause's name.
-    `other`: the table with which EXCHANGE PARTITION exchanges rows."""
+    `other_table`: the table with which EXCHANGE PARTITION exchanges rows."""
 
     reason: str
-    other: TableName | None = None
+    other_table: TableName | None = None
 
 
 Clause = (
     DefineColumn
-    | Drop
-    | Rename
+    | DropPart
+    | RenamePart
     | AlterDefault
     | SetVisibility
     | AddElement
     | RenameTo
     | ConvertCharset
     | SetOptions
-    | Neutral
+    | NeutralClause
     | RowsChange
 )
 
@@ -275,10 +275,10 @@ SchemaChange = (
 
 @dataclass(frozen=True, slots=True)
 class Irrelevant:
-    """A statement that changes no structure and no captured row. `kind`: its first
-    words."""
+    """A statement that changes no structure and no captured row. `first_words`: its
+    first words."""
 
-    kind: str
+    first_words: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,18 +320,18 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Computed:
-    """An expression, as written. `now`: the expression is CURRENT_TIMESTAMP or a
+class WrittenExpression:
+    """An expression, as written. `is_now`: the expression is CURRENT_TIMESTAMP or a
     synonym; `text` is then CURRENT_TIMESTAMP or CURRENT_TIMESTAMP(n)."""
 
     text: str
-    now: bool = False
+    is_now: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenType:
     """A data type as written. `name`: as in information_schema. `length`: in
-    characters, bytes, bits or dimensions, or fractional digits. `sized`: TEXT(n) or
+    characters, bytes, bits or dimensions, or fractional digits. `has_length`: TEXT(n) or
     BLOB(n); the server picks the smallest type for n. `binary`: the attribute BINARY.
     `check_json`: MariaDB's JSON, which is a LONGTEXT with a CHECK. `compressed`:
     MariaDB's COMPRESSED."""
@@ -346,7 +346,7 @@ class WrittenType:
     collation: str | None = None
     binary: bool = False
     members: tuple[Constant, ...] = ()
-    sized: bool = False
+    has_length: bool = False
     serial: bool = False
     check_json: bool = False
     compressed: bool = False
@@ -362,7 +362,7 @@ class WrittenReference:
     references: TableName
     referenced: tuple[str, ...]
     name: str | None = None
-    index: str | None = None
+    index_name: str | None = None
     on_delete: str | None = None
     on_update: str | None = None
     if_not_exists: bool = False
@@ -371,8 +371,8 @@ class WrittenReference:
 @dataclass(frozen=True, slots=True)
 class WrittenKey:
     """A key. `kind`: primary, unique, index, fulltext or spatial. `name`: None if the
-    server chooses it. `generated`: the server adds the key for a foreign key. `hash`:
-    USING HASH."""
+    server chooses it. `generated`: the server adds the key for a foreign key.
+    `uses_hash`: USING HASH."""
 
     kind: str
     parts: tuple[KeyPart, ...]
@@ -380,32 +380,32 @@ class WrittenKey:
     invisible: bool = False
     if_not_exists: bool = False
     generated: bool = False
-    hash: bool = False
+    uses_hash: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenColumn:
     """A column's definition. `nullable`: None if neither NULL nor NOT NULL was written.
     `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the expression of a generated
-    column. `key`: "primary", "unique" or None; `unique_too`: PRIMARY KEY and UNIQUE
+    column. `key`: "primary", "unique" or None; `is_also_unique`: PRIMARY KEY and UNIQUE
     were both written. `system_period`: "start" for AS ROW START, "end" for AS ROW END.
-    `versioned`: WITH SYSTEM VERSIONING."""
+    `system_versioned`: WITH SYSTEM VERSIONING."""
 
     name: str
     type: WrittenType
     nullable: bool | None = None
-    default: Constant | Computed | None = None
+    default: Constant | WrittenExpression | None = None
     on_update: bool = False
     auto_increment: bool = False
     generated: str | None = None
     stored: bool = False
     invisible: bool = False
     key: str | None = None
-    unique_too: bool = False
+    is_also_unique: bool = False
     reference: WrittenReference | None = None
     srid: int | None = None
     system_period: str | None = None
-    versioned: bool = False
+    system_versioned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,7 +477,9 @@ def affected_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | 
                 named.append(table)
                 named += (clause.name for clause in clauses if isinstance(clause, RenameTo))
                 exchanges = (clause for clause in clauses if isinstance(clause, RowsChange))
-                named += (clause.other for clause in exchanges if clause.other is not None)
+                named += (
+                    clause.other_table for clause in exchanges if clause.other_table is not None
+                )
             case CreateDatabase():
                 pass
             case CreateTable() | CreateLike() | CreateSelect() | TruncateTable():

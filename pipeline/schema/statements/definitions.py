@@ -18,9 +18,9 @@ from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.schema.context import REAL_AS_FLOAT
 from lockstep.pipeline.schema.model import BLOB_FAMILY, TEXT_FAMILY, KeyPart
 from lockstep.pipeline.schema.statements.changes import (
-    Computed,
     Constant,
     WrittenColumn,
+    WrittenExpression,
     WrittenKey,
     WrittenReference,
     WrittenType,
@@ -31,25 +31,25 @@ from lockstep.pipeline.schema.statements.reader import CannotRead, StatementRead
 def read_column(reader: StatementReader) -> WrittenColumn:
     """Read a column's name and definition, up to a comma, a closing parenthesis, FIRST
     or AFTER."""
-    return read_definition(reader.name(), reader)
+    return read_definition(reader.read_name(), reader)
 
 
 def read_definition(name: str, reader: StatementReader) -> WrittenColumn:
     """Read a data type and the attributes after it, which may come in any order."""
-    column = WrittenColumn(name, _type(reader))
+    column = WrittenColumn(name, _read_type(reader))
     if column.type.serial:
         column = replace(column, nullable=False, auto_increment=True, key="unique")
     while True:
         for read in _ATTRIBUTES:
-            changed = read(column, reader)
-            if changed is not None:
-                column = changed
+            new_column = read(column, reader)
+            if new_column is not None:
+                column = new_column
                 break
         else:
             return column
 
 
-def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _read_nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if reader.accept("NOT", "NULL"):
         return replace(column, nullable=False)
     if reader.accept("NOT", "SECONDARY"):
@@ -62,11 +62,11 @@ def _nullability(column: WrittenColumn, reader: StatementReader) -> WrittenColum
     return replace(column, nullable=True)
 
 
-def _default_or_auto_increment(
+def _read_default_or_auto_increment(
     column: WrittenColumn, reader: StatementReader
 ) -> WrittenColumn | None:
     if reader.accept("SERIAL", "DEFAULT", "VALUE"):
-        return _unique(replace(column, nullable=False, auto_increment=True))
+        return _with_unique(replace(column, nullable=False, auto_increment=True))
     if reader.accept("DEFAULT"):
         return replace(column, default=read_default(reader))
     if reader.accept("ON", "UPDATE"):
@@ -78,57 +78,59 @@ def _default_or_auto_increment(
     return None
 
 
-def _keys(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _read_key_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if reader.accept("PRIMARY", "KEY") or reader.accept("PRIMARY") or reader.accept("KEY"):
-        return replace(column, key="primary", unique_too=column.key == "unique")
+        return replace(column, key="primary", is_also_unique=column.key == "unique")
     if reader.accept("UNIQUE"):
         reader.accept("KEY")
-        return _unique(column)
+        return _with_unique(column)
     if reader.sees("REFERENCES"):
-        return replace(column, reference=_reference((column.name,), reader))
+        return replace(column, reference=_read_reference((column.name,), reader))
     return None
 
 
-def _unique(column: WrittenColumn) -> WrittenColumn:
+def _with_unique(column: WrittenColumn) -> WrittenColumn:
     if column.key == "primary":
-        return replace(column, unique_too=True)
+        return replace(column, is_also_unique=True)
     return replace(column, key="unique")
 
 
-def _generated(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _read_generated(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if reader.accept("GENERATED", "ALWAYS", "AS") or reader.accept("AS"):
         if reader.accept("ROW"):
             word = reader.accept_any("START", "END")
             return replace(column, system_period=word.lower(), nullable=False)
-        column = replace(column, generated=reader.parenthesized())
+        column = replace(column, generated=reader.read_parenthesized())
         kind = reader.accept_any("VIRTUAL", "STORED", "PERSISTENT")
         return replace(column, stored=kind in ("STORED", "PERSISTENT"))
     return None
 
 
-def _check(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _read_check(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     if reader.sees("CONSTRAINT") or reader.sees("CHECK"):
         if reader.accept("CONSTRAINT") and not reader.sees("CHECK"):
-            reader.name()
+            reader.read_name()
         reader.expect("CHECK")
         reader.skip_check()
         return column
     return None
 
 
-def _visibility_or_charset(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _read_visibility_or_charset(
+    column: WrittenColumn, reader: StatementReader
+) -> WrittenColumn | None:
     if word := reader.accept_any("VISIBLE", "INVISIBLE"):
         return replace(column, invisible=word == "INVISIBLE")
     if reader.accept("COLLATE"):
-        return _with_charset(column, collation=reader.word_or_string())
-    if reader.charset_word():
-        return _with_charset(column, charset=reader.word_or_string())
+        return _with_charset(column, collation=reader.read_word_or_string())
+    if reader.accept_charset_word():
+        return _with_charset(column, charset=reader.read_word_or_string())
     if reader.accept("SRID"):
-        return replace(column, srid=reader.integer())
+        return replace(column, srid=reader.read_integer())
     if reader.accept("REF_SYSTEM_ID"):
         # MariaDB stores it with the column, and checks no value against it.
         reader.accept_symbol("=")
-        reader.integer()
+        reader.read_integer()
         return column
     if reader.context.facts.is_mariadb and reader.accept("COMPRESSED"):
         return replace(column, type=replace(column.type, compressed=True))
@@ -138,60 +140,64 @@ def _visibility_or_charset(column: WrittenColumn, reader: StatementReader) -> Wr
 def _with_charset(
     column: WrittenColumn, *, charset: str | None = None, collation: str | None = None
 ) -> WrittenColumn:
-    kind = column.type
-    changed = replace(kind, charset=charset or kind.charset, collation=collation or kind.collation)
-    return replace(column, type=changed)
+    written_type = column.type
+    new_type = replace(
+        written_type,
+        charset=charset or written_type.charset,
+        collation=collation or written_type.collation,
+    )
+    return replace(column, type=new_type)
 
 
-def _ignored_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
+def _read_ignored_attribute(column: WrittenColumn, reader: StatementReader) -> WrittenColumn | None:
     """Skip an attribute that no `ColumnSchema` contains. MariaDB's SYSTEM VERSIONING is
     kept."""
     if reader.accept_any("COMMENT", "COLUMN_FORMAT", "STORAGE"):
         reader.next()
         return column
     if reader.accept_any("ENGINE_ATTRIBUTE", "SECONDARY_ENGINE_ATTRIBUTE"):
-        reader.given()
+        reader.read_value()
         return column
     if reader.context.facts.is_mariadb:
         if word := reader.accept_any("WITH", "WITHOUT"):
             reader.expect("SYSTEM", "VERSIONING")
-            return replace(column, versioned=word == "WITH")
+            return replace(column, system_versioned=word == "WITH")
         if reader.peek().is_name and reader.sees_symbol("=", 1):
             reader.at += 3  # `name = value` is an attribute of the storage engine.
             return column
     return None
 
 
-_Read = Callable[[WrittenColumn, StatementReader], WrittenColumn | None]
+_ReadAttribute = Callable[[WrittenColumn, StatementReader], WrittenColumn | None]
 """Reads one attribute and returns the changed column; None, if another attribute comes
 next."""
 
-_ATTRIBUTES: Final[tuple[_Read, ...]] = (
-    _nullability,
-    _default_or_auto_increment,
-    _keys,
-    _generated,
-    _check,
-    _visibility_or_charset,
-    _ignored_attribute,
+_ATTRIBUTES: Final[tuple[_ReadAttribute, ...]] = (
+    _read_nullability,
+    _read_default_or_auto_increment,
+    _read_key_attribute,
+    _read_generated,
+    _read_check,
+    _read_visibility_or_charset,
+    _read_ignored_attribute,
 )
 
-_INTEGERS: Final = {
+_INTEGER_TYPES: Final = {
     **dict.fromkeys(("TINYINT", "INT1"), "tinyint"),
     **dict.fromkeys(("SMALLINT", "INT2"), "smallint"),
     **dict.fromkeys(("MEDIUMINT", "INT3", "MIDDLEINT"), "mediumint"),
     **dict.fromkeys(("INT", "INTEGER", "INT4"), "int"),
     **dict.fromkeys(("BIGINT", "INT8"), "bigint"),
 }
-_DECIMALS: Final = frozenset({"DECIMAL", "DEC", "NUMERIC", "FIXED", "NUMBER"})
-_FLOATS: Final = {"FLOAT4": "float", "FLOAT8": "double", "DOUBLE": "double"}
-_TEMPORAL: Final = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
-_SPATIAL: Final = frozenset(
+_DECIMAL_TYPES: Final = frozenset({"DECIMAL", "DEC", "NUMERIC", "FIXED", "NUMBER"})
+_FLOAT_TYPES: Final = {"FLOAT4": "float", "FLOAT8": "double", "DOUBLE": "double"}
+_TEMPORAL_TYPES: Final = frozenset({"TIME", "DATETIME", "TIMESTAMP"})
+_SPATIAL_TYPES: Final = frozenset(
     {"GEOMETRY", "POINT", "LINESTRING", "POLYGON"}
     | {"MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON"}
 )
-_COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
-_MARIADB: Final = frozenset({"INET4", "INET6", "UUID"})
+_GEOMETRY_COLLECTIONS: Final = ("GEOMETRYCOLLECTION", "GEOMCOLLECTION")
+_MARIADB_TYPES: Final = frozenset({"INET4", "INET6", "UUID"})
 _FLOAT_DIGITS: Final = 24
 """Largest p for which FLOAT(p) is a FLOAT (MySQL manual, "Floating-Point Types")."""
 
@@ -200,42 +206,46 @@ _VECTOR_DIMENSIONS: Final = 2048
 """Dimensions of VECTOR without a number (MySQL manual, "The VECTOR Type")."""
 
 
-def _type(reader: StatementReader) -> WrittenType:
+def _read_type(reader: StatementReader) -> WrittenType:
     word = reader.peek().keyword
     if not word:
         raise reader.unexpected("a data type")
     reader.next()
-    kind = _numeric(word, reader) or _string(word, reader) or _other(word, reader)
-    if kind is None:
+    written_type = (
+        _read_numeric_type(word, reader)
+        or _read_string_type(word, reader)
+        or _read_other_type(word, reader)
+    )
+    if written_type is None:
         raise CannotRead(f"the data type {word} is unknown")
-    return kind
+    return written_type
 
 
-def _numeric(word: str, reader: StatementReader) -> WrittenType | None:
-    if word in _INTEGERS:
-        _length(reader)
-        return _with_sign(WrittenType(_INTEGERS[word]), reader)
+def _read_numeric_type(word: str, reader: StatementReader) -> WrittenType | None:
+    if word in _INTEGER_TYPES:
+        _read_length(reader)
+        return _read_sign(WrittenType(_INTEGER_TYPES[word]), reader)
     if word in ("BOOL", "BOOLEAN"):
         return WrittenType("tinyint")
     if word == "SERIAL":
         return WrittenType("bigint", unsigned=True, serial=True)
     if word == "BIT":
-        return WrittenType("bit", length=_length(reader) or 1)
-    if word in _DECIMALS:
-        precision, scale = _digits(reader)
+        return WrittenType("bit", length=_read_length(reader) or 1)
+    if word in _DECIMAL_TYPES:
+        precision, scale = _read_digits(reader)
         decimal = WrittenType("decimal", precision=precision or 10, scale=scale or 0)
-        return _with_sign(decimal, reader)
-    if word == "FLOAT" or word == "REAL" or word in _FLOATS:
+        return _read_sign(decimal, reader)
+    if word == "FLOAT" or word == "REAL" or word in _FLOAT_TYPES:
         reader.accept("PRECISION")
-        precision, scale = _digits(reader)
-        return _with_sign(_float(word, precision, scale, reader), reader)
+        precision, scale = _read_digits(reader)
+        return _read_sign(_float_type(word, precision, scale, reader), reader)
     return None
 
 
-def _float(
+def _float_type(
     word: str, precision: int | None, scale: int | None, reader: StatementReader
 ) -> WrittenType:
-    name = _FLOATS.get(word, "float")
+    name = _FLOAT_TYPES.get(word, "float")
     if word == "REAL" and not reader.context.has_mode(REAL_AS_FLOAT):
         name = "double"
     if scale is None:
@@ -245,28 +255,28 @@ def _float(
     return WrittenType(name, precision=precision, scale=scale)
 
 
-def _string(word: str, reader: StatementReader) -> WrittenType | None:
+def _read_string_type(word: str, reader: StatementReader) -> WrittenType | None:
     match word:
         case "CHAR" | "CHARACTER":
-            varying = reader.accept("VARYING")
-            return _characters("varchar" if varying else "char", reader)
+            is_varying = reader.accept("VARYING")
+            return _read_character_type("varchar" if is_varying else "char", reader)
         case "VARCHAR" | "VARCHARACTER":
-            return _characters("varchar", reader)
+            return _read_character_type("varchar", reader)
         case "NCHAR":
-            varying = bool(reader.accept_any("VARYING", "VARCHAR"))
-            return _national("varchar" if varying else "char", reader)
+            is_varying = bool(reader.accept_any("VARYING", "VARCHAR"))
+            return _read_national_type("varchar" if is_varying else "char", reader)
         case "NVARCHAR":
-            return _national("varchar", reader)
+            return _read_national_type("varchar", reader)
         case "NATIONAL":
             kind = reader.accept_any("CHAR", "CHARACTER", "VARCHAR", "VARCHARACTER")
             if not kind:
                 raise reader.unexpected("CHAR or VARCHAR")
-            varying = reader.accept("VARYING") or kind.startswith("VAR")
-            return _national("varchar" if varying else "char", reader)
+            is_varying = reader.accept("VARYING") or kind.startswith("VAR")
+            return _read_national_type("varchar" if is_varying else "char", reader)
         case "BINARY":
-            return WrittenType("binary", length=_length(reader, default=1))
+            return WrittenType("binary", length=_read_length(reader, default=1))
         case "VARBINARY":
-            return _compressed(WrittenType("varbinary", length=_length(reader)), reader)
+            return _read_compressed(WrittenType("varbinary", length=_read_length(reader)), reader)
         case "LONG":
             if reader.accept("VARBINARY"):
                 return WrittenType("mediumblob")
@@ -274,90 +284,92 @@ def _string(word: str, reader: StatementReader) -> WrittenType | None:
                 reader.expect("VARYING")
             else:
                 reader.accept_any("VARCHAR", "VARCHARACTER")
-            return _attributes(WrittenType("mediumtext"), reader)
+            return _read_charset_attributes(WrittenType("mediumtext"), reader)
         case "ENUM" | "SET":
-            members = reader.enclosed(lambda: reader.listed(lambda: _member(reader)))
-            return _attributes(WrittenType(word.lower(), members=members), reader)
+            members = reader.read_enclosed(lambda: reader.read_list(lambda: _read_member(reader)))
+            return _read_charset_attributes(WrittenType(word.lower(), members=members), reader)
     name = word.lower()
     if name in TEXT_FAMILY:
-        length = _length(reader) if name == "text" else None
-        text = WrittenType(name, length=length, sized=length is not None)
-        return _attributes(_compressed(text, reader), reader)
+        length = _read_length(reader) if name == "text" else None
+        text = WrittenType(name, length=length, has_length=length is not None)
+        return _read_charset_attributes(_read_compressed(text, reader), reader)
     if name in BLOB_FAMILY:
-        length = _length(reader) if name == "blob" else None
-        return _compressed(WrittenType(name, length=length, sized=length is not None), reader)
+        length = _read_length(reader) if name == "blob" else None
+        return _read_compressed(
+            WrittenType(name, length=length, has_length=length is not None), reader
+        )
     return None
 
 
-def _other(word: str, reader: StatementReader) -> WrittenType | None:
-    if word in _TEMPORAL:
-        return WrittenType(word.lower(), length=_length(reader) or 0)
+def _read_other_type(word: str, reader: StatementReader) -> WrittenType | None:
+    if word in _TEMPORAL_TYPES:
+        return WrittenType(word.lower(), length=_read_length(reader) or 0)
     if word == "DATE":
         return WrittenType("date")
     if word == "YEAR":
-        _length(reader)
-        return _with_sign(WrittenType("year"), reader)
-    if word in _SPATIAL:
-        _length(reader)
+        _read_length(reader)
+        return _read_sign(WrittenType("year"), reader)
+    if word in _SPATIAL_TYPES:
+        _read_length(reader)
         return WrittenType(word.lower())
-    if word in _COLLECTIONS:
+    if word in _GEOMETRY_COLLECTIONS:
         mariadb = reader.context.facts.is_mariadb
         return WrittenType("geometrycollection" if mariadb else "geomcollection")
     if word == "JSON":
         if reader.context.facts.is_mariadb:
-            return _attributes(WrittenType("longtext", check_json=True), reader)
+            return _read_charset_attributes(WrittenType("longtext", check_json=True), reader)
         return WrittenType("json")
     if word == "VECTOR":
-        return WrittenType("vector", length=_length(reader) or _VECTOR_DIMENSIONS)
-    if word in _MARIADB and reader.context.facts.is_mariadb:
+        return WrittenType("vector", length=_read_length(reader) or _VECTOR_DIMENSIONS)
+    if word in _MARIADB_TYPES and reader.context.facts.is_mariadb:
         return WrittenType(word.lower())
     return None
 
 
-def _length(reader: StatementReader, default: int | None = None) -> int | None:
+def _read_length(reader: StatementReader, default: int | None = None) -> int | None:
     """Read `(n)` if it comes next. Return `default` for `()` and if nothing is
     written."""
     if not reader.accept_symbol("(") or reader.accept_symbol(")"):
         return default
-    length = _count(reader)
+    length = _read_count(reader)
     reader.expect_symbol(")")
     return length
 
 
-def _count(reader: StatementReader) -> int:
+def _read_count(reader: StatementReader) -> int:
     """Read a length. Servers ignore a decimal point and the digits after it:
     decimal(19.5)."""
     token = reader.peek()
     if token.kind == "number" and (match := _LENGTH_WITH_POINT.fullmatch(token.text)):
         reader.next()
         return int(match[1] or 0)
-    return reader.integer()
+    return reader.read_integer()
 
 
-def _digits(reader: StatementReader) -> tuple[int | None, int | None]:
+def _read_digits(reader: StatementReader) -> tuple[int | None, int | None]:
     if not reader.accept_symbol("("):
         return None, None
-    precision = _count(reader)
-    scale = reader.integer() if reader.accept_symbol(",") else None
+    precision = _read_count(reader)
+    scale = reader.read_integer() if reader.accept_symbol(",") else None
     reader.expect_symbol(")")
     return precision, scale
 
 
-def _with_sign(kind: WrittenType, reader: StatementReader) -> WrittenType:
+def _read_sign(written_type: WrittenType, reader: StatementReader) -> WrittenType:
     while word := reader.accept_any("UNSIGNED", "SIGNED", "ZEROFILL"):
         if word != "SIGNED":
-            kind = replace(kind, unsigned=True)
+            written_type = replace(written_type, unsigned=True)
         if word == "ZEROFILL":
-            kind = replace(kind, zerofill=True)
-    return kind
+            written_type = replace(written_type, zerofill=True)
+    return written_type
 
 
-def _member(reader: StatementReader) -> Constant:
+def _read_member(reader: StatementReader) -> Constant:
     token = reader.next()
     if token.kind in ("string", "hex", "bits"):
         client, charset = reader.context.client_charset, token.charset
-        same = charset in (None, client) or {charset, client} <= UTF8_CHARSETS | {"utf8"}
-        if not same and token.kind == "string" and not token.text.isascii():
+        is_decodable = charset in (None, client) or {charset, client} <= UTF8_CHARSETS | {"utf8"}
+        if not is_decodable and token.kind == "string" and not token.text.isascii():
             # The text was decoded by the client's character set, which garbles other
             # literals.
             raise CannotRead(f"a literal is in {charset}, but the client's set is {client}")
@@ -365,46 +377,48 @@ def _member(reader: StatementReader) -> Constant:
     raise CannotRead("a member of an ENUM or SET is not a string")
 
 
-def _characters(name: str, reader: StatementReader) -> WrittenType:
-    length = _length(reader, default=1 if name == "char" else None)
-    return _attributes(_compressed(WrittenType(name, length=length), reader), reader)
+def _read_character_type(name: str, reader: StatementReader) -> WrittenType:
+    length = _read_length(reader, default=1 if name == "char" else None)
+    return _read_charset_attributes(
+        _read_compressed(WrittenType(name, length=length), reader), reader
+    )
 
 
-def _national(name: str, reader: StatementReader) -> WrittenType:
-    length = _length(reader, default=1 if name == "char" else None)
+def _read_national_type(name: str, reader: StatementReader) -> WrittenType:
+    length = _read_length(reader, default=1 if name == "char" else None)
     national = WrittenType(name, length=length, charset="utf8mb3")
     return replace(national, binary=reader.accept("BINARY"))
 
 
-def _compressed(kind: WrittenType, reader: StatementReader) -> WrittenType:
+def _read_compressed(written_type: WrittenType, reader: StatementReader) -> WrittenType:
     """Read MariaDB's COMPRESSED, which comes after the length, before or after a
     character set."""
     if not reader.context.facts.is_mariadb or not reader.accept("COMPRESSED"):
-        return kind
+        return written_type
     if reader.accept_symbol("="):
-        reader.word_or_string()
-    return replace(kind, compressed=True)
+        reader.read_word_or_string()
+    return replace(written_type, compressed=True)
 
 
-_CHARSETS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
+_CHARSET_WORDS: Final = {"ASCII": "latin1", "UNICODE": "ucs2", "BYTE": "binary"}
 
 
-def _attributes(kind: WrittenType, reader: StatementReader) -> WrittenType:
+def _read_charset_attributes(written_type: WrittenType, reader: StatementReader) -> WrittenType:
     """Read CHARACTER SET, ASCII, UNICODE, BYTE and BINARY, in any order."""
     while True:
-        if reader.charset_word():
-            kind = replace(kind, charset=reader.word_or_string())
-        elif word := reader.accept_any(*_CHARSETS):
-            kind = replace(kind, charset=_CHARSETS[word])
+        if reader.accept_charset_word():
+            written_type = replace(written_type, charset=reader.read_word_or_string())
+        elif word := reader.accept_any(*_CHARSET_WORDS):
+            written_type = replace(written_type, charset=_CHARSET_WORDS[word])
         elif reader.accept("BINARY"):
-            kind = replace(kind, binary=True)
+            written_type = replace(written_type, binary=True)
         else:
-            return _compressed(kind, reader)
+            return _read_compressed(written_type, reader)
 
 
-_NOW: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
-_LITERALS: Final = frozenset({"string", "number", "hex", "bits"})
-_END_EXPRESSION: Final = frozenset(
+_NOW_WORDS: Final = ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
+_LITERAL_KINDS: Final = frozenset({"string", "number", "hex", "bits"})
+_EXPRESSION_ENDS: Final = frozenset(
     {"NOT", "NULL", "ON", "AUTO_INCREMENT", "UNIQUE", "PRIMARY", "KEY", "COMMENT", "COLLATE"}
     | {"CHECK", "REFERENCES", "INVISIBLE", "FIRST", "AFTER", "GENERATED", "AS", "WITH"}
     | {"WITHOUT", "CONSTRAINT", "COMPRESSED", "REF_SYSTEM_ID"}
@@ -414,34 +428,34 @@ _END_EXPRESSION: Final = frozenset(
 _TEMPORAL_LITERALS: Final = ("DATE", "TIME", "TIMESTAMP")
 
 
-def read_default(reader: StatementReader) -> Constant | Computed:
+def read_default(reader: StatementReader) -> Constant | WrittenExpression:
     """Read the value after the word DEFAULT."""
     first = reader.at
-    default = _plain_default(reader)
+    default = _read_plain_default(reader)
     if reader.context.facts.is_mariadb and (default is None or _operator_follows(reader)):
-        return _expression(reader, first)
+        return _read_expression(reader, first)
     if default is None:
         raise reader.unexpected("a default")
     return default
 
 
-def _plain_default(reader: StatementReader) -> Constant | Computed | None:
+def _read_plain_default(reader: StatementReader) -> Constant | WrittenExpression | None:
     if reader.sees_symbol("("):
-        return Computed(reader.parenthesized())
+        return WrittenExpression(reader.read_parenthesized())
     if (now := _accept_now(reader)) is not None:
         return now
     if reader.accept("NULL"):
         return Constant("null")
     if word := reader.accept_any("TRUE", "FALSE"):
         return Constant("number", "1" if word == "TRUE" else "0")
-    return _literal(reader)
+    return _read_literal(reader)
 
 
-def _literal(reader: StatementReader) -> Constant | None:
+def _read_literal(reader: StatementReader) -> Constant | None:
     token = reader.peek()
-    if token.kind in _LITERALS:
+    if token.kind in _LITERAL_KINDS:
         reader.next()
-        return _joined(Constant(token.kind, token.text, token.charset), reader)
+        return _join_strings(Constant(token.kind, token.text, token.charset), reader)
     if token.kind == "symbol" and token.text in "+-" and reader.peek(1).kind == "number":
         reader.next()
         sign = "-" if token.text == "-" else ""
@@ -453,30 +467,32 @@ def _literal(reader: StatementReader) -> Constant | None:
     if introducer and reader.peek(1).kind in ("string", "hex", "bits"):
         reader.next()
         literal = reader.next()
-        return _joined(Constant(literal.kind, literal.text, token.text[1:].lower()), reader)
+        return _join_strings(Constant(literal.kind, literal.text, token.text[1:].lower()), reader)
     return None
 
 
-def _joined(constant: Constant, reader: StatementReader) -> Constant:
+def _join_strings(constant: Constant, reader: StatementReader) -> Constant:
     """Join a string with those that follow it directly."""
     while constant.kind == "string" and reader.peek().kind == "string":
         constant = replace(constant, text=constant.text + reader.next().text)
     return constant
 
 
-def _accept_now(reader: StatementReader) -> Computed | None:
+def _accept_now(reader: StatementReader) -> WrittenExpression | None:
     """Take CURRENT_TIMESTAMP or a synonym, with its precision; return None for anything
     else."""
     word = reader.peek().keyword
-    called = reader.sees_symbol("(", 1)
-    if word not in _NOW or (word == "NOW" and not called):
+    is_call = reader.sees_symbol("(", 1)
+    if word not in _NOW_WORDS or (word == "NOW" and not is_call):
         return None
     reader.next()
     digits = 0
     if reader.accept_symbol("("):
-        digits = 0 if reader.sees_symbol(")") else reader.integer()
+        digits = 0 if reader.sees_symbol(")") else reader.read_integer()
         reader.expect_symbol(")")
-    return Computed(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP", now=True)
+    return WrittenExpression(
+        f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP", is_now=True
+    )
 
 
 def _operator_follows(reader: StatementReader) -> bool:
@@ -486,22 +502,22 @@ def _operator_follows(reader: StatementReader) -> bool:
     return token.kind == "symbol" and token.text not in (",", ")")
 
 
-def _expression(reader: StatementReader, first: int) -> Computed:
+def _read_expression(reader: StatementReader, first: int) -> WrittenExpression:
     reader.at = first
     while not _ends_expression(reader, first):
         if reader.sees_symbol("("):
-            reader.parenthesized()
+            reader.read_parenthesized()
         else:
             reader.next()
     if reader.at == first:
         raise CannotRead("DEFAULT has no value")
-    return Computed(reader.slice(first))
+    return WrittenExpression(reader.text_from(first))
 
 
 def _ends_expression(reader: StatementReader, first: int) -> bool:
-    if reader.over or reader.sees_symbol(",") or reader.sees_symbol(")"):
+    if reader.is_over or reader.sees_symbol(",") or reader.sees_symbol(")"):
         return True
-    return reader.at > first and reader.peek().keyword in _END_EXPRESSION
+    return reader.at > first and reader.peek().keyword in _EXPRESSION_ENDS
 
 
 _KEY_WORDS: Final = frozenset(
@@ -524,78 +540,82 @@ def sees_key(reader: StatementReader) -> bool:
 
 def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
     """Read a key or a foreign key; return None for a CHECK constraint."""
-    name = _constraint(reader)
+    name = _read_constraint_name(reader)
     if reader.accept("CHECK"):
         reader.skip_check()
         return None
     if reader.accept("FOREIGN"):
         reader.expect("KEY")
-        if_not_exists = reader.if_not_exists()
-        index = None if reader.sees_symbol("(") else reader.name()
-        reference = _reference(reader.enclosed_names(), reader)
-        return replace(reference, name=name, index=index, if_not_exists=if_not_exists)
+        if_not_exists = reader.accept_if_not_exists()
+        index = None if reader.sees_symbol("(") else reader.read_name()
+        reference = _read_reference(reader.read_enclosed_names(), reader)
+        return replace(reference, name=name, index_name=index, if_not_exists=if_not_exists)
     if reader.accept("PRIMARY"):
         reader.expect("KEY")
-        if_not_exists = reader.if_not_exists()
-        _name_and_hash(reader)
-        return read_parts(WrittenKey("primary", (), "PRIMARY", if_not_exists=if_not_exists), reader)
+        if_not_exists = reader.accept_if_not_exists()
+        _read_name_and_hash(reader)
+        return read_key_parts(
+            WrittenKey("primary", (), "PRIMARY", if_not_exists=if_not_exists), reader
+        )
     kind = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL").lower()
     if not reader.accept_any("INDEX", "KEY") and not kind:
         raise reader.unexpected("INDEX")
-    if_not_exists = reader.if_not_exists()
-    index, hashed = _name_and_hash(reader)
-    key = WrittenKey(kind or "index", (), index or name, if_not_exists=if_not_exists, hash=hashed)
-    return read_parts(key, reader)
+    if_not_exists = reader.accept_if_not_exists()
+    index, uses_hash = _read_name_and_hash(reader)
+    key = WrittenKey(
+        kind or "index", (), index or name, if_not_exists=if_not_exists, uses_hash=uses_hash
+    )
+    return read_key_parts(key, reader)
 
 
-def _constraint(reader: StatementReader) -> str | None:
+def _read_constraint_name(reader: StatementReader) -> str | None:
     if not reader.accept("CONSTRAINT"):
         return None
     if reader.peek().keyword in ("PRIMARY", "UNIQUE", "FOREIGN", "CHECK"):
         return None
-    return reader.name()
+    return reader.read_name()
 
 
-def _name_and_hash(reader: StatementReader) -> tuple[str | None, bool]:
+def _read_name_and_hash(reader: StatementReader) -> tuple[str | None, bool]:
     """Read `[name] [USING type]`. Return the name, and whether the type is HASH."""
     name = None
     if reader.peek().is_name and not reader.sees("USING"):
         is_type = reader.sees("TYPE") and not reader.sees_symbol("(", 1)
-        name = None if is_type else reader.name()
-    return name, using_hash(reader)
+        name = None if is_type else reader.read_name()
+    return name, accept_using_hash(reader)
 
 
-def using_hash(reader: StatementReader) -> bool:
+def accept_using_hash(reader: StatementReader) -> bool:
     """Take `USING type` if it comes next; return whether the type is HASH."""
-    return bool(reader.accept_any("USING", "TYPE")) and reader.name().upper() == "HASH"
+    return bool(reader.accept_any("USING", "TYPE")) and reader.read_name().upper() == "HASH"
 
 
-def read_parts(key: WrittenKey, reader: StatementReader) -> WrittenKey:
+def read_key_parts(key: WrittenKey, reader: StatementReader) -> WrittenKey:
     """Read `(part, …)` and the options of a key; return the key with them."""
-    parts = reader.enclosed(lambda: reader.listed(lambda: _part(reader)))
-    return _with_options(replace(key, parts=parts), reader)
+    parts = reader.read_enclosed(lambda: reader.read_list(lambda: _read_part(reader)))
+    return _read_key_options(replace(key, parts=parts), reader)
 
 
-def _part(reader: StatementReader) -> KeyPart:
+def _read_part(reader: StatementReader) -> KeyPart:
     if reader.sees_symbol("("):
-        part = KeyPart(None, expression=reader.parenthesized())
+        part = KeyPart(None, expression=reader.read_parenthesized())
     else:
-        part = KeyPart(reader.name())
+        part = KeyPart(reader.read_name())
         if reader.accept_symbol("("):
-            part = replace(part, prefix=reader.integer())
+            part = replace(part, prefix=reader.read_integer())
             reader.expect_symbol(")")
     order = reader.accept_any("ASC", "DESC")
     return replace(part, descending=order == "DESC")
 
 
-def _with_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
+def _read_key_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
     while True:
         if reader.accept_any("USING", "TYPE"):
-            key = replace(key, hash=reader.name().upper() == "HASH")
+            key = replace(key, uses_hash=reader.read_name().upper() == "HASH")
         elif reader.accept_any(*_KEY_OPTIONS):
-            reader.given()
+            reader.read_value()
         elif reader.accept("WITH", "PARSER"):
-            reader.name()
+            reader.read_name()
         elif reader.accept("VISIBLE") or reader.accept("NOT", "IGNORED"):
             key = replace(key, invisible=False)
         elif reader.accept_any("INVISIBLE", "IGNORED"):
@@ -608,10 +628,10 @@ def _with_options(key: WrittenKey, reader: StatementReader) -> WrittenKey:
             return key
 
 
-def _reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenReference:
+def _read_reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenReference:
     reader.expect("REFERENCES")
-    table = reader.table(database="")
-    referenced = reader.enclosed_names() if reader.sees_symbol("(") else ()
+    table = reader.read_table(database="")
+    referenced = reader.read_enclosed_names() if reader.sees_symbol("(") else ()
     reference = WrittenReference(columns, table, referenced)
     facts, ignored = reader.context.facts, False
     while True:
@@ -621,18 +641,18 @@ def _reference(columns: tuple[str, ...], reader: StatementReader) -> WrittenRefe
             # Constraints").
             ignored = not (facts.is_mariadb or facts.is_mysql_8)
         elif reader.accept("ON", "DELETE"):
-            reference = replace(reference, on_delete=_action(reader))
+            reference = replace(reference, on_delete=_read_action(reader))
         # ON UPDATE CURRENT_TIMESTAMP is the column's next attribute.
         elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in (*_ACTIONS, "SET", "NO"):
             reader.at += 2
-            reference = replace(reference, on_update=_action(reader))
+            reference = replace(reference, on_update=_read_action(reader))
         elif ignored:
             return replace(reference, on_delete=None, on_update=None)
         else:
             return reference
 
 
-def _action(reader: StatementReader) -> str:
+def _read_action(reader: StatementReader) -> str:
     if word := reader.accept_any(*_ACTIONS):
         return word
     for first, second in (("SET", "NULL"), ("SET", "DEFAULT"), ("NO", "ACTION")):

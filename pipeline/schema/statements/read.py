@@ -1,9 +1,9 @@
 """The changes that a logged statement makes to structures.
 
-Only statements on the list `PASSED` are passed over: they change neither rows nor
-structures. Any other statement that is not recognised is `NotUnderstood`. A statement
-is on the list if it begins with all words of an entry: `ANALYZE TABLE` changes no rows,
-but MariaDB's `ANALYZE UPDATE` does.
+Only statements on the list `HARMLESS_STATEMENTS` are passed over: they change neither
+rows nor structures. Any other statement that is not recognised is `NotUnderstood`. A
+statement is on the list if it begins with all words of an entry: `ANALYZE TABLE`
+changes no rows, but MariaDB's `ANALYZE UPDATE` does.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from lockstep.pipeline.schema.statements.changes import (
     CreateSelect,
     CreateTable,
     DefineColumn,
-    Drop,
     DropDatabase,
+    DropPart,
     DropTables,
     Irrelevant,
     NotUnderstood,
-    Part,
+    PartKind,
     RenameTables,
     RepairTables,
     SchemaChange,
@@ -46,15 +46,15 @@ from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class Harmless:
     """A kind of statement that changes neither rows nor structures. `words`: its first
     words, each with its alternatives; OR REPLACE, ALGORITHM, DEFINER and SQL SECURITY
-    may follow the first word. `does`: its effect. `code`: it may contain statements
-    that run later, separated by semicolons."""
+    may follow the first word. `effect`: its effect. `may_contain_statements`: it may
+    contain statements that run later, separated by semicolons."""
 
     words: str
-    does: str
-    code: bool = False
+    effect: str
+    may_contain_statements: bool = False
 
     @property
     def beginnings(self) -> tuple[tuple[str, ...], ...]:
@@ -62,42 +62,46 @@ class Passed:
         return tuple(product(*(word.split("|") for word in self.words.split())))
 
 
-_OBJECT: Final = "CREATE|ALTER|DROP"
-_RUN_LATER: Final = "defines code; the log has what the code does whenever it runs"
+_DDL: Final = "CREATE|ALTER|DROP"
+_RUNS_LATER: Final = "defines code; the log has what the code does whenever it runs"
 
-PASSED: Final = (
-    Passed("ANALYZE TABLE|TABLES", "collects statistics and histograms"),
-    Passed("CACHE INDEX", "assigns memory to indexes"),
-    Passed("CHECK TABLE|TABLES|VIEW|VIEWS", "only reads"),
-    Passed("CHECKSUM TABLE|TABLES", "only reads"),
-    Passed("FLUSH", "empties caches, rotates log files, reloads privileges"),
-    Passed("GRANT", "changes privileges"),
-    Passed("INSTALL PLUGIN|SONAME|COMPONENT", "extends the server"),
-    Passed("KILL", "ends sessions"),
-    Passed("LOCK TABLE|TABLES", "takes locks"),
-    Passed("OPTIMIZE TABLE|TABLES", "builds tables again, with the same rows"),
-    Passed("PURGE", "deletes log files"),
-    Passed("RENAME USER", "changes accounts"),
-    Passed("REPAIR VIEW|VIEWS", "changes views, which have no rows"),
-    Passed("RESET", "deletes log files and caches"),
-    Passed("REVOKE", "changes privileges"),
-    Passed("SET", "sets variables, passwords, default roles (not SET STATEMENT: see below)"),
-    Passed("SHUTDOWN", "stops the server"),
-    Passed("UNINSTALL PLUGIN|SONAME|COMPONENT", "reduces the server"),
-    Passed("UNLOCK TABLE|TABLES", "releases locks"),
-    Passed(f"{_OBJECT} EVENT|FUNCTION|PROCEDURE|TRIGGER|PACKAGE|LIBRARY", _RUN_LATER, code=True),
-    Passed(f"{_OBJECT} VIEW", "changes views, which have no rows and never replace a table"),
-    Passed(f"{_OBJECT} JSON DUALITY VIEW", "changes views"),
-    Passed(f"{_OBJECT} JSON RELATIONAL DUALITY VIEW", "changes views"),
-    Passed(f"{_OBJECT} USER|ROLE", "changes accounts"),
-    Passed(f"{_OBJECT} MASKING POLICY", "changes what SELECT shows, not what the log has"),
-    Passed(f"{_OBJECT} SERVER|INSTANCE", "changes settings of the server"),
-    Passed(f"{_OBJECT} RESOURCE|LOGFILE GROUP", "changes settings of the server"),
-    Passed(f"{_OBJECT} TABLESPACE", "changes files; a tablespace with tables cannot be dropped"),
-    Passed(f"{_OBJECT} UNDO TABLESPACE", "changes files"),
-    Passed(f"{_OBJECT} SPATIAL REFERENCE SYSTEM", "changes a definition, not stored values"),
-    Passed(f"{_OBJECT} SEQUENCE", "changes sequences (CREATE OR REPLACE SEQUENCE is followed)"),
-    Passed("CREATE|DROP TEMPORARY TABLE|TABLES|SEQUENCE", "changes what only its session sees"),
+HARMLESS_STATEMENTS: Final = (
+    Harmless("ANALYZE TABLE|TABLES", "collects statistics and histograms"),
+    Harmless("CACHE INDEX", "assigns memory to indexes"),
+    Harmless("CHECK TABLE|TABLES|VIEW|VIEWS", "only reads"),
+    Harmless("CHECKSUM TABLE|TABLES", "only reads"),
+    Harmless("FLUSH", "empties caches, rotates log files, reloads privileges"),
+    Harmless("GRANT", "changes privileges"),
+    Harmless("INSTALL PLUGIN|SONAME|COMPONENT", "extends the server"),
+    Harmless("KILL", "ends sessions"),
+    Harmless("LOCK TABLE|TABLES", "takes locks"),
+    Harmless("OPTIMIZE TABLE|TABLES", "builds tables again, with the same rows"),
+    Harmless("PURGE", "deletes log files"),
+    Harmless("RENAME USER", "changes accounts"),
+    Harmless("REPAIR VIEW|VIEWS", "changes views, which have no rows"),
+    Harmless("RESET", "deletes log files and caches"),
+    Harmless("REVOKE", "changes privileges"),
+    Harmless("SET", "sets variables, passwords, default roles (not SET STATEMENT: see below)"),
+    Harmless("SHUTDOWN", "stops the server"),
+    Harmless("UNINSTALL PLUGIN|SONAME|COMPONENT", "reduces the server"),
+    Harmless("UNLOCK TABLE|TABLES", "releases locks"),
+    Harmless(
+        f"{_DDL} EVENT|FUNCTION|PROCEDURE|TRIGGER|PACKAGE|LIBRARY",
+        _RUNS_LATER,
+        may_contain_statements=True,
+    ),
+    Harmless(f"{_DDL} VIEW", "changes views, which have no rows and never replace a table"),
+    Harmless(f"{_DDL} JSON DUALITY VIEW", "changes views"),
+    Harmless(f"{_DDL} JSON RELATIONAL DUALITY VIEW", "changes views"),
+    Harmless(f"{_DDL} USER|ROLE", "changes accounts"),
+    Harmless(f"{_DDL} MASKING POLICY", "changes what SELECT shows, not what the log has"),
+    Harmless(f"{_DDL} SERVER|INSTANCE", "changes settings of the server"),
+    Harmless(f"{_DDL} RESOURCE|LOGFILE GROUP", "changes settings of the server"),
+    Harmless(f"{_DDL} TABLESPACE", "changes files; a tablespace with tables cannot be dropped"),
+    Harmless(f"{_DDL} UNDO TABLESPACE", "changes files"),
+    Harmless(f"{_DDL} SPATIAL REFERENCE SYSTEM", "changes a definition, not stored values"),
+    Harmless(f"{_DDL} SEQUENCE", "changes sequences (CREATE OR REPLACE SEQUENCE is followed)"),
+    Harmless("CREATE|DROP TEMPORARY TABLE|TABLES|SEQUENCE", "changes what only its session sees"),
 )
 
 
@@ -117,9 +121,9 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
     # A statement that defines no column means the same, for the same tables, in every
     # grammar.
     if grammar is not None and (isinstance(reading, NotUnderstood) or _defines_columns(reading)):
-        reading = NotUnderstood(f"it ran under sql_mode={grammar}", _may_touch(reading))
+        reading = NotUnderstood(f"it ran under sql_mode={grammar}", _possible_tables(reading))
     if _may_set_mode(text, context):
-        reading = _under_any_mode(text, context, reading)
+        reading = _read_under_all_modes(text, context, reading)
     if isinstance(reading, Irrelevant | NotUnderstood):
         return reading
     if context.error not in (0, _UNKNOWN_TABLE):
@@ -150,16 +154,16 @@ def _read_text(text: str, context: StatementContext) -> Understood | NotUndersto
     except CannotRead as error:
         return NotUnderstood(str(error))
     try:
-        engine, unknown = read_settings(reader)
-        changes = _read(reader)
-        if not isinstance(changes, Irrelevant) and not reader.over:
+        engine, unknown_variables = read_settings(reader)
+        changes = _read_statement(reader)
+        if not isinstance(changes, Irrelevant) and not reader.is_over:
             raise reader.unexpected("the statement's end")
     except CannotRead as error:
-        return NotUnderstood(str(error), _named_in_unreadable(reader))
+        return NotUnderstood(str(error), _tables_of_unreadable(reader))
     if isinstance(changes, Irrelevant):
         return changes
-    if unknown:
-        variables = ", ".join(unknown)
+    if unknown_variables:
+        variables = ", ".join(unknown_variables)
         return NotUnderstood(f"SET STATEMENT changes {variables} for it", affected_tables(changes))
     if engine is None:
         return changes
@@ -187,7 +191,7 @@ def _may_set_mode(text: str, context: StatementContext) -> bool:
         return True
 
 
-def _under_any_mode(
+def _read_under_all_modes(
     text: str, context: StatementContext, reading: Understood | NotUnderstood
 ) -> Understood | NotUnderstood:
     """Return the reading if it is the same under every `sql_mode`, else
@@ -197,13 +201,13 @@ def _under_any_mode(
         context.sql_mode & ~(ANSI_QUOTES | NO_BACKSLASH_ESCAPES) | quotes | escapes
         for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
     )
-    others = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
-    defines = not isinstance(reading, Irrelevant | NotUnderstood) and _defines_columns(reading)
-    if not defines and all(other == reading for other in others):
+    readings = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
+    defines_columns = not isinstance(reading, NotUnderstood) and _defines_columns(reading)
+    if not defines_columns and all(each == reading for each in readings):
         return reading
-    touched = {_may_touch(other) for other in others}
+    possible_tables = {_possible_tables(each) for each in readings}
     reason = "SET STATEMENT changes sql_mode, and the log does not tell the session's own"
-    return NotUnderstood(reason, touched.pop() if len(touched) == 1 else None)
+    return NotUnderstood(reason, possible_tables.pop() if len(possible_tables) == 1 else None)
 
 
 def _defines_columns(changes: Understood) -> bool:
@@ -217,7 +221,7 @@ def _defines_columns(changes: Understood) -> bool:
     )
 
 
-def _may_touch(reading: Understood | NotUnderstood) -> tuple[TableName, ...] | None:
+def _possible_tables(reading: Understood | NotUnderstood) -> tuple[TableName, ...] | None:
     match reading:
         case Irrelevant():
             return ()
@@ -229,40 +233,40 @@ def _may_touch(reading: Understood | NotUnderstood) -> tuple[TableName, ...] | N
 # -- by the first words -------------------------------------------------------------
 
 
-def _read(reader: StatementReader) -> Understood:
-    if reader.over:
+def _read_statement(reader: StatementReader) -> Understood:
+    if reader.is_over:
         return Irrelevant("nothing")
     first = reader.at
-    change = _schema_change(reader)
+    change = _read_schema_change(reader)
     if change is not None:
         return (change,)
     reader.at = first
-    return _passed(reader)
+    return _read_harmless(reader)
 
 
-def _schema_change(reader: StatementReader) -> SchemaChange | None:
+def _read_schema_change(reader: StatementReader) -> SchemaChange | None:
     """Read a statement that changes structures. Return None if the first words belong
     to any other kind of statement."""
     match reader.next().keyword:
         case "CREATE":
-            return _create(reader)
+            return _read_create(reader)
         case "ALTER":
-            return _alter(reader)
+            return _read_alter(reader)
         case "DROP":
-            return _drop(reader)
+            return _read_drop(reader)
         case "RENAME" if not reader.sees("USER"):
-            return _rename(reader)
+            return _read_rename(reader)
         case "TRUNCATE":
             reader.accept("TABLE")
-            table = reader.table()
+            table = reader.read_table()
             skip_locks(reader)
             return TruncateTable(table)
         case "REPAIR" if not (reader.sees("VIEW") or reader.sees("VIEWS")):
-            return _repair(reader)
+            return _read_repair(reader)
     return None
 
 
-def _create(reader: StatementReader) -> SchemaChange | None:
+def _read_create(reader: StatementReader) -> SchemaChange | None:
     or_replace = reader.accept("OR", "REPLACE")
     if reader.accept("TABLE"):
         return read_create_table(reader, or_replace=or_replace)
@@ -270,9 +274,9 @@ def _create(reader: StatementReader) -> SchemaChange | None:
         return read_create_database(reader, or_replace=or_replace)
     if or_replace and reader.accept("SEQUENCE"):
         # MariaDB drops the table or sequence that has this name.
-        replaced = DropTables((reader.table(),), if_exists=True)
+        replaced_table = DropTables((reader.read_table(),), if_exists=True)
         reader.skip_rest()
-        return replaced
+        return replaced_table
     reader.accept_any("ONLINE", "OFFLINE")
     kind = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL").lower()
     if reader.accept("INDEX"):
@@ -280,81 +284,81 @@ def _create(reader: StatementReader) -> SchemaChange | None:
     return None
 
 
-def _alter(reader: StatementReader) -> SchemaChange | None:
+def _read_alter(reader: StatementReader) -> SchemaChange | None:
     reader.accept_any("ONLINE", "OFFLINE")
     ignore = reader.accept("IGNORE")
     reader.accept_any("ONLINE", "OFFLINE")
     if reader.accept("TABLE"):
-        return read_alter_table(reader, ignore=ignore)
+        return read_alter_table(reader, is_ignore=ignore)
     if reader.accept_any("DATABASE", "SCHEMA"):
         return read_alter_database(reader)
     return None
 
 
-def _drop(reader: StatementReader) -> SchemaChange | None:
+def _read_drop(reader: StatementReader) -> SchemaChange | None:
     if reader.accept_any("TABLE", "TABLES"):
-        if_exists = reader.if_exists()
-        tables = reader.tables()
+        if_exists = reader.accept_if_exists()
+        tables = reader.read_tables()
         reader.accept_any("RESTRICT", "CASCADE")
         skip_locks(reader)
         return DropTables(tables, if_exists)
     if reader.accept_any("DATABASE", "SCHEMA"):
-        if_exists = reader.if_exists()
-        return DropDatabase(reader.name(), if_exists)
+        if_exists = reader.accept_if_exists()
+        return DropDatabase(reader.read_name(), if_exists)
     reader.accept_any("ONLINE", "OFFLINE")
     if reader.accept("INDEX"):
-        if_exists = reader.if_exists()
-        name = reader.name()
+        if_exists = reader.accept_if_exists()
+        name = reader.read_name()
         reader.expect("ON")
-        table = reader.table()
+        table = reader.read_table()
         skip_locks(reader)
-        return AlterTable(table, (Drop(Part.KEY, name, if_exists),))
+        return AlterTable(table, (DropPart(PartKind.KEY, name, if_exists),))
     return None
 
 
-def _rename(reader: StatementReader) -> SchemaChange:
+def _read_rename(reader: StatementReader) -> SchemaChange:
     if not reader.accept_any("TABLE", "TABLES"):
         raise reader.unexpected("TABLE")
-    if_exists = reader.if_exists()
+    if_exists = reader.accept_if_exists()
 
-    def pair() -> tuple[TableName, TableName]:
-        old = reader.table()
+    def read_pair() -> tuple[TableName, TableName]:
+        old = reader.read_table()
         skip_locks(reader)
         reader.expect("TO")
-        return old, reader.table()
+        return old, reader.read_table()
 
-    return RenameTables(reader.listed(pair), if_exists)
+    return RenameTables(reader.read_list(read_pair), if_exists)
 
 
-def _repair(reader: StatementReader) -> SchemaChange:
+def _read_repair(reader: StatementReader) -> SchemaChange:
     reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
     reader.accept_any("TABLE", "TABLES")
-    tables = reader.tables()
+    tables = reader.read_tables()
     while reader.accept_any("QUICK", "EXTENDED", "USE_FRM", "FORCE"):
         pass
     return RepairTables(tables)
 
 
-def _passed(reader: StatementReader) -> Irrelevant:
-    """Read a statement that is on the list `PASSED`. Raise CannotRead if it is not on
-    the list, or if another statement follows it."""
-    first = reader.next()
-    if first.keyword in ("CREATE", "ALTER", "DROP"):
+def _read_harmless(reader: StatementReader) -> Irrelevant:
+    """Read a statement that is on the list `HARMLESS_STATEMENTS`. Raise CannotRead if
+    it is not on the list, or if another statement follows it."""
+    first_token = reader.next()
+    if first_token.keyword in ("CREATE", "ALTER", "DROP"):
         skip_attributes(reader)
     else:
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
-    for passed in PASSED:
-        for words in passed.beginnings:
-            if first.keyword == words[0] and reader.accept(*words[1:]):
+    for harmless in HARMLESS_STATEMENTS:
+        for words in harmless.beginnings:
+            if first_token.keyword == words[0] and reader.accept(*words[1:]):
                 # SET STATEMENT … FOR runs any statement; `read_settings` reads it for
                 # MariaDB.
-                if first.keyword == "SET" and reader.sees("STATEMENT"):
+                if first_token.keyword == "SET" and reader.sees("STATEMENT"):
                     break
-                if not passed.code and reader.skip_rest() > 0:
+                if not harmless.may_contain_statements and reader.skip_rest() > 0:
                     raise CannotRead(f"another statement follows {' '.join(words)}")
                 return Irrelevant(" ".join(words))
-    word = reader.peek().text[:40] if first.keyword in ("CREATE", "ALTER", "DROP") else ""
-    beginning = f"{first.keyword or 'the statement'} {word}".strip()
+    word = reader.peek().text[:40] if first_token.keyword in ("CREATE", "ALTER", "DROP") else ""
+    beginning = f"{first_token.keyword or 'the statement'} {word}".strip()
     raise CannotRead(f"{beginning} is not on the list of statements to pass over")
 
 
@@ -365,26 +369,26 @@ def skip_attributes(reader: StatementReader) -> None:
     while True:
         if reader.accept("ALGORITHM"):
             reader.expect_symbol("=")
-            reader.name()
+            reader.read_name()
         elif reader.accept("DEFINER"):
             reader.expect_symbol("=")
             _skip_account(reader)
         elif reader.accept("SQL", "SECURITY"):
-            reader.name()
+            reader.read_name()
         elif not reader.accept("AGGREGATE"):
             return
 
 
 def _skip_account(reader: StatementReader) -> None:
-    reader.word_or_string()
+    reader.read_word_or_string()
     if reader.sees_symbol("("):
-        reader.parenthesized()
+        reader.read_parenthesized()
     host = reader.peek()
     if host.kind == "variable" and reader.next().text == "@":
-        reader.word_or_string()
+        reader.read_word_or_string()
 
 
-def _named_in_unreadable(reader: StatementReader) -> tuple[TableName, ...] | None:
+def _tables_of_unreadable(reader: StatementReader) -> tuple[TableName, ...] | None:
     """Return the tables that an unreadable statement may change: for CREATE TABLE and
     ALTER TABLE, the table and its new name. Return None, which stands for any table,
     for all other statements and if the names cannot be read."""
@@ -396,17 +400,17 @@ def _named_in_unreadable(reader: StatementReader) -> tuple[TableName, ...] | Non
         reader.accept("IGNORE")
         if not first or not reader.accept("TABLE"):
             return None
-        reader.if_not_exists()
-        reader.if_exists()
-        named = [reader.table()]
-        while not reader.over:
+        reader.accept_if_not_exists()
+        reader.accept_if_exists()
+        tables = [reader.read_table()]
+        while not reader.is_over:
             if reader.next().keyword in ("RENAME", "TABLE") and first == "ALTER":
                 reader.accept_any("TO", "AS")
                 reader.accept_symbol("=")
-                named.append(reader.table())
+                tables.append(reader.read_table())
     except CannotRead:
         return None
-    return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys(tables))
 
 
 # -- SET STATEMENT --------------------------------------------------------------------
@@ -415,13 +419,13 @@ def _named_in_unreadable(reader: StatementReader) -> tuple[TableName, ...] | Non
 # the session's variables, then sets the new values, and logs these with the statement.
 # So if it sets `sql_mode`, the log does not say under which mode the text was parsed.
 
-_LOGGED: Final = frozenset(
+_LOGGED_VARIABLES: Final = frozenset(
     {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
     | {"sql_mode", "time_zone", "timestamp"}
 )
 """Variables whose values are logged in the statement's event."""
 
-_NEUTRAL: Final = frozenset(
+_NEUTRAL_VARIABLES: Final = frozenset(
     {"alter_algorithm", "analyze_sample_percentage", "aria_repair_threads"}
     | {"aria_sort_buffer_size", "binlog_alter_two_phase", "binlog_annotate_row_events"}
     | {"binlog_format", "binlog_row_image", "bulk_insert_buffer_size", "check_constraint_checks"}
@@ -445,7 +449,7 @@ _NEUTRAL: Final = frozenset(
 )
 """Variables that affect neither structures nor stored values."""
 
-_ENGINE: Final = frozenset({"default_storage_engine", "storage_engine"})
+_ENGINE_VARIABLES: Final = frozenset({"default_storage_engine", "storage_engine"})
 
 
 def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]:
@@ -453,27 +457,31 @@ def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]
     engine of new tables, if it is set, and the names of variables that may change the
     statement's effect."""
     engine: str | None = None
-    unknown: list[str] = []
+    unknown_variables: list[str] = []
     while reader.context.facts.is_mariadb and reader.accept("SET", "STATEMENT"):
-        for variable, tokens in reader.listed(lambda: _assignment(reader)):
-            if variable in _ENGINE and len(tokens) == 1 and tokens[0].kind in ("word", "string"):
+        for variable, tokens in reader.read_list(lambda: _read_assignment(reader)):
+            if (
+                variable in _ENGINE_VARIABLES
+                and len(tokens) == 1
+                and tokens[0].kind in ("word", "string")
+            ):
                 is_default = tokens[0].keyword == "DEFAULT"
                 engine = None if is_default else engine_name(tokens[0].text, reader.context.facts)
-            elif variable not in _LOGGED | _NEUTRAL:
-                unknown.append(variable)
+            elif variable not in _LOGGED_VARIABLES | _NEUTRAL_VARIABLES:
+                unknown_variables.append(variable)
         reader.expect("FOR")
-    return engine, tuple(unknown)
+    return engine, tuple(unknown_variables)
 
 
-def _assignment(reader: StatementReader) -> tuple[str, tuple[Token, ...]]:
+def _read_assignment(reader: StatementReader) -> tuple[str, tuple[Token, ...]]:
     """Return a variable's name in lower case, and the tokens of its value."""
-    variable = reader.name().lower()
+    variable = reader.read_name().lower()
     if not reader.accept_symbol(":="):
         reader.expect_symbol("=")
     tokens: list[Token] = []
     depth = 0
     while depth or not (reader.sees("FOR") or reader.sees_symbol(",")):
-        if reader.over:
+        if reader.is_over:
             raise reader.unexpected("FOR")
         depth += reader.sees_symbol("(") - reader.sees_symbol(")")
         tokens.append(reader.next())

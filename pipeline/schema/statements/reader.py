@@ -67,7 +67,7 @@ _TOKEN: Final = rf"""
     | (?P<variable>@@?[0-9A-Za-z_$.]*)
     | (?P<symbol>:=|<=>|->>|->|<<|>>|<>|<=|>=|!=|&&|\|\||.)
 """
-_MULTI_BYTE: Final = frozenset(
+_MULTI_BYTE_CHARSETS: Final = frozenset(
     {"utf8mb4", "utf8mb3", "gb18030", "gbk", "gb2312", "big5", "sjis", "cp932", "ujis", "eucjpms"}
     | {"euckr", "binary"}
 )
@@ -84,7 +84,7 @@ follows."""
 
 _END_MARK: Final = re.compile(r"\*/")
 _ANY_MARK: Final = re.compile(r"\*/|/\*")
-_SPECIAL: Final = {
+_SPECIAL_CHARACTERS: Final = {
     (quote, escapes): re.compile(rf"[{quote}\\]" if escapes else quote)
     for quote in "'\"`"
     for escapes in (False, True)
@@ -92,20 +92,20 @@ _SPECIAL: Final = {
 """A quote, and whether backslashes escape → pattern of the next special character."""
 
 _ESCAPES: Final = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
-_DOLLARS: Final = re.compile(
+_DOLLAR_QUOTE: Final = re.compile(
     r"(?P<tag>\$[0-9A-Za-z_\u0080-\U0010ffff]*\$)(?P<body>.*?)(?P=tag)", re.DOTALL
 )
-_DOLLARS_SINCE: Final = 90000
-_MYSQL_ALONE: Final = range(50700, 100000)
+_DOLLAR_QUOTES_SINCE: Final = 90000
+_MYSQL_ONLY_VERSIONS: Final = range(50700, 100000)
 """Versions in executable comments that MariaDB never executes."""
 
 
 @cache
-def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _compiled_patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns of a token and of a name after a dot. They are compiled at
     the first use, so that a run without statements does not pay for it."""
     token, after_dot = _TOKEN, _WORD + "+"
-    if client_charset not in _MULTI_BYTE:
+    if client_charset not in _MULTI_BYTE_CHARSETS:
         word = _WORD.replace(r"\u0080-", r"\u0080-\u009f\u00a1-")
         blank = _BLANK.replace("]", r"\u00a0]")
         token = token.replace(_WORD, word).replace(_BLANK, blank)
@@ -116,10 +116,10 @@ def _patterns(client_charset: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 def tokens(text: str, context: StatementContext) -> Iterator[Token]:
     """Yield the tokens, also those in executable comments that the server executed.
     Raise CannotRead for a quote or a comment that is not closed."""
-    # `opened`: number of executable comments around `at`. `after_dot`: True if the last
-    # token is a dot. `name_end`: the offset after the last name, or -1.
-    at, opened, after_dot = 0, 0, False
-    pattern, name_pattern = _patterns(context.client_charset)
+    # `open_comments`: number of executable comments around `at`. `after_dot`: True if
+    # the last token is a dot. `name_end`: the offset after the last name, or -1.
+    at, open_comments, after_dot = 0, 0, False
+    pattern, name_pattern = _compiled_patterns(context.client_charset)
     name_end = -1
     while at < len(text):
         if at == name_end and text[at] == ".":
@@ -134,13 +134,13 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
             at = name_end = match.end()
             continue
         if text[at] in "'\"`":
-            token = _quoted(text, at, context)
+            token = _read_quoted(text, at, context)
             after_dot = False
             yield token
             at = token.end
             name_end = at if token.is_name else -1
             continue
-        if (body := _dollar_quoted(text, at, context)) is not None:
+        if (body := _read_dollar_quoted(text, at, context)) is not None:
             yield body
             at, after_dot, name_end = body.end, False, -1
             continue
@@ -154,19 +154,19 @@ def tokens(text: str, context: StatementContext) -> Iterator[Token]:
                 at = _skip_comment(text, match.end(), context)
             case "open":
                 at, entered = _enter_executable(text, match, context)
-                opened += entered
-            case "close" if opened:
-                opened -= 1
+                open_comments += entered
+            case "close" if open_comments:
+                open_comments -= 1
                 at = match.end()
             case "close":
                 raise CannotRead(f"a comment that did not begin ends at {at}")
             case _:
-                token = _unquoted(text, match, context)
+                token = _read_unquoted(text, match, context)
                 after_dot = token.kind == "symbol" and token.text == "."
                 yield token
                 at = token.end
                 name_end = at if token.is_name else -1
-    if opened:
+    if open_comments:
         raise CannotRead("an executable comment is not closed")
 
 
@@ -178,19 +178,19 @@ def _enter_executable(
     maria = match["maria"] is not None
     if maria and not context.facts.is_mariadb:
         return _comment_end(text, match.end()), False
-    version = _version(text, match.end(), context)
+    version = _match_version(text, match.end(), context)
     if version is None:
         return match.end(), True
     number = int(version[0])
     skipped = number > context.facts.version
     if context.facts.is_mariadb and not maria:
-        skipped = skipped or number in _MYSQL_ALONE
+        skipped = skipped or number in _MYSQL_ONLY_VERSIONS
     if skipped:
         return _comment_end(text, match.end(), nested=True), False
     return version.end(), True
 
 
-def _version(text: str, at: int, context: StatementContext) -> re.Match[str] | None:
+def _match_version(text: str, at: int, context: StatementContext) -> re.Match[str] | None:
     if context.facts.is_mariadb:
         return _VERSION_MARIADB.match(text, at)
     six_digits = context.facts.version >= _SIX_DIGITS_SINCE
@@ -220,11 +220,11 @@ def _comment_end(text: str, at: int, *, nested: bool = False) -> int:
     return at
 
 
-def _quoted(text: str, at: int, context: StatementContext) -> Token:
+def _read_quoted(text: str, at: int, context: StatementContext) -> Token:
     quote = text[at]
     is_name = quote == "`" or (quote == '"' and context.has_mode(ANSI_QUOTES))
     escapes = not (is_name or context.has_mode(NO_BACKSLASH_ESCAPES))
-    special = _SPECIAL[quote, escapes]
+    special = _SPECIAL_CHARACTERS[quote, escapes]
     parts: list[str] = []
     place = at + 1
     while (match := special.search(text, place)) is not None:
@@ -242,16 +242,16 @@ def _quoted(text: str, at: int, context: StatementContext) -> Token:
     raise CannotRead(f"a quote opened at {at} is not closed")
 
 
-def _dollar_quoted(text: str, at: int, context: StatementContext) -> Token | None:
+def _read_dollar_quoted(text: str, at: int, context: StatementContext) -> Token | None:
     """Read a string between two equal `$tag$`, which MySQL has since 9.0 (for bodies of
     routines and libraries); return None if none begins here."""
-    if text[at] != "$" or context.facts.is_mariadb or context.facts.version < _DOLLARS_SINCE:
+    if text[at] != "$" or context.facts.is_mariadb or context.facts.version < _DOLLAR_QUOTES_SINCE:
         return None
-    match = _DOLLARS.match(text, at)
+    match = _DOLLAR_QUOTE.match(text, at)
     return match and Token("string", match["body"], at, match.end())
 
 
-def _unquoted(text: str, match: re.Match[str], context: StatementContext) -> Token:
+def _read_unquoted(text: str, match: re.Match[str], context: StatementContext) -> Token:
     at, end = match.span()
     match match.lastgroup:
         case "hex":
@@ -259,7 +259,7 @@ def _unquoted(text: str, match: re.Match[str], context: StatementContext) -> Tok
         case "bits":
             return Token("bits", match["bit"] or match["bare_bits"] or "", at, end)
         case "national":
-            string = _quoted(text, end, context)
+            string = _read_quoted(text, end, context)
             return Token("string", string.text, at, string.end, "utf8mb3")
         case "number" | "word" | "variable" | "symbol":
             return Token(str(match.lastgroup), match[0], at, end)
@@ -269,14 +269,14 @@ def _unquoted(text: str, match: re.Match[str], context: StatementContext) -> Tok
 # -- the cursor ----------------------------------------------------------------------------
 
 T = TypeVar("T")
-_END: Final = Token("end", "", -1, -1)
+_END_TOKEN: Final = Token("end", "", -1, -1)
 
 
 class StatementReader:
     """A cursor over the tokens of a statement. `at`: index of the next token. The
     `accept` and `if_` methods take tokens only if these come next. The `expect`
-    methods, `name` and the methods for larger forms raise CannotRead if other tokens
-    come next."""
+    methods, `read_name` and the methods for larger forms raise CannotRead if other
+    tokens come next."""
 
     def __init__(self, text: str, context: StatementContext) -> None:
         self.text = text
@@ -290,7 +290,7 @@ class StatementReader:
 
     def peek(self, ahead: int = 0) -> Token:
         place = self.at + ahead
-        return self._tokens[place] if place < len(self._tokens) else _END
+        return self._tokens[place] if place < len(self._tokens) else _END_TOKEN
 
     def next(self) -> Token:
         token = self.peek()
@@ -298,7 +298,7 @@ class StatementReader:
         return token
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         return self.at >= len(self._tokens)
 
     def sees(self, *keywords: str) -> bool:
@@ -347,42 +347,42 @@ class StatementReader:
 
     # -- forms that statements share ---------------------------------------------------
 
-    def name(self) -> str:
+    def read_name(self) -> str:
         if not self.peek().is_name:
             raise self.unexpected("a name")
         return self.next().text
 
-    def table(self, database: str | None = None) -> TableName:
+    def read_table(self, database: str | None = None) -> TableName:
         """Take `[database.]table` or `.table`. `database`: the database of a table that
         is written without one; None means the session's default database."""
         default = self.context.database if database is None else database
         if self.accept_symbol("."):
-            return TableName(default, self.name())
-        first = self.name()
+            return TableName(default, self.read_name())
+        first = self.read_name()
         if self.accept_symbol("."):
-            return TableName(first, self.name())
+            return TableName(first, self.read_name())
         return TableName(default, first)
 
-    def tables(self) -> tuple[TableName, ...]:
-        return self.listed(self.table)
+    def read_tables(self) -> tuple[TableName, ...]:
+        return self.read_list(self.read_table)
 
-    def enclosed_names(self) -> tuple[str, ...]:
-        return self.enclosed(lambda: self.listed(self.name))
+    def read_enclosed_names(self) -> tuple[str, ...]:
+        return self.read_enclosed(lambda: self.read_list(self.read_name))
 
-    def listed(self, read: Callable[[], T]) -> tuple[T, ...]:
+    def read_list(self, read: Callable[[], T]) -> tuple[T, ...]:
         """Read one or more items, separated by commas."""
         items = [read()]
         while self.accept_symbol(","):
             items.append(read())
         return tuple(items)
 
-    def enclosed(self, read: Callable[[], T]) -> T:
+    def read_enclosed(self, read: Callable[[], T]) -> T:
         self.expect_symbol("(")
         inside = read()
         self.expect_symbol(")")
         return inside
 
-    def integer(self) -> int:
+    def read_integer(self) -> int:
         token = self.next()
         if token.kind == "number" and token.text.isdigit():
             return int(token.text)
@@ -390,35 +390,35 @@ class StatementReader:
             return int(token.text, 16)
         raise CannotRead(f"a whole number was expected, not {token.text!r}")
 
-    def word_or_string(self) -> str:
+    def read_word_or_string(self) -> str:
         token = self.next()
         if token.kind not in ("word", "name", "string"):
             raise CannotRead(f"a name or a string was expected, not {token.text!r}")
         return token.text
 
-    def given(self) -> Token:
+    def read_value(self) -> Token:
         """Take `[=] value`."""
         self.accept_symbol("=")
         return self.next()
 
-    def given_name(self) -> str:
+    def read_value_name(self) -> str:
         """Take `[=] name`; the name may be a string."""
         self.accept_symbol("=")
-        return self.word_or_string()
+        return self.read_word_or_string()
 
-    def charset_word(self) -> bool:
+    def accept_charset_word(self) -> bool:
         """Take CHARACTER SET or a synonym, if it comes next."""
         if self.accept("CHARSET"):
             return True
         return self.accept("CHARACTER", "SET") or self.accept("CHAR", "SET")
 
-    def if_exists(self) -> bool:
+    def accept_if_exists(self) -> bool:
         return self.accept("IF", "EXISTS")
 
-    def if_not_exists(self) -> bool:
+    def accept_if_not_exists(self) -> bool:
         return self.accept("IF", "NOT", "EXISTS")
 
-    def parenthesized(self) -> str:
+    def read_parenthesized(self) -> str:
         """Skip `( … )` and return its text without the outer parentheses."""
         self.expect_symbol("(")
         first = self.at
@@ -431,14 +431,14 @@ class StatementReader:
 
     def skip_check(self) -> None:
         """Skip the rest of a CHECK: `(…)` and [NOT] ENFORCED."""
-        self.parenthesized()
+        self.read_parenthesized()
         if not self.accept("NOT", "ENFORCED"):
             self.accept("ENFORCED")
 
     def skip_rest(self) -> int:
         """Take all remaining tokens; return the number of semicolons among them."""
         count = 0
-        while not self.over:
+        while not self.is_over:
             count += self.sees_symbol(";")
             self.at += 1
         return count
@@ -447,7 +447,7 @@ class StatementReader:
         """Skip to the parenthesis that closes the current one."""
         depth = 0
         while not (depth == 0 and self.sees_symbol(")")):
-            if self.over:
+            if self.is_over:
                 raise CannotRead("a parenthesis is not closed")
             if self.sees_symbol("("):
                 depth += 1
@@ -455,10 +455,10 @@ class StatementReader:
                 depth -= 1
             self.at += 1
 
-    def rest(self) -> str:
+    def remaining_text(self) -> str:
         """Return the text that is left, without taking it."""
-        return self.text[self.peek().start :] if not self.over else ""
+        return self.text[self.peek().start :] if not self.is_over else ""
 
-    def slice(self, first: int) -> str:
+    def text_from(self, first: int) -> str:
         """Return the text from the token with index `first` to the last token taken."""
         return self.text[self._tokens[first].start : self._tokens[self.at - 1].end]

@@ -55,7 +55,7 @@ SOME TEXT THEN TIME TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF TINYINT TRUNCATE UNION 
 UTC_DATE UTC_TIME UTC_TIMESTAMP VALUE VALUES VARBINARY VARCHAR WEEK WHEN WHERE WHILE XOR YEAR
 """
 
-BUILT_IN: Final = frozenset(_FUNCTIONS.split())
+BUILT_IN_FUNCTIONS: Final = frozenset(_FUNCTIONS.split())
 """Built-in functions of every server since MySQL 5.7 and MariaDB 10.5. None of them
 changes a table. A function of only some servers is left out: on the others, a stored
 function may have its name. The tests call each function on several servers."""
@@ -65,27 +65,27 @@ KEYWORDS: Final = frozenset(_KEYWORD_TEXT.split())
 function."""
 
 
-Code = TypeVar("Code", bound=TableAccess | None)
+Access = TypeVar("Access", bound=TableAccess | None)
 
 INSERT, UPDATE, DELETE = "INSERT", "UPDATE", "DELETE"
 
 _FIRST_WORDS: Final = frozenset({INSERT, "REPLACE", UPDATE, DELETE, "LOAD", "SELECT", "DO", "WITH"})
-_REFUSED: Final = frozenset(
+_REFUSED_WORDS: Final = frozenset(
     {"CALL", "EXECUTE", "PREPARE", "CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME", "GRANT"}
     | {"REVOKE", "INSTALL", "UNINSTALL", "IMPORT"}
 )
-_ENDS_TABLES: Final = frozenset(
+_TABLE_LIST_ENDS: Final = frozenset(
     {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "INTO", "SET", "PROCEDURE"}
 )
-_JOINS: Final = frozenset({"JOIN", "STRAIGHT_JOIN"})
-_NO_ALIAS: Final = _ENDS_TABLES | frozenset(
+_JOIN_WORDS: Final = frozenset({"JOIN", "STRAIGHT_JOIN"})
+_NOT_ALIASES: Final = _TABLE_LIST_ENDS | frozenset(
     {"JOIN", "STRAIGHT_JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "ON", "USING", "USE"}
     | {"FORCE", "IGNORE", "PARTITION", "FOR", "LOCK"}
 )
 _NO_CALL_AFTER: Final = frozenset({"string", "number", "hex", "bits"})
 """Kinds of tokens after which a name is an alias."""
 
-_SEQUENCES: Final = frozenset({"nextval", "currval", "lastval", "setval"})
+_SEQUENCE_FUNCTIONS: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
 def read_row_change(text: str, context: StatementContext) -> TableAccess:
@@ -93,19 +93,19 @@ def read_row_change(text: str, context: StatementContext) -> TableAccess:
     logged instead of its rows."""
 
     def read(reader: StatementReader) -> TableAccess:
-        _, unknown = read_settings(reader)
-        if unknown or ("sql_mode" in text.lower() and reader.at):
+        _, unknown_variables = read_settings(reader)
+        if unknown_variables or ("sql_mode" in text.lower() and reader.at):
             return TableAccess(reason="SET STATEMENT changes how it is parsed")
         first = reader.peek()
         if first.keyword not in _FIRST_WORDS and not reader.sees_symbol("("):
             word = first.text[:20] or "nothing"
             return TableAccess(reason=f"{word} … is not among the statements that can be read")
-        return _Walk(reader).to_end()
+        return _Walk(reader).walk_to_end()
 
     return read_or_reason(text, context, read)
 
 
-def read_created(text: str, context: StatementContext) -> TableAccess | None:
+def read_create_select(text: str, context: StatementContext) -> TableAccess | None:
     """Return the tables that the query of CREATE TABLE … SELECT changes and reads; None
     if the statement has no query."""
 
@@ -117,9 +117,9 @@ def read_created(text: str, context: StatementContext) -> TableAccess | None:
         reader.accept("TEMPORARY")
         if not reader.accept("TABLE"):
             return None
-        while not (reader.over or _begins_query(reader)):
+        while not (reader.is_over or _begins_query(reader)):
             reader.next()
-        return None if reader.over else _Walk(reader).to_end(inside=True)
+        return None if reader.is_over else _Walk(reader).walk_to_end(inside=True)
 
     return read_or_reason(text, context, read) if "select" in text.lower() else None
 
@@ -133,22 +133,22 @@ def _begins_query(reader: StatementReader) -> bool:
     return first.keyword == "SELECT"
 
 
-def read_body(reader: StatementReader, *, selects: bool) -> TableAccess:
-    """Return the tables that a trigger's body changes and reads, or, with `selects`,
-    that a view's query does."""
+def read_body(reader: StatementReader, *, is_view_query: bool) -> TableAccess:
+    """Return the tables that a trigger's body changes and reads, or, with
+    `is_view_query`, that a view's query does."""
     if reader.context.type_grammar_mode is not None:
         return TableAccess(
             reason=f"it was created under sql_mode={reader.context.type_grammar_mode}"
         )
     try:
-        return _Walk(reader, body=not selects).to_end()
+        return _Walk(reader, is_body=not is_view_query).walk_to_end()
     except CannotRead as error:
         return TableAccess(reason=str(error))
 
 
 def read_or_reason(
-    text: str, context: StatementContext, read: Callable[[StatementReader], Code]
-) -> Code | TableAccess:
+    text: str, context: StatementContext, read: Callable[[StatementReader], Access]
+) -> Access | TableAccess:
     """Return the result of `read`, or a `TableAccess` that says why the text cannot be
     read."""
     try:
@@ -168,75 +168,75 @@ class _Reference:
 
 @dataclass(slots=True)
 class _Level:
-    """State of the walk within a pair of parentheses, or a whole statement. `tables`: a
-    list of tables is being read; `expects`: its next table is due. `selects`: SELECT
-    was read. `updates`: the SET of an UPDATE is still due. `references`: the list of
-    tables of an UPDATE, or of a DELETE with several tables. `deleted`: names of the
-    tables from which that DELETE deletes."""
+    """State of the walk within a pair of parentheses, or a whole statement.
+    `in_table_list`: a list of tables is being read; `expects_table`: its next table is
+    due. `has_select`: SELECT was read. `awaits_set`: the SET of an UPDATE is still due.
+    `references`: the list of tables of an UPDATE, or of a DELETE with several tables.
+    `delete_chains`: names of the tables from which that DELETE deletes."""
 
-    tables: bool = False
-    expects: bool = False
-    selects: bool = False
-    updates: bool = False
+    in_table_list: bool = False
+    expects_table: bool = False
+    has_select: bool = False
+    awaits_set: bool = False
     references: list[_Reference] | None = None
-    deleted: tuple[tuple[str, ...], ...] = ()
+    delete_chains: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(slots=True)
 class _Walk:
     """One pass over the tokens, which looks for keywords that come before names of
-    tables. `body`: several statements may follow each other. `writes`: for each table,
-    which of INSERT, UPDATE and DELETE it may get. `own`: names that WITH defines.
-    `inserted`: the table of the last INSERT, which ON DUPLICATE KEY UPDATE changes.
-    `before`: the last token taken."""
+    tables. `is_body`: several statements may follow each other. `writes`: for each
+    table, which of INSERT, UPDATE and DELETE it may get. `with_names`: names that WITH
+    defines. `insert_target`: the table of the last INSERT, which ON DUPLICATE KEY
+    UPDATE changes. `previous`: the last token taken."""
 
     reader: StatementReader
-    body: bool = False
+    is_body: bool = False
     writes: dict[TableName, set[str]] = field(default_factory=dict)
     reads: dict[TableName, None] = field(default_factory=dict)
-    own: set[TableName] = field(default_factory=set)
-    inserted: TableName | None = None
-    before: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
+    with_names: set[TableName] = field(default_factory=set)
+    insert_target: TableName | None = None
+    previous: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
-    def to_end(self, *, inside: bool = False) -> TableAccess:
+    def walk_to_end(self, *, inside: bool = False) -> TableAccess:
         """Walk to the end, and return the tables. `inside`: the walk begins within
         parentheses."""
-        self._read(_Level())
+        self._read_level(_Level())
         while inside and self.reader.accept_symbol(")"):
-            self._read(_Level())
-        if not self.reader.over:
+            self._read_level(_Level())
+        if not self.reader.is_over:
             raise CannotRead("a parenthesis is closed that is not open")
         writes = tuple((table, tuple(sorted(events))) for table, events in self.writes.items())
-        return TableAccess(writes, tuple(self.reads), tuple(sorted(self.own)))
+        return TableAccess(writes, tuple(self.reads), tuple(sorted(self.with_names)))
 
-    def _write(self, table: TableName, *events: str) -> None:
+    def _record_write(self, table: TableName, *events: str) -> None:
         self.writes.setdefault(table, set()).update(events)
 
     # -- tokens ------------------------------------------------------------------------
 
     def _next(self) -> Token:
-        self.before = self.reader.next()
-        return self.before
+        self.previous = self.reader.next()
+        return self.previous
 
-    def _chain(self) -> tuple[str, ...]:
+    def _take_name_chain(self) -> tuple[str, ...]:
         """Take `a`, `a.b`, `a.b.c` or `.a`, and return its names without a `.*` at the
         end."""
         reader, parts = self.reader, list[str]()
         if reader.accept_symbol("."):
             parts.append(reader.context.database)
-        self.before = reader.peek()
-        parts.append(reader.name())
+        self.previous = reader.peek()
+        parts.append(reader.read_name())
         while reader.accept_symbol("."):
             if reader.accept_symbol("*"):
                 break
-            self.before = reader.peek()
-            parts.append(reader.name())
+            self.previous = reader.peek()
+            parts.append(reader.read_name())
         return tuple(parts)
 
-    def _table(self) -> TableName:
-        return self._named(self._chain())
+    def _take_table(self) -> TableName:
+        return self._table_named(self._take_name_chain())
 
-    def _named(self, chain: tuple[str, ...]) -> TableName:
+    def _table_named(self, chain: tuple[str, ...]) -> TableName:
         if len(chain) > 2:
             raise CannotRead(f"{'.'.join(chain)} is not the name of a table")
         database = chain[0] if len(chain) == 2 else self.reader.context.database
@@ -244,115 +244,121 @@ class _Walk:
 
     # -- one level ----------------------------------------------------------------------
 
-    def _read(self, level: _Level) -> None:
+    def _read_level(self, level: _Level) -> None:
         """Read up to the parenthesis that closes the level, or to the end."""
         reader = self.reader
-        while not (reader.over or reader.sees_symbol(")")):
+        while not (reader.is_over or reader.sees_symbol(")")):
             token = reader.peek()
             if token.kind == "symbol" and not (
-                token.text == "." and level.expects and reader.peek(1).is_name
+                token.text == "." and level.expects_table and reader.peek(1).is_name
             ):
                 self._read_symbol(level)
             elif token.kind not in ("word", "name", "symbol"):
                 self._next()
-            elif reader.sees_symbol(".", 1) or token.kind == "symbol" or not self._keyword(level):
-                self._name(level)
+            elif (
+                reader.sees_symbol(".", 1)
+                or token.kind == "symbol"
+                or not self._take_keyword(level)
+            ):
+                self._take_name(level)
         self._close(level)
 
     def _read_symbol(self, level: _Level) -> None:
         symbol = self._next().text
         if symbol == "(":
             inner = _Level()
-            if level.expects:
-                level.expects = False
-                subquery = self.reader.peek().keyword in ("SELECT", "WITH", "VALUES", "TABLE")
-                if not subquery:
-                    inner = _Level(tables=True, expects=True, references=level.references)
-            self._read(inner)
+            if level.expects_table:
+                level.expects_table = False
+                is_subquery = self.reader.peek().keyword in ("SELECT", "WITH", "VALUES", "TABLE")
+                if not is_subquery:
+                    inner = _Level(
+                        in_table_list=True, expects_table=True, references=level.references
+                    )
+            self._read_level(inner)
             self._expect_close()
-        elif symbol == "," and level.tables:
-            level.expects = True
+        elif symbol == "," and level.in_table_list:
+            level.expects_table = True
         elif symbol == ";":
-            if not self.body:
+            if not self.is_body:
                 raise CannotRead("another statement follows")
             self._close(level)
-            self.inserted = None
-            level.tables = level.expects = level.selects = False
+            self.insert_target = None
+            level.in_table_list = level.expects_table = level.has_select = False
         elif symbol in ("{", "}", "?"):
             raise CannotRead(f"it contains {symbol}")
 
     def _expect_close(self) -> None:
         self.reader.expect_symbol(")")
-        self.before = Token("symbol", ")", 0, 0)
+        self.previous = Token("symbol", ")", 0, 0)
 
-    def _parentheses(self) -> None:
+    def _read_parentheses(self) -> None:
         """Read `( … )` that contains tables only in subqueries."""
         self.reader.expect_symbol("(")
-        self._read(_Level())
+        self._read_level(_Level())
         self._expect_close()
 
     def _close(self, level: _Level) -> None:
         """End the list of tables, and record those from which a DELETE with such a list
         deletes."""
-        level.tables = level.expects = False
-        if level.updates:
+        level.in_table_list = level.expects_table = False
+        if level.awaits_set:
             raise CannotRead("UPDATE has no SET")
         references = level.references or []
-        for chain in level.deleted:
+        for chain in level.delete_chains:
             # A name that is not in the list may mean any of its tables.
-            every = [self._named(chain), *(reference.table for reference in references)]
-            for table in _tables_meant(chain, references) or every:
-                self._write(table, DELETE)
-        level.deleted = ()
+            all_tables = [self._table_named(chain), *(reference.table for reference in references)]
+            for table in _possible_tables(chain, references) or all_tables:
+                self._record_write(table, DELETE)
+        level.delete_chains = ()
 
     # -- words -------------------------------------------------------------------------
 
-    def _keyword(self, level: _Level) -> bool:
+    def _take_keyword(self, level: _Level) -> bool:
         """Take a keyword before which a list of tables ends, or after which tables
         come. Return False for any other word."""
         reader, word = self.reader, self.reader.peek().keyword
-        call = reader.sees_symbol("(", 1)
-        if word in _REFUSED and not (word == "TRUNCATE" and call):
+        is_call = reader.sees_symbol("(", 1)
+        if word in _REFUSED_WORDS and not (word == "TRUNCATE" and is_call):
             raise CannotRead(f"it contains {word}")
         if word == "NEXT" and reader.peek(1).keyword == "VALUE":
             raise CannotRead("it draws from a sequence")
-        if word in ("INSERT", "REPLACE") and not call:
-            self._insert(self._next().keyword)
+        if word in ("INSERT", "REPLACE") and not is_call:
+            self._read_insert(self._next().keyword)
         elif word == UPDATE:
-            self._update(level)
+            self._read_update(level)
         elif word == DELETE:
-            self._delete(level)
+            self._read_delete(level)
         elif word == "LOAD" and reader.peek(1).keyword in ("DATA", "XML"):
-            self._load()
+            self._read_load()
         elif word == "WITH":
-            self._with()
+            self._read_with()
         elif word == "SELECT":
             self._next()
-            level.selects, level.tables, level.expects = True, False, False
+            level.has_select, level.in_table_list, level.expects_table = True, False, False
         elif word == "FROM":
             self._next()
-            if level.selects:
-                level.tables = level.expects = True
-        elif word == "TABLE" and not call:
+            if level.has_select:
+                level.in_table_list = level.expects_table = True
+        elif word == "TABLE" and not is_call:
             self._next()
-            self.reads[self._table()] = None
-        elif word in _JOINS:
+            self.reads[self._take_table()] = None
+        elif word in _JOIN_WORDS:
             self._next()
-            level.expects = level.tables
+            level.expects_table = level.in_table_list
         elif word == "ON" and reader.sees("ON", "DUPLICATE", "KEY", "UPDATE"):
             reader.accept("ON", "DUPLICATE", "KEY", "UPDATE")
-            self.before = Token("word", "UPDATE", 0, 0)
+            self.previous = Token("word", "UPDATE", 0, 0)
             self._close(level)
-            if self.inserted is None:
+            if self.insert_target is None:
                 raise CannotRead("ON DUPLICATE KEY UPDATE does not follow an INSERT")
-            self._write(self.inserted, UPDATE)
+            self._record_write(self.insert_target, UPDATE)
         elif word == "FOR":
             self._next()
             if reader.sees("UPDATE") or reader.sees("SHARE"):
                 self._next()
-                level.tables = level.expects = False
-        elif word in _ENDS_TABLES and self.before.keyword != "FOR":
-            if word == "SET" and level.updates:
+                level.in_table_list = level.expects_table = False
+        elif word in _TABLE_LIST_ENDS and self.previous.keyword != "FOR":
+            if word == "SET" and level.awaits_set:
                 self._record_updated(level)
             self._close(level)
             self._next()
@@ -360,26 +366,26 @@ class _Walk:
             return False
         return True
 
-    def _name(self, level: _Level) -> None:
+    def _take_name(self, level: _Level) -> None:
         """Take a name: of a table, a function, or anything else."""
-        reader, before, token = self.reader, self.before, self.reader.peek()
-        if level.expects and token.keyword == "LATERAL":
+        reader, before, token = self.reader, self.previous, self.reader.peek()
+        if level.expects_table and token.keyword == "LATERAL":
             self._next()
             return
-        chain = self._chain()
-        called = reader.sees_symbol("(")
-        if level.expects:
-            level.expects = False
-            if called:
+        chain = self._take_name_chain()
+        is_call = reader.sees_symbol("(")
+        if level.expects_table:
+            level.expects_table = False
+            if is_call:
                 if token.keyword != "JSON_TABLE":
                     raise CannotRead(f"{token.text} is called where a table was expected")
                 return
             if token.keyword != "DUAL":
-                self._reference(level, self._named(chain))
+                self._take_reference(level, self._table_named(chain))
             return
-        if chain[-1].lower() in _SEQUENCES and len(chain) > 1:
+        if chain[-1].lower() in _SEQUENCE_FUNCTIONS and len(chain) > 1:
             raise CannotRead("it draws from a sequence")
-        if called:
+        if is_call:
             self._refuse_stored_function(chain, token, before)
 
     def _refuse_stored_function(self, chain: tuple[str, ...], token: Token, before: Token) -> None:
@@ -387,67 +393,72 @@ class _Walk:
         word = token.keyword
         if len(chain) == 1 and word in KEYWORDS:
             return
-        no_call = before.kind in _NO_CALL_AFTER or (before.kind, before.text) == ("symbol", ")")
-        if no_call or before.keyword == "AS":
+        cannot_be_call = before.kind in _NO_CALL_AFTER or (before.kind, before.text) == (
+            "symbol",
+            ")",
+        )
+        if cannot_be_call or before.keyword == "AS":
             return
-        if len(chain) > 1 or not word or word.lower() not in BUILT_IN:
+        if len(chain) > 1 or not word or word.lower() not in BUILT_IN_FUNCTIONS:
             raise CannotRead(f"it calls {'.'.join(chain)}, which is not a built-in function")
-        apart = token.end != self.reader.peek().start
-        if apart and not self.reader.context.has_mode(IGNORE_SPACE):
+        has_blank = token.end != self.reader.peek().start
+        if has_blank and not self.reader.context.has_mode(IGNORE_SPACE):
             # Without IGNORE_SPACE a blank makes it the name of a stored function.
             raise CannotRead(f"a blank follows {token.text}, so it may be a stored function")
 
-    def _reference(self, level: _Level, table: TableName) -> None:
+    def _take_reference(self, level: _Level, table: TableName) -> None:
         reader = self.reader
         self.reads[table] = None
         if level.references is None:
             return
         if reader.sees("PARTITION"):
             reader.next()
-            self._parentheses()
-        named = reader.accept("AS")
+            self._read_parentheses()
+        has_as = reader.accept("AS")
         alias = table.name
-        if named or (reader.peek().is_name and reader.peek().keyword not in _NO_ALIAS):
+        if has_as or (reader.peek().is_name and reader.peek().keyword not in _NOT_ALIASES):
             alias = self._next().text
         level.references.append(_Reference(table, alias.lower()))
 
     # -- statements -----------------------------------------------------------------------
 
-    def _insert(self, word: str) -> None:
+    def _read_insert(self, word: str) -> None:
         reader = self.reader
         while reader.accept_any("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "INTO"):
             pass
-        self.inserted = table = self._table()
-        self._write(table, INSERT, *((DELETE,) if word == "REPLACE" else ()))
+        self.insert_target = table = self._take_table()
+        self._record_write(table, INSERT, *((DELETE,) if word == "REPLACE" else ()))
         if reader.accept("PARTITION"):
-            self._parentheses()
+            self._read_parentheses()
         queries = ("SELECT", "WITH", "VALUES", "VALUE", "TABLE")
-        subquery = reader.peek(1).keyword in queries or reader.sees_symbol("(", 1)
-        if reader.sees_symbol("(") and not subquery:
-            self._parentheses()
+        is_subquery = reader.peek(1).keyword in queries or reader.sees_symbol("(", 1)
+        if reader.sees_symbol("(") and not is_subquery:
+            self._read_parentheses()
         reader.accept("VALUE")
-        self.before = Token("word", "INTO", 0, 0)
+        self.previous = Token("word", "INTO", 0, 0)
 
-    def _update(self, level: _Level) -> None:
+    def _read_update(self, level: _Level) -> None:
         self._next()
         while self.reader.accept_any("LOW_PRIORITY", "IGNORE"):
             pass
-        level.tables = level.expects = level.updates = True
+        level.in_table_list = level.expects_table = level.awaits_set = True
         level.references = []
 
     def _record_updated(self, level: _Level) -> None:
         """Record the tables that the next token, SET, changes. A column that is written
         without its table may belong to any table of the list."""
         references = level.references or []
-        every = [reference.table for reference in references]
+        all_tables = [reference.table for reference in references]
         updated: list[TableName] = []
         for chain in self._assigned_columns():
-            updated += (_tables_meant(chain[:-1], references) if len(chain) > 1 else []) or every
+            updated += (
+                _possible_tables(chain[:-1], references) if len(chain) > 1 else []
+            ) or all_tables
         if not updated:
             raise CannotRead("UPDATE names no table")
         for table in updated:
-            self._write(table, UPDATE)
-        level.updates = False
+            self._record_write(table, UPDATE)
+        level.awaits_set = False
 
     def _assigned_columns(self) -> Iterable[tuple[str, ...]]:
         """Yield the columns that SET changes, as `(column,)`, `(table, column)` or
@@ -470,7 +481,7 @@ class _Walk:
                 expects = False
             ahead += 1
 
-    def _delete(self, level: _Level) -> None:
+    def _read_delete(self, level: _Level) -> None:
         reader = self.reader
         self._next()
         while reader.accept_any("LOW_PRIORITY", "QUICK", "IGNORE"):
@@ -479,18 +490,18 @@ class _Walk:
             reader.next()
         # DELETE FROM a …; DELETE FROM a, b USING …; DELETE a, b FROM …
         from_first = reader.accept("FROM")
-        names = reader.listed(self._chain)
+        names = reader.read_list(self._take_name_chain)
         if from_first and not reader.accept("USING"):
             if len(names) > 1:
                 raise reader.unexpected("USING")
-            self._write(self._named(names[0]), DELETE)
+            self._record_write(self._table_named(names[0]), DELETE)
             return
         if not from_first:
             reader.expect("FROM")
-        level.tables = level.expects = True
-        level.references, level.deleted = [], names
+        level.in_table_list = level.expects_table = True
+        level.references, level.delete_chains = [], names
 
-    def _load(self) -> None:
+    def _read_load(self) -> None:
         reader = self.reader
         self._next()
         self._next()
@@ -501,11 +512,13 @@ class _Walk:
             raise reader.unexpected("a file's name")
         duplicates = reader.accept_any("REPLACE", "IGNORE")
         reader.expect("INTO", "TABLE")
-        self._write(self._table(), INSERT, *((DELETE,) if duplicates == "REPLACE" else ()))
+        self._record_write(
+            self._take_table(), INSERT, *((DELETE,) if duplicates == "REPLACE" else ())
+        )
         if reader.accept("PARTITION") or reader.sees_symbol("("):
-            self._parentheses()
+            self._read_parentheses()
 
-    def _with(self) -> None:
+    def _read_with(self) -> None:
         """Read `WITH name [(columns)] AS (…), …`."""
         reader = self.reader
         self._next()
@@ -513,19 +526,21 @@ class _Walk:
             return
         reader.accept("RECURSIVE")
         while True:
-            self.own.add(TableName(reader.context.database, reader.name()))
+            self.with_names.add(TableName(reader.context.database, reader.read_name()))
             if reader.sees_symbol("("):
-                self._parentheses()
+                self._read_parentheses()
             reader.expect("AS")
-            self._parentheses()
+            self._read_parentheses()
             if reader.accept("CYCLE"):
-                reader.enclosed_names() if reader.sees_symbol("(") else reader.listed(reader.name)
+                reader.read_enclosed_names() if reader.sees_symbol("(") else reader.read_list(
+                    reader.read_name
+                )
                 reader.expect("RESTRICT")
             if not reader.accept_symbol(","):
                 return
 
 
-def _tables_meant(chain: tuple[str, ...], references: Iterable[_Reference]) -> list[TableName]:
+def _possible_tables(chain: tuple[str, ...], references: Iterable[_Reference]) -> list[TableName]:
     """Return the tables of the list that `table` or `database.table` may mean."""
     last = chain[-1].lower()
     return [

@@ -25,11 +25,11 @@ from lockstep.pipeline.schema.statements.changes import (
     CreateSelect,
     CreateTable,
     DefineColumn,
-    Drop,
+    DropPart,
     Element,
-    Neutral,
-    Part,
-    Rename,
+    NeutralClause,
+    PartKind,
+    RenamePart,
     RenameTo,
     RowsChange,
     SetOptions,
@@ -39,204 +39,204 @@ from lockstep.pipeline.schema.statements.changes import (
     WrittenPeriod,
 )
 from lockstep.pipeline.schema.statements.definitions import (
+    accept_using_hash,
     read_column,
     read_default,
     read_definition,
     read_key,
-    read_parts,
+    read_key_parts,
     sees_key,
-    using_hash,
 )
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 
 
-def read_alter_table(reader: StatementReader, *, ignore: bool) -> AlterTable:
-    """Read what follows ALTER TABLE. `ignore`: ALTER IGNORE TABLE, which deletes
+def read_alter_table(reader: StatementReader, *, is_ignore: bool) -> AlterTable:
+    """Read what follows ALTER TABLE. `is_ignore`: ALTER IGNORE TABLE, which deletes
     duplicate rows."""
-    if_exists = reader.if_exists()
-    table = reader.table()
+    if_exists = reader.accept_if_exists()
+    table = reader.read_table()
     if reader.accept("WAIT"):
         reader.next()
     else:
         reader.accept("NOWAIT")
-    clauses: list[Clause] = [RowsChange("ALTER IGNORE")] if ignore else []
-    while not reader.over:
-        clauses.extend(_clause(reader))
+    clauses: list[Clause] = [RowsChange("ALTER IGNORE")] if is_ignore else []
+    while not reader.is_over:
+        clauses.extend(_read_clauses(reader))
         # A clause about partitions may follow the others without a comma.
         partitions = reader.sees("PARTITION", "BY") or reader.sees("REMOVE", "PARTITIONING")
-        more = reader.accept_symbol(",") or partitions
-        if not more and not reader.over:
+        has_more = reader.accept_symbol(",") or partitions
+        if not has_more and not reader.is_over:
             raise reader.unexpected("a comma")
     return AlterTable(table, tuple(clauses), if_exists)
 
 
-def _clause(reader: StatementReader) -> list[Clause]:
+def _read_clauses(reader: StatementReader) -> list[Clause]:
     word = reader.peek().keyword
     match word:
         case "ADD":
-            return _add(reader)
+            return _read_add_clause(reader)
         case "DROP":
-            return [_drop(reader)]
+            return [_read_drop_clause(reader)]
         case "CHANGE" | "MODIFY":
-            return [_change_column(reader)]
+            return [_read_change_column(reader)]
         case "ALTER":
-            return [_alter(reader)]
+            return [_read_alter_clause(reader)]
         case "RENAME":
-            return [_rename(reader)]
+            return [_read_rename_clause(reader)]
         case "CONVERT" if reader.sees("CONVERT", "TO"):
-            return [_convert(reader)]
-    clause = _partitions(reader) or _neutral_clause(reader)
+            return [_read_convert_clause(reader)]
+    clause = _read_partition_clause(reader) or _read_neutral_clause(reader)
     if clause is not None:
         return [clause]
     place = reader.at
-    options = _options(reader)
+    options = _read_options(reader)
     if reader.at == place:
         raise reader.unexpected("a clause of ALTER TABLE")
     return [SetOptions(options)]
 
 
-def _add(reader: StatementReader) -> list[Clause]:
+def _read_add_clause(reader: StatementReader) -> list[Clause]:
     reader.expect("ADD")
     if reader.accept("PARTITION"):
         # New partitions of RANGE and LIST are empty; those of HASH and KEY only move
         # rows.
-        _to_the_end(reader)
-        return [Neutral()]
+        _take_rest(reader)
+        return [NeutralClause()]
     if reader.context.facts.is_mariadb:
         if reader.accept("SYSTEM", "VERSIONING"):
             return [SetOptions(WrittenOptions(system_versioned=True))]
         if reader.accept("PERIOD", "FOR"):
-            period = _period(reader)
-            return [Neutral() if period is None else AddElement(period)]
+            period = _read_period(reader)
+            return [NeutralClause() if period is None else AddElement(period)]
     if sees_key(reader) or reader.sees("CHECK"):
-        return [_key(reader)]
+        return [_read_added_key(reader)]
     reader.accept("COLUMN")
-    if_not_exists = reader.if_not_exists()
+    if_not_exists = reader.accept_if_not_exists()
     if reader.sees_symbol("("):
-        return reader.enclosed(lambda: _group(reader, if_not_exists=if_not_exists))
+        return reader.read_enclosed(lambda: _read_added_group(reader, if_not_exists=if_not_exists))
     column = read_column(reader)
-    return [DefineColumn(None, column, _position(reader), if_not_exists)]
+    return [DefineColumn(None, column, _read_position(reader), if_not_exists)]
 
 
-def _group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
+def _read_added_group(reader: StatementReader, *, if_not_exists: bool) -> list[Clause]:
     """Read the columns and keys in ADD (…)."""
 
     def clause() -> Clause:
         if sees_key(reader):
-            return _key(reader)
+            return _read_added_key(reader)
         return DefineColumn(None, read_column(reader), None, if_not_exists)
 
-    return list(reader.listed(clause))
+    return list(reader.read_list(clause))
 
 
-def _key(reader: StatementReader) -> Clause:
+def _read_added_key(reader: StatementReader) -> Clause:
     key = read_key(reader)
-    return Neutral() if key is None else AddElement(key)
+    return NeutralClause() if key is None else AddElement(key)
 
 
-def _change_column(reader: StatementReader) -> Clause:
+def _read_change_column(reader: StatementReader) -> Clause:
     word = reader.next().keyword
     reader.accept("COLUMN")
-    if_exists = reader.if_exists()
-    old = reader.name()
-    new = reader.name() if word == "CHANGE" else old
+    if_exists = reader.accept_if_exists()
+    old = reader.read_name()
+    new = reader.read_name() if word == "CHANGE" else old
     column = read_definition(new, reader)
-    return DefineColumn(old, column, _position(reader), if_exists)
+    return DefineColumn(old, column, _read_position(reader), if_exists)
 
 
-def _position(reader: StatementReader) -> str | None:
+def _read_position(reader: StatementReader) -> str | None:
     if reader.accept("FIRST"):
         return FIRST
-    return reader.name() if reader.accept("AFTER") else None
+    return reader.read_name() if reader.accept("AFTER") else None
 
 
-def _alter(reader: StatementReader) -> Clause:
+def _read_alter_clause(reader: StatementReader) -> Clause:
     reader.expect("ALTER")
     if reader.accept_any("INDEX", "KEY"):
-        reader.if_exists()
-        name = reader.name()
+        reader.accept_if_exists()
+        name = reader.read_name()
         visibility = reader.accept_any("VISIBLE", "INVISIBLE", "IGNORED", "NOT")
         if visibility == "NOT":
             reader.expect("IGNORED")
-        return SetVisibility(Part.KEY, name, visibility in ("INVISIBLE", "IGNORED"))
+        return SetVisibility(PartKind.KEY, name, visibility in ("INVISIBLE", "IGNORED"))
     if reader.accept_any("CHECK", "CONSTRAINT"):
-        reader.name()
+        reader.read_name()
         if not reader.accept("NOT", "ENFORCED"):
             reader.expect("ENFORCED")
-        return Neutral()
+        return NeutralClause()
     reader.accept("COLUMN")
-    if_exists = reader.if_exists()
-    name = reader.name()
+    if_exists = reader.accept_if_exists()
+    name = reader.read_name()
     if reader.accept("DROP"):
         reader.expect("DEFAULT")
         return AlterDefault(name, None, if_exists)
     reader.expect("SET")
     if word := reader.accept_any("VISIBLE", "INVISIBLE"):
-        return SetVisibility(Part.COLUMN, name, word == "INVISIBLE")
+        return SetVisibility(PartKind.COLUMN, name, word == "INVISIBLE")
     reader.expect("DEFAULT")
     return AlterDefault(name, read_default(reader), if_exists)
 
 
-def _drop(reader: StatementReader) -> Clause:
+def _read_drop_clause(reader: StatementReader) -> Clause:
     reader.expect("DROP")
     if reader.accept("PARTITION"):
-        _to_the_end(reader)
+        _take_rest(reader)
         return RowsChange("DROP PARTITION")
     if reader.accept("SYSTEM", "VERSIONING"):
         return SetOptions(WrittenOptions(system_versioned=False))
     if reader.sees("PERIOD", "FOR") or reader.sees("PERIOD", "IF", "EXISTS"):
         reader.next()
-        reader.if_exists()
+        reader.accept_if_exists()
         reader.expect("FOR")
-        reader.name()
-        return Neutral()
+        reader.read_name()
+        return NeutralClause()
     if reader.accept("PRIMARY", "KEY"):
-        return Drop(Part.KEY, "PRIMARY")
+        return DropPart(PartKind.KEY, "PRIMARY")
     if reader.accept_any("INDEX", "KEY"):
-        if_exists = reader.if_exists()
-        return Drop(Part.KEY, reader.name(), if_exists)
+        if_exists = reader.accept_if_exists()
+        return DropPart(PartKind.KEY, reader.read_name(), if_exists)
     if reader.accept("FOREIGN", "KEY") or reader.sees("CONSTRAINT"):
-        part = Part.CONSTRAINT if reader.accept("CONSTRAINT") else Part.FOREIGN_KEY
-        reader.if_exists()
-        return Drop(part, reader.name())
+        part = PartKind.CONSTRAINT if reader.accept("CONSTRAINT") else PartKind.FOREIGN_KEY
+        reader.accept_if_exists()
+        return DropPart(part, reader.read_name())
     if reader.sees("CHECK") and reader.peek(1).is_name:
         reader.next()
-        reader.name()
-        return Neutral()
+        reader.read_name()
+        return NeutralClause()
     reader.accept("COLUMN")
-    if_exists = reader.if_exists()
-    name = reader.name()
+    if_exists = reader.accept_if_exists()
+    name = reader.read_name()
     reader.accept_any("RESTRICT", "CASCADE")
-    return Drop(Part.COLUMN, name, if_exists)
+    return DropPart(PartKind.COLUMN, name, if_exists)
 
 
-def _rename(reader: StatementReader) -> Clause:
+def _read_rename_clause(reader: StatementReader) -> Clause:
     reader.expect("RENAME")
     if reader.sees("COLUMN") and not reader.sees_symbol(".", 1):
         reader.next()
-        return _renamed(reader, Part.COLUMN)
+        return _read_renamed_part(reader, PartKind.COLUMN)
     if reader.accept_any("INDEX", "KEY"):
-        return _renamed(reader, Part.KEY)
+        return _read_renamed_part(reader, PartKind.KEY)
     if not reader.accept_any("TO", "AS"):
         reader.accept_symbol("=")
-    return RenameTo(reader.table())
+    return RenameTo(reader.read_table())
 
 
-def _renamed(reader: StatementReader, part: Part) -> Clause:
-    if_exists = reader.if_exists()
-    old = reader.name()
+def _read_renamed_part(reader: StatementReader, part: PartKind) -> Clause:
+    if_exists = reader.accept_if_exists()
+    old = reader.read_name()
     reader.expect("TO")
-    return Rename(part, old, reader.name(), if_exists)
+    return RenamePart(part, old, reader.read_name(), if_exists)
 
 
-def _convert(reader: StatementReader) -> Clause:
+def _read_convert_clause(reader: StatementReader) -> Clause:
     reader.expect("CONVERT", "TO")
-    if not reader.charset_word():
+    if not reader.accept_charset_word():
         raise reader.unexpected("CHARACTER SET")
-    charset = None if reader.accept("DEFAULT") else reader.word_or_string()
+    charset = None if reader.accept("DEFAULT") else reader.read_word_or_string()
     collation = None
     if reader.accept("COLLATE"):
-        collation = reader.given_name()
+        collation = reader.read_value_name()
     return ConvertCharset(charset, collation)
 
 
@@ -245,7 +245,7 @@ _PARTITION_WORDS: Final = frozenset(
 )
 
 
-def _partitions(reader: StatementReader) -> Clause | None:
+def _read_partition_clause(reader: StatementReader) -> Clause | None:
     """Read a clause about partitions or tablespaces; return None if none comes next."""
     if _skip_partitions(reader):
         return SetOptions(WrittenOptions(partitioned=True))
@@ -253,16 +253,16 @@ def _partitions(reader: StatementReader) -> Clause | None:
         return SetOptions(WrittenOptions(partitioned=False))
     if word := reader.accept_any("DISCARD", "IMPORT"):
         if reader.accept("PARTITION"):
-            reader.listed(reader.name)
+            reader.read_list(reader.read_name)
         reader.expect("TABLESPACE")
         return RowsChange(f"{word} TABLESPACE")
     if reader.accept("TRUNCATE", "PARTITION"):
-        _to_the_end(reader)
+        _take_rest(reader)
         return RowsChange("TRUNCATE PARTITION")
     if reader.accept("EXCHANGE", "PARTITION"):
-        reader.name()
+        reader.read_name()
         reader.expect("WITH", "TABLE")
-        other = reader.table()
+        other = reader.read_table()
         if reader.accept_any("WITH", "WITHOUT"):
             reader.expect("VALIDATION")
         return RowsChange(EXCHANGE, other)
@@ -270,9 +270,9 @@ def _partitions(reader: StatementReader) -> Clause | None:
         raise CannotRead("CONVERT PARTITION and CONVERT TABLE are not supported")
     word = reader.peek().keyword
     if word in _PARTITION_WORDS and reader.sees(word, "PARTITION"):
-        words = _to_the_end(reader)
+        words = _take_rest(reader)
         loses_rows = word == "REPAIR" or (word == "REORGANIZE" and _may_delete_rows(words))
-        return RowsChange(f"{word} PARTITION") if loses_rows else Neutral()
+        return RowsChange(f"{word} PARTITION") if loses_rows else NeutralClause()
     return None
 
 
@@ -284,30 +284,30 @@ def _may_delete_rows(words: Sequence[str]) -> bool:
     return "INTO" in words and not ranges
 
 
-def _to_the_end(reader: StatementReader) -> list[str]:
+def _take_rest(reader: StatementReader) -> list[str]:
     """Take the rest of the statement and return its keywords. A clause about partitions
     is always the last clause."""
     words = []
-    while not reader.over:
+    while not reader.is_over:
         words.append(reader.next().keyword)
     return words
 
 
-def _neutral_clause(reader: StatementReader) -> Clause | None:
+def _read_neutral_clause(reader: StatementReader) -> Clause | None:
     """Read a clause that changes nothing in a `TableSchema`; return None if none comes
     next."""
     if reader.accept_any("ALGORITHM", "LOCK"):
-        reader.given()
+        reader.read_value()
     elif reader.accept_any("ENABLE", "DISABLE"):
         reader.expect("KEYS")
     elif word := reader.accept_any("WITH", "WITHOUT"):
         if not reader.accept("VALIDATION"):
             raise CannotRead(f"{word} is not understood here")
     elif reader.accept("ORDER", "BY"):
-        reader.listed(lambda: (reader.table(), reader.accept_any("ASC", "DESC")))
+        reader.read_list(lambda: (reader.read_table(), reader.accept_any("ASC", "DESC")))
     elif not reader.accept_any("FORCE", "NOWAIT", "SECONDARY_LOAD", "SECONDARY_UNLOAD"):
         return None
-    return Neutral()
+    return NeutralClause()
 
 
 _NEUTRAL_OPTIONS: Final = frozenset(
@@ -319,7 +319,7 @@ _NEUTRAL_OPTIONS: Final = frozenset(
     | {"ENCRYPTED", "ENCRYPTION_KEY_ID", "ITEF_QUOTES", "PAGE_COMPRESSED"}
     | {"PAGE_COMPRESSION_LEVEL", "IETF_QUOTES"}
 )
-_ENGINES: Final = {
+_ENGINE_NAMES: Final = {
     "INNODB": "InnoDB",
     "MYISAM": "MyISAM",
     "MARIA": "Aria",
@@ -333,55 +333,55 @@ _ENGINES: Final = {
 case."""
 
 
-def _options(reader: StatementReader) -> WrittenOptions:
+def _read_options(reader: StatementReader) -> WrittenOptions:
     options = WrittenOptions()
     while True:
         place = reader.at
         reader.accept_symbol(",")
-        changed = _with_option(options, reader)
-        if changed is None:
+        new_options = _read_option(options, reader)
+        if new_options is None:
             reader.at = place
             return options
-        options = changed
+        options = new_options
 
 
-def _with_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
+def _read_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
     """Read one option; if none comes next, take nothing and return None."""
     place = reader.at
     reader.accept("DEFAULT")
-    if reader.charset_word():
+    if reader.accept_charset_word():
         reader.accept_symbol("=")
         collation = None if reader.context.facts.charset_resets_collation else options.collation
-        return replace(options, charset=reader.word_or_string(), collation=collation)
+        return replace(options, charset=reader.read_word_or_string(), collation=collation)
     if reader.accept("COLLATE"):
-        return replace(options, collation=reader.given_name())
+        return replace(options, collation=reader.read_value_name())
     if reader.at > place:
         reader.at = place
         return None
     if reader.accept_any("ENGINE", "TYPE"):
-        return replace(options, engine=engine_name(reader.given_name(), reader.context.facts))
+        return replace(options, engine=engine_name(reader.read_value_name(), reader.context.facts))
     if reader.accept("ROW_FORMAT"):
-        return replace(options, row_format=reader.given_name().lower())
-    return _with_neutral_option(options, reader)
+        return replace(options, row_format=reader.read_value_name().lower())
+    return _read_neutral_option(options, reader)
 
 
 def engine_name(written: str, facts: ServerDialect) -> str:
     """Return the name that an engine has in information_schema."""
-    name = _ENGINES.get(written.upper(), written.upper())
+    name = _ENGINE_NAMES.get(written.upper(), written.upper())
     return "MRG_MyISAM" if facts.is_mariadb and name == "MRG_MYISAM" else name
 
 
-def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
+def _read_neutral_option(options: WrittenOptions, reader: StatementReader) -> WrittenOptions | None:
     if reader.accept_any(*_NEUTRAL_OPTIONS):
-        reader.given()
+        reader.read_value()
     elif reader.accept_any("DATA", "INDEX"):
         reader.expect("DIRECTORY")
-        reader.given()
+        reader.read_value()
     elif reader.accept("UNION"):
         reader.accept_symbol("=")
-        reader.parenthesized()
+        reader.read_parenthesized()
     elif reader.accept("TABLESPACE"):
-        reader.given_name()
+        reader.read_value_name()
     elif reader.accept("STORAGE"):
         reader.next()
     elif reader.accept("WITH", "SYSTEM", "VERSIONING"):
@@ -395,8 +395,8 @@ def _with_neutral_option(options: WrittenOptions, reader: StatementReader) -> Wr
         if reader.next().text != "0":
             raise CannotRead("SEQUENCE = 1 makes the table a sequence, which is not supported")
     elif reader.accept("PERIOD", "FOR"):
-        reader.name()
-        reader.parenthesized()
+        reader.read_name()
+        reader.read_parenthesized()
     elif reader.peek().is_name and reader.sees_symbol("=", 1):
         reader.at += 3  # `name = value` is an option of the storage engine.
     else:
@@ -409,13 +409,13 @@ def _skip_partitions(reader: StatementReader) -> bool:
     contains only whether the table is partitioned, not how."""
     if not reader.accept("PARTITION", "BY"):
         return False
-    linear = reader.accept("LINEAR")
+    is_linear = reader.accept("LINEAR")
     kind = reader.accept_any("RANGE", "LIST", "HASH", "KEY", "SYSTEM_TIME")
-    if not kind or (linear and kind not in ("HASH", "KEY")):
+    if not kind or (is_linear and kind not in ("HASH", "KEY")):
         raise reader.unexpected("a way to partition")
-    while not reader.over:
+    while not reader.is_over:
         if reader.sees_symbol("("):
-            reader.parenthesized()
+            reader.read_parenthesized()
         elif reader.peek().keyword in ("SELECT", "AS", "START"):
             break
         else:
@@ -432,21 +432,23 @@ def read_create_table(
     reader: StatementReader, *, or_replace: bool
 ) -> CreateTable | CreateLike | CreateSelect:
     """Read what follows CREATE TABLE."""
-    if_not_exists = reader.if_not_exists()
-    table = reader.table()
+    if_not_exists = reader.accept_if_not_exists()
+    table = reader.read_table()
     if reader.accept("LIKE"):
-        return CreateLike(table, reader.table(), if_not_exists, or_replace)
+        return CreateLike(table, reader.read_table(), if_not_exists, or_replace)
     if reader.sees_symbol("(") and reader.peek(1).keyword == "LIKE":
         reader.next()
         reader.expect("LIKE")
-        like = CreateLike(table, reader.table(), if_not_exists, or_replace)
+        like = CreateLike(table, reader.read_table(), if_not_exists, or_replace)
         reader.expect_symbol(")")
         return like
     elements: tuple[Element, ...] = ()
     if reader.sees_symbol("(") and reader.peek(1).keyword not in _QUERY_WORDS[:4]:
-        listed = reader.enclosed(lambda: reader.listed(lambda: _element(reader)))
-        elements = tuple(element for element in listed if element is not None)
-    options = _options(reader)
+        read_elements = reader.read_enclosed(
+            lambda: reader.read_list(lambda: _read_element(reader))
+        )
+        elements = tuple(element for element in read_elements if element is not None)
+    options = _read_options(reader)
     if _skip_partitions(reader):
         options = replace(options, partitioned=True)
     reader.accept("START", "TRANSACTION")
@@ -458,37 +460,37 @@ def read_create_table(
     return CreateTable(table, elements, options, if_not_exists, or_replace)
 
 
-def _element(reader: StatementReader) -> Element | None:
+def _read_element(reader: StatementReader) -> Element | None:
     """Read a column, a key, a foreign key or a period. Return None for a CHECK and for
     PERIOD FOR SYSTEM_TIME, which a `TableSchema` does not contain."""
     if reader.context.facts.is_mariadb and reader.accept("PERIOD", "FOR"):
-        return _period(reader)
+        return _read_period(reader)
     if sees_key(reader):
         return read_key(reader)
     return read_column(reader)
 
 
-def _period(reader: StatementReader) -> WrittenPeriod | None:
+def _read_period(reader: StatementReader) -> WrittenPeriod | None:
     """Read what follows PERIOD FOR. Return None for SYSTEM_TIME: the definitions of its
     two columns already say AS ROW START and AS ROW END."""
-    name = reader.name()
-    columns = reader.enclosed_names()
+    name = reader.read_name()
+    columns = reader.read_enclosed_names()
     return None if name.upper() == "SYSTEM_TIME" else WrittenPeriod(columns)
 
 
 def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -> AlterTable:
     """Read what follows CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX, as clauses of ALTER
     TABLE."""
-    if_not_exists = reader.if_not_exists()
-    name = reader.name()
-    hashed = using_hash(reader)
+    if_not_exists = reader.accept_if_not_exists()
+    name = reader.read_name()
+    uses_hash = accept_using_hash(reader)
     reader.expect("ON")
-    table = reader.table()
-    bare = WrittenKey(kind, (), name, if_not_exists=if_not_exists, hash=hashed)
-    key = read_parts(bare, reader)
+    table = reader.read_table()
+    unread_key = WrittenKey(kind, (), name, if_not_exists=if_not_exists, uses_hash=uses_hash)
+    key = read_key_parts(unread_key, reader)
     skip_locks(reader)
-    replaced = (Drop(Part.KEY, name, if_exists=True),) if or_replace else ()
-    return AlterTable(table, (*replaced, AddElement(key)))
+    dropped_key = (DropPart(PartKind.KEY, name, if_exists=True),) if or_replace else ()
+    return AlterTable(table, (*dropped_key, AddElement(key)))
 
 
 def skip_locks(reader: StatementReader) -> None:
@@ -501,9 +503,9 @@ def skip_locks(reader: StatementReader) -> None:
 
 
 def read_create_database(reader: StatementReader, *, or_replace: bool) -> CreateDatabase:
-    if_not_exists = reader.if_not_exists()
-    name = reader.name()
-    options = _database_options(reader)
+    if_not_exists = reader.accept_if_not_exists()
+    name = reader.read_name()
+    options = _read_database_options(reader)
     return CreateDatabase(name, options.charset, options.collation, if_not_exists, or_replace)
 
 
@@ -512,20 +514,20 @@ def read_alter_database(reader: StatementReader) -> AlterDatabase:
     database."""
     word = reader.peek().keyword
     options_begin = word in ("DEFAULT", "CHARACTER", "CHARSET", "COLLATE", "ENCRYPTION", "COMMENT")
-    named = reader.peek().kind == "name" or not (options_begin or reader.sees("READ", "ONLY"))
-    name = reader.name() if named else reader.context.database
-    options = _database_options(reader)
+    has_name = reader.peek().kind == "name" or not (options_begin or reader.sees("READ", "ONLY"))
+    name = reader.read_name() if has_name else reader.context.database
+    options = _read_database_options(reader)
     return AlterDatabase(name, options.charset, options.collation)
 
 
-def _database_options(reader: StatementReader) -> WrittenOptions:
+def _read_database_options(reader: StatementReader) -> WrittenOptions:
     options = WrittenOptions()
-    while not reader.over:
+    while not reader.is_over:
         if reader.accept("READ", "ONLY") or reader.accept("DEFAULT", "ENCRYPTION"):
-            reader.given()
+            reader.read_value()
             continue
-        changed = _with_option(options, reader)
-        if changed is None:
+        new_options = _read_option(options, reader)
+        if new_options is None:
             raise reader.unexpected("a database's option")
-        options = changed
+        options = new_options
     return options

@@ -28,7 +28,7 @@ from lockstep.pipeline.model.lake_commit import (
 )
 from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
 from lockstep.pipeline.ports.held import RequireHeld, no_check
-from lockstep.pipeline.schema.types import folded
+from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import (
     CommitConflict,
     ForeignCommit,
@@ -37,7 +37,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.retries import PUBLISH
 from lockstep.pipeline.values.segment import SegmentFile
-from lockstep.resources.lake.changelog.segments import damaged_files, refuse_damaged
+from lockstep.resources.lake.changelog.segments import damage_sentences, refuse_damaged
 from lockstep.resources.lake.delta.columns import refuse_other_columns
 from lockstep.resources.lake.delta.delta_log import (
     commits_newest_first,
@@ -122,11 +122,11 @@ class DeltaChangelog:
                 table = table_if_exists(path)
                 earlier_version = find_earlier(table)
             if earlier_version is not None:
-                return Published(earlier_version, skipped=True)
+                return Published(earlier_version, was_skipped=True)
             require_held()
             version = commit(table)
             if version is not None:
-                return Published(version, skipped=False)
+                return Published(version, was_skipped=False)
         raise _conflict_error(path, folder, table)
 
     def is_newest_version(self, folder: str, version: int) -> bool:
@@ -148,7 +148,7 @@ class DeltaChangelog:
         app_id: str,
         revision: int,
         schema: pa.Schema,
-        removed: Sequence[str],
+        removed_paths: Sequence[str],
         files: Sequence[SegmentFile],
         user_metadata: str,
         require_held: RequireHeld = no_check,
@@ -159,7 +159,9 @@ class DeltaChangelog:
         def find_revised(table: DeltaTable | None) -> int | None:
             if table is None:
                 raise _missing_table_error(path)
-            return table.version() if is_revised(_listed_sizes(table), removed, files) else None
+            return (
+                table.version() if is_revised(_listed_sizes(table), removed_paths, files) else None
+            )
 
         def revise(table: DeltaTable | None) -> int | None:
             refuse_damaged(path, files)
@@ -167,7 +169,7 @@ class DeltaChangelog:
             with lake_errors(path):
                 listed_sizes = {} if table is None else _listed_sizes(table)
                 names_to_remove = [
-                    name for name in removed if name in listed_sizes and name not in names
+                    name for name in removed_paths if name in listed_sizes and name not in names
                 ]
                 removed_sizes = {name: listed_sizes[name] for name in names_to_remove}
                 new_files = [file for file in files if file.path not in listed_sizes]
@@ -183,12 +185,12 @@ class DeltaChangelog:
         version: int,
         *,
         app_id: str,
-        number: int,
+        txn_version: int,
         user_metadata: str,
         require_held: RequireHeld = no_check,
     ) -> int:
         path = self._lake / folder
-        commit_properties = _commit_properties(app_id, number, user_metadata)
+        commit_properties = _commit_properties(app_id, txn_version, user_metadata)
 
         def restore(table: DeltaTable | None) -> int | None:
             if table is None:
@@ -222,11 +224,11 @@ class DeltaChangelog:
         with lake_errors(path):
             table = table_if_exists(path)
         if table is None:
-            return Restatement(None, lost=tuple(file.path for file in files))
+            return Restatement(None, lost_paths=tuple(file.path for file in files))
         with lake_errors(path):
             listed_sizes = _listed_sizes(table)
         unlisted_files = [file for file in files if file.path not in listed_sizes]
-        lost_paths = {file.path for file in unlisted_files if damaged_files(path, [file])}
+        lost_paths = {file.path for file in unlisted_files if damage_sentences(path, [file])}
         restored_files = [file for file in unlisted_files if file.path not in lost_paths]
         wanted_paths = {file.path for file in files}
         surplus_sizes = {
@@ -235,7 +237,7 @@ class DeltaChangelog:
         with lake_errors(path):
             recorded_batch = table.transaction_version(app_id)
         if not restored_files and not surplus_sizes and recorded_batch == batch:
-            return Restatement(table.version(), lost=tuple(sorted(lost_paths)))
+            return Restatement(table.version(), lost_paths=tuple(sorted(lost_paths)))
         require_held()
         commit_properties = _commit_properties(app_id, batch, user_metadata)
         with lake_errors(path):
@@ -265,7 +267,7 @@ def _conflict_error(
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     return CommitConflict(
         f"Another writer kept committing to the changelog {folder}",
-        hint="stop the other writer, since only Lockstep may write changelogs; then run again",
+        hint="stop the other writer, because only Lockstep may write changelogs; then run again",
     )
 
 
@@ -395,7 +397,7 @@ def _commit(
     commit_properties: CommitProperties,
 ) -> int:
     """Make a commit and return its version. That is the version after the table's
-    snapshot, since delta-rs makes no second try. The newest version may already be
+    snapshot, because delta-rs makes no second try. The newest version may already be
     another writer's."""
     planned_on: int = table.version()
     table.create_write_transaction(actions, "append", schema, commit_properties=commit_properties)
@@ -403,11 +405,11 @@ def _commit(
 
 
 def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, str]) -> None:
-    """Add the columns that the table lacks in a separate commit, since delta-rs cannot
-    add columns in a commit with files. If a run ends between the two commits, the next
-    run finds the columns, which are NULL until then."""
-    present_names = {folded(field.name) for field in table.schema().fields}
-    missing_fields = [field for field in schema if folded(field.name) not in present_names]
+    """Add the columns that the table lacks in a separate commit, because delta-rs
+    cannot add columns in a commit with files. If a run ends between the two commits,
+    the next run finds the columns, which are NULL until then."""
+    present_names = {comparable_name(field.name) for field in table.schema().fields}
+    missing_fields = [field for field in schema if comparable_name(field.name) not in present_names]
     if missing_fields:
         user_metadata = metadata.get("userMetadata") or ""
         table.alter.add_columns(

@@ -98,7 +98,7 @@ class FileClaims:
             tables = map(str, delta_tables(folder))
             return [table.removeprefix(f"{self._lake}/") for table in tables]
 
-    def keep_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
+    def store_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
         text = structures_text(structures)
         key = structures_key(text)
         file = self._lake / source / STRUCTURES_FOLDER / f"{key}.json"

@@ -2,7 +2,7 @@
 them.
 
 pyarrow writes them, without Java, in a form that Spark, delta-rs and DuckDB read alike:
-zstd, timestamps in microseconds, no INT96, no unsigned integers. `damaged_files`
+zstd, timestamps in microseconds, no INT96, no unsigned integers. `damage_sentences`
 compares them with what the ledger recorded. `pipeline.run.dump.segment_builder` decides
 which changes go into a segment; `changelog` adds the files to a Delta table.
 """
@@ -84,10 +84,10 @@ class ParquetSegments:
         batch: int,
         schema_version: int,
         schema: pa.Schema,
-        updated: bool = False,
+        has_updated: bool = False,
     ) -> ParquetSegmentWriter:
         stem = f"batch-{batch:012d}-v{schema_version}"
-        return self._writer(folder, stem, UPDATED_INFIX if updated else "", schema)
+        return self._writer(folder, stem, UPDATED_INFIX if has_updated else "", schema)
 
     def open_chunk(
         self, folder: str, *, load: int, chunk: int, schema: pa.Schema
@@ -102,8 +102,8 @@ class ParquetSegments:
         path = self._lake / folder
         return ParquetSegmentWriter(path, stem, name_mark, schema, self._file_bytes, self._pool)
 
-    def damaged(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
-        return damaged_files(self._lake / folder, files)
+    def damage_sentences(self, folder: str, files: Iterable[SegmentFile]) -> list[str]:
+        return damage_sentences(self._lake / folder, files)
 
     def pieces(
         self, folder: str, files: Iterable[SegmentFile], columns: Sequence[str] | None = None
@@ -197,16 +197,17 @@ def _row_group_lists(file: pq.FileMetaData) -> Iterator[list[int]]:
     """Yield lists of indexes of a file's row groups; the groups of a list are read at
     once."""
     groups: list[int] = []
-    rows = size = 0
+    row_count = byte_count = 0
     for index in range(file.num_row_groups):
         group = file.row_group(index)
         if groups and (
-            rows + group.num_rows > PIECE_ROWS or size + group.total_byte_size > PIECE_BYTES
+            row_count + group.num_rows > PIECE_ROWS
+            or byte_count + group.total_byte_size > PIECE_BYTES
         ):
             yield groups
-            groups, rows, size = [], 0, 0
+            groups, row_count, byte_count = [], 0, 0
         groups.append(index)
-        rows, size = rows + group.num_rows, size + group.total_byte_size
+        row_count, byte_count = row_count + group.num_rows, byte_count + group.total_byte_size
     if groups:
         yield groups
 
@@ -235,7 +236,7 @@ def _abort_uploads(session: SparkSession, prefix: ObjectPath) -> None:
         uploader.abortUploadsUnderPath(path).get()
 
 
-def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
+def damage_sentences(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
     """Return a sentence for each file that is damaged in `folder` or missing from it.
     If the checksum of a file was never recorded, only its size is compared."""
     damages = []
@@ -251,7 +252,7 @@ def damaged_files(folder: LakePath, files: Iterable[SegmentFile]) -> list[str]:
 def refuse_damaged(folder: LakePath, files: Iterable[SegmentFile]) -> None:
     """Raise `SegmentsLost` if a file is missing or differs from what the ledger
     recorded."""
-    damages = damaged_files(folder, files)
+    damages = damage_sentences(folder, files)
     if damages:
         raise SegmentsLost(
             damages[0],
@@ -307,20 +308,18 @@ class ParquetSegmentWriter:
         self._wait(MOST_PENDING_WRITES)
         self._pending_writes.append(self._pool.submit(self._write, changes))
 
-    def cut(self) -> int:
+    def end_file(self) -> int:
         self._wait(0)
         if self._open_file is not None:
             self._finish(self._open_file)
         return len(self._finished_files)
 
     def drop(self, file_count: int) -> None:
-        # Errors of these writes are ignored, since the files are dropped.
+        # Errors of these writes are ignored, because the files are dropped.
         wait(self._pending_writes)
         self._pending_writes.clear()
-        dropped_files, self._finished_files = (
-            self._finished_files[file_count:],
-            self._finished_files[:file_count],
-        )
+        dropped_files = self._finished_files[file_count:]
+        self._finished_files = self._finished_files[:file_count]
         with lake_errors(self._folder):
             if self._open_file is not None:
                 self._open_file.abandon()
@@ -329,14 +328,14 @@ class ParquetSegmentWriter:
                 (self._folder / file.path).unlink()
 
     def close(self) -> tuple[SegmentFile, ...]:
-        if self.cut():
+        if self.end_file():
             with lake_errors(self._folder):
                 sync_folder(self._folder)
         return tuple(self._finished_files)
 
-    def _wait(self, most: int) -> None:
-        """Wait until at most `most` writes are unfinished."""
-        while len(self._pending_writes) > most:
+    def _wait(self, most_pending: int) -> None:
+        """Wait until at most `most_pending` writes are unfinished."""
+        while len(self._pending_writes) > most_pending:
             self._pending_writes.popleft().result()
 
     def _write(self, table: pa.Table) -> None:
@@ -351,10 +350,10 @@ class ParquetSegmentWriter:
 
     def _begin(self, first_rows: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
-        extra_columns = len(first_rows.schema) - len(self._schema)
-        ending = FILE_ENDINGS[extra_columns]
-        name = f"{self._stem}-{len(self._finished_files):05d}{self._name_mark}{ending}"
-        schema = first_rows.schema if extra_columns else self._schema
+        extra_column_count = len(first_rows.schema) - len(self._schema)
+        ending = f"{self._name_mark}{FILE_ENDINGS[extra_column_count]}"
+        name = f"{self._stem}-{len(self._finished_files):05d}{ending}"
+        schema = first_rows.schema if extra_column_count else self._schema
         return _OpenFile(self._folder / name, schema, *_column_encodings(first_rows))
 
     def _finish(self, open_file: _OpenFile) -> None:
@@ -375,7 +374,7 @@ class _OpenFile:
     ) -> None:
         self.path = path
         self.column_count = len(schema)
-        self._images = 0
+        self._image_count = 0
         self._sink = _HashingSink(path)
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -393,7 +392,7 @@ class _OpenFile:
 
     def write(self, table: pa.Table) -> None:
         self._writer.write_table(table, row_group_size=GROUP_ROWS)
-        self._images += table.num_rows
+        self._image_count += table.num_rows
 
     def abandon(self) -> None:
         """Close and delete the file. Its footer is not written, because a full disk has
@@ -406,7 +405,7 @@ class _OpenFile:
     def finish(self) -> SegmentFile:
         self._writer.close()
         size, sha256 = self._sink.seal()
-        return SegmentFile(self.path.name, self._images, size, sha256)
+        return SegmentFile(self.path.name, self._image_count, size, sha256)
 
 
 class _HashingSink:

@@ -90,7 +90,7 @@ class FileSpool:
         wrapping_key = None if key is None else key.derive_key("keys of prepared files")
         return FileSpool(self._lake, self._scratch, wrapping_key)
 
-    def scratch(self) -> DiskEventFile:
+    def create_scratch_file(self) -> DiskEventFile:
         return DiskEventFile(self._create_unnamed(), self._scratch)
 
     def _create_unnamed(self) -> int:
@@ -100,7 +100,7 @@ class FileSpool:
             with tempfile.TemporaryFile(dir=self._scratch, buffering=0) as file:
                 return os.dup(file.fileno())
 
-    def prepared(self, source: str, batch: int, number: int) -> DiskEventFile:
+    def create_prepared_file(self, source: str, batch: int, number: int) -> DiskEventFile:
         folder = self._prepared_folder(source)
         path = folder / f"batch-{batch:012d}-{number:05d}.events"
         with lake_errors(path):
@@ -202,7 +202,7 @@ class DiskEventFile:
         self._release = weakref.finalize(self, os.close, descriptor)
         self._key = AESGCM.generate_key(_KEY_BITS) if key is None else key
         self._cipher = AESGCM(self._key)
-        self._name = path.name.encode() if has_name else b""
+        self._authenticated_name = path.name.encode() if has_name else b""
         self._digest = hashlib.sha256() if has_name and key is None else None
         self._unencrypted = bytearray()
         self._plaintext_offsets: list[int] = []
@@ -234,13 +234,11 @@ class DiskEventFile:
             self._flush()
             index = bisect_right(self._plaintext_offsets, offset) - 1
             while remaining:
-                piece, start = self._piece(index), offset - self._plaintext_offsets[index]
+                piece, start = self._decrypt_piece(index), offset - self._plaintext_offsets[index]
                 parts.append(piece[start : start + remaining])
-                offset, remaining, index = (
-                    offset + len(parts[-1]),
-                    remaining - len(parts[-1]),
-                    index + 1,
-                )
+                offset += len(parts[-1])
+                remaining -= len(parts[-1])
+                index += 1
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
@@ -289,7 +287,7 @@ class DiskEventFile:
                 self.size += length
             if self._file_bytes != end or not self._plaintext_offsets:
                 raise _lost_error(self.path, "was cut off")
-            self._piece(len(self._plaintext_offsets) - 1, last=True)
+            self._decrypt_piece(len(self._plaintext_offsets) - 1, last=True)
         if self.size != file.size:
             raise _lost_error(self.path, f"has {self.size} bytes instead of {file.size}")
 
@@ -304,7 +302,7 @@ class DiskEventFile:
         """Encrypt and write the next piece."""
         index, plaintext_offset = len(self._plaintext_offsets), 0
         if index:
-            plaintext_offset = self._plaintext_offsets[-1] + self._length(index - 1)
+            plaintext_offset = self._plaintext_offsets[-1] + self._plaintext_length(index - 1)
         ciphertext = self._cipher.encrypt(_nonce(index), data, self._associated_data(last=last))
         piece = _LENGTH.pack(len(data)) + ciphertext
         if self._digest is not None:
@@ -318,12 +316,12 @@ class DiskEventFile:
         while written < len(piece):
             written += os.write(self._descriptor, memoryview(piece)[written:])
 
-    def _piece(self, index: int, *, last: bool = False) -> bytes:
+    def _decrypt_piece(self, index: int, *, last: bool = False) -> bytes:
         """Return the plaintext of a piece, and keep it for the reads that follow.
         `last`: the piece is the file's last one."""
         if self._decrypted_piece[0] != index:
             ciphertext = self._read_stored(
-                self._ciphertext_offsets[index], self._length(index) + _TAG_BYTES
+                self._ciphertext_offsets[index], self._plaintext_length(index) + _TAG_BYTES
             )
             try:
                 data = self._cipher.decrypt(
@@ -334,7 +332,7 @@ class DiskEventFile:
             self._decrypted_piece = (index, data)
         return self._decrypted_piece[1]
 
-    def _length(self, index: int) -> int:
+    def _plaintext_length(self, index: int) -> int:
         """Return the length of a piece's plaintext in bytes."""
         next_offsets = self._ciphertext_offsets[index + 1 : index + 2]
         end = next_offsets[0] - _LENGTH.size if next_offsets else self._file_bytes
@@ -342,7 +340,7 @@ class DiskEventFile:
 
     def _associated_data(self, *, last: bool) -> bytes:
         """Return the data that a piece's tag authenticates besides the ciphertext."""
-        return self._name + bytes([last])
+        return self._authenticated_name + bytes([last])
 
     def _read_stored(self, offset: int, count: int) -> bytes:
         content = os.pread(self._descriptor, count, offset)

@@ -19,7 +19,7 @@ from typing import TypeAlias
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
-from lockstep.pipeline.schema.types import escaped, mirror_name, source_name, unescaped
+from lockstep.pipeline.schema.types import escape_name, mirror_name, source_name, unescape_name
 from lockstep.pipeline.values.errors import TableError
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
@@ -34,7 +34,7 @@ PHYSICAL_NAME = "delta.columnMapping.physicalName"
 Spelling: TypeAlias = Callable[[str], str]
 
 _SPELLINGS: Mapping[str | None, tuple[Spelling, Spelling]] = MappingProxyType(
-    {"true": (mirror_name, source_name), "false": (escaped, unescaped)}
+    {"true": (mirror_name, source_name), "false": (escape_name, unescape_name)}
 )
 """For each value of the property `VECTORS_PROPERTY`: the functions from a column's name
 at the source to its name in the table, and back."""
@@ -64,7 +64,8 @@ def mirror_schema(path: LakePath, version: int) -> pa.Schema:
 
 
 def schema_of(table: DeltaTable) -> pa.Schema:
-    """Return the columns of an open table, as `mirror_schema` does."""
+    """Return the columns of an open table, by their names at the source, in the types
+    of `pipeline.schema.types`."""
     fields = pa.schema(table.schema().to_arrow())
     source_names = {spelled: name for name, spelled in table_spelling(table).items()}
     return pa.schema([(source_names[field.name], _plain_type(field.type)) for field in fields])

@@ -44,7 +44,7 @@ from lockstep.resources.lake.delta.columns import mirror_schema
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
-_COMMIT = re.compile(r"(\d{20})\.json")
+_COMMIT_NAME = re.compile(r"(\d{20})\.json")
 _MOST_PROBES = 200
 """Most file names that are tried before the folder is listed."""
 
@@ -98,8 +98,8 @@ def read_commit(path: LakePath, version: int, *kinds: str) -> LakeCommit | None:
     """Return a commit; None if its file is missing. With `kinds`, only actions of these
     kinds are read, and fields that come from other actions are empty."""
     with lake_errors(commit_file(path, version)):
-        commit = _commit_content(path, version)
-    return None if commit is None else _parse_commit(version, commit.decode(), kinds)
+        content = _commit_content(path, version)
+    return None if content is None else _parse_commit(version, content.decode(), kinds)
 
 
 def log_above(path: LakePath, version: int) -> LogAbove:
@@ -181,7 +181,7 @@ def _checkpoint_version(path: LakePath) -> int | None:
 
 
 def _commit_versions(names: Iterable[str]) -> list[int]:
-    return [int(match[1]) for name in names if (match := _COMMIT.fullmatch(name))]
+    return [int(match[1]) for name in names if (match := _COMMIT_NAME.fullmatch(name))]
 
 
 def _read_newest_first(path: LakePath, newest: int | None, *kinds: str) -> Iterator[LakeCommit]:
@@ -303,10 +303,10 @@ MOST_COMMITS_BACK: Final = 50
 file lacks."""
 
 
-def delete_stray_checksum(file: LakePath, commit: bytes) -> None:
+def delete_stray_checksum(file: LakePath, content: bytes) -> None:
     """Delete the checksum file beside a commit's file if it is of another transaction.
     Spark then reads the log."""
-    checksum, txn_id = _checksum_beside(file), _txn_id(commit)
+    checksum, txn_id = _checksum_beside(file), _txn_id(content)
     if checksum is not None and (txn_id is None or checksum.get("txnId") != txn_id):
         file.with_suffix(".crc").unlink(missing_ok=True)
 
@@ -314,8 +314,8 @@ def delete_stray_checksum(file: LakePath, commit: bytes) -> None:
 def read_checksum_file(path: LakePath, version: int) -> Mapping[str, Any]:
     """Return the content of a version's checksum file, with the names of Delta's
     protocol; empty if there is none, or if it belongs to another commit."""
-    commit = _commit_content(path, version)
-    return {} if commit is None else _own_checksum(commit_file(path, version), commit)
+    content = _commit_content(path, version)
+    return {} if content is None else _own_checksum(commit_file(path, version), content)
 
 
 def should_skip_file_list(
@@ -342,13 +342,13 @@ def add_actions_at(path: LakePath, version: int) -> list[Mapping[str, Any]] | No
     # From the newest commit back: the newest action of a file decides, older ones are
     # outdated.
     for log_version in range(version, max(version - MOST_COMMITS_BACK, -1), -1):
-        commit = _commit_content(path, log_version)
-        if commit is None:
+        content = _commit_content(path, log_version)
+        if content is None:
             return None
-        listed_files = _own_checksum(commit_file(path, log_version), commit).get("allFiles")
+        listed_files = _own_checksum(commit_file(path, log_version), content).get("allFiles")
         if listed_files is not None:
             return adds + [file for file in listed_files if file_key(file) not in decided_keys]
-        file_actions = list(actions(commit.decode(), "add", "remove"))
+        file_actions = list(actions(content.decode(), "add", "remove"))
         adds += [
             file
             for kind, file in file_actions
@@ -361,7 +361,7 @@ def add_actions_at(path: LakePath, version: int) -> list[Mapping[str, Any]] | No
 
 
 def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the identity of a file in a log: its path and its deletion vector, since
+    """Return the identity of a file in a log: its path and its deletion vector, because
     the same file can be added again with more rows deleted."""
     return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
 
@@ -373,16 +373,16 @@ def _commit_content(path: LakePath, version: int) -> bytes | None:
         return None
 
 
-def _own_checksum(file: LakePath, commit: bytes) -> dict[str, Any]:
+def _own_checksum(file: LakePath, content: bytes) -> dict[str, Any]:
     """Return the content of the checksum file beside a commit's file; empty if there is
     none, or if it belongs to another commit."""
-    txn_id, checksum = _txn_id(commit), _checksum_beside(file) or {}
+    txn_id, checksum = _txn_id(content), _checksum_beside(file) or {}
     return checksum if txn_id is not None and checksum.get("txnId") == txn_id else {}
 
 
-def _txn_id(commit: bytes) -> str | None:
+def _txn_id(content: bytes) -> str | None:
     """Return the id that Delta gave the transaction, `commitInfo.txnId`."""
-    for _, info in actions(commit.decode(), "commitInfo"):
+    for _, info in actions(content.decode(), "commitInfo"):
         txn_id = info.get("txnId")
         return txn_id if isinstance(txn_id, str) else None
     return None

@@ -47,7 +47,7 @@ class Head:
     def exists(self) -> bool:
         return self.version >= 0
 
-    def pin(self) -> dict[str, str]:
+    def pin_settings(self) -> dict[str, str]:
         """Return the session settings with which only the next commit can be made."""
         parent = {} if self.digest is None else {PARENT_SETTING: self.digest}
         return {VERSION_SETTING: str(self.version + 1), **parent}
@@ -69,7 +69,7 @@ def head_of(path: LakePath) -> Head:
 @contextmanager
 def pinned_errors(path: LakePath, head: Head) -> Iterator[None]:
     """Turn errors of Spark inside the context into our errors about `path`. Every
-    error becomes `CommitConflict` if another commit came after `head`, since that
+    error becomes `CommitConflict` if another commit came after `head`, because that
     commit may be the cause: it may have added a column, for example, that Spark says
     exists already."""
     try:

@@ -47,21 +47,20 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def scan(
+def scan_rows(
     path: LakePath, columns: Sequence[str], version: int, column_ranges: ColumnRanges | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Yield `columns` of all rows at a version, in no particular order.
-    `column_ranges`: a column and spans of its values; rows whose value is in none of
-    the spans may be left out."""
+    `column_ranges`: a column and ranges of its values; rows whose value is in none of
+    the ranges may be left out."""
     with lake_errors(path):
         table = delta_table(path, version)
         spelled = table_spelling(table)
         names = ", ".join(_double_quoted(spelled[name]) for name in columns)
-        condition = (
-            ""
-            if column_ranges is None
-            else f" where {_in_ranges(spelled[column_ranges[0]], column_ranges[1])}"
-        )
+        condition = ""
+        if column_ranges is not None:
+            column, ranges = column_ranges
+            condition = f" where {_in_ranges(spelled[column], ranges)}"
         schema = schema_of(table)
         output_schema = pa.schema([schema.field(name) for name in columns])
         if _has_widened_columns(table):
@@ -83,8 +82,8 @@ _LARGEST_INTEGER = (1 << 63) - 1
 
 
 def _in_ranges(column: str, ranges: Sequence[ValueRange]) -> str:
-    """Return the SQL condition that the column is in one of the spans. A span that ends
-    beyond 64 bits becomes one without an end."""
+    """Return the SQL condition that the column is in one of the ranges. A range that
+    ends beyond 64 bits becomes a range without an end."""
     name = _double_quoted(column)
     conditions = []
     single_values = []
@@ -131,7 +130,7 @@ def rows_at(path: LakePath, version: int, columns: Sequence[str] | None = None) 
     schema = (
         all_columns if columns is None else pa.schema([all_columns.field(name) for name in columns])
     )
-    return pa.Table.from_batches(scan(path, schema.names, version), schema)
+    return pa.Table.from_batches(scan_rows(path, schema.names, version), schema)
 
 
 def staged_rows(folder: str, columns: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -194,7 +193,7 @@ _HINT: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorVersion:
+class DeltaVersion:
     """A version of the Delta table in a folder. `table_id`: the table's id, None if it
     was not recorded. `last_batch`: the last batch that the version may show."""
 
@@ -204,17 +203,19 @@ class MirrorVersion:
     last_batch: int
 
 
-def open_version(version: MirrorVersion) -> DeltaTable:
+def open_version(version: DeltaVersion) -> DeltaTable:
     """Open a version. Raise `VersionGone` if it is of another table, or if a file of it
     is missing."""
-    path, number = version.path, version.version
-    reason = reason_unreadable(path, number, table_id=version.table_id, batch=version.last_batch)
+    path, delta_version = version.path, version.version
+    reason = reason_unreadable(
+        path, delta_version, table_id=version.table_id, batch=version.last_batch
+    )
     if reason is not None:
         raise VersionGone(
-            f"Version {number} of {path} cannot be read any more: {reason}",
+            f"Version {delta_version} of {path} cannot be read any more: {reason}",
             hint=f"{_earliest_place_clause(version)}{_HINT}",
         )
-    return delta_table(path, number)
+    return delta_table(path, delta_version)
 
 
 def reason_unreadable(
@@ -226,7 +227,7 @@ def reason_unreadable(
     try:
         table = delta_table(path, version)
         if table_id is not None and str(table.metadata().id) != table_id:
-            return "another table was created in its folder since"
+            return "another table was created in its folder later"
         if batch is not None and _last_batch_shown(path, version) > batch:
             return "the lake was set back, and the version was written again"
         missing_count = count_missing_files(
@@ -245,7 +246,7 @@ def _last_batch_shown(path: LakePath, version: int) -> int:
     return 0 if metadata is None else max(metadata.get("batches", [0]))
 
 
-def version_rows(version: MirrorVersion) -> pa.Table:
+def version_rows(version: DeltaVersion) -> pa.Table:
     """Return all rows of a version, in no particular order. Raise `ConfigurationError`
     if only Spark can read them."""
     if needs_spark(version.path, open_version(version)):
@@ -260,9 +261,9 @@ def version_rows(version: MirrorVersion) -> pa.Table:
         raise
 
 
-def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
+def version_frame(session: SparkSession, version: DeltaVersion) -> DataFrame:
     """Return all rows of a version as a DataFrame; the session must have Delta.
-    `AGE_LIMIT_SETTING` is switched off for the whole session, since Spark reads only
+    `AGE_LIMIT_SETTING` is switched off for the whole session, because Spark reads only
     when the DataFrame is used."""
     open_version(version)
     session.conf.set(AGE_LIMIT_SETTING, "false")
@@ -271,7 +272,7 @@ def version_frame(session: SparkSession, version: MirrorVersion) -> DataFrame:
     )
 
 
-def _earliest_place_clause(version: MirrorVersion) -> str:
+def _earliest_place_clause(version: DeltaVersion) -> str:
     """Return a clause for a message with the place of the log that the earliest
     readable version after this one shows; '' if there is none. VACUUM removes the files
     of the oldest versions first, so a binary search finds that version."""

@@ -171,7 +171,7 @@ def commit_step(
     """Make a step's commit after `head`."""
     spell = spelling(delta_table(path).metadata().configuration)
     transaction = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
-    with session_settings(session, {**head.pin(), USER_METADATA: user_metadata}):
+    with session_settings(session, {**head.pin_settings(), USER_METADATA: user_metadata}):
         match step:
             case SetProperties():
                 _set_properties(session, path, step, head)
@@ -198,7 +198,7 @@ def enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, he
     if not has_mapping and any(is_refused(spell(name)) for name in schema.names):
         needed_properties.append(MAPPING)
     if needed_properties:
-        with session_settings(session, head.pin()):
+        with session_settings(session, head.pin_settings()):
             _set_properties(session, path, SetProperties(tuple(needed_properties)), head)
     return bool(needed_properties)
 

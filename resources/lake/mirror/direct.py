@@ -69,8 +69,8 @@ class _Transaction:
 
     def operation(self, name: str, *arguments: Any) -> Any:
         """Return the operation that the table's history shows for the commit."""
-        kind = java_class(self.jvm, f"org.apache.spark.sql.delta.DeltaOperations${name}")
-        return kind(*arguments)
+        operation_class = java_class(self.jvm, f"org.apache.spark.sql.delta.DeltaOperations${name}")
+        return operation_class(*arguments)
 
     @property
     def scala_none(self) -> Any:
@@ -202,14 +202,13 @@ def commit_rows(
                 transaction.action({"metaData": new_metadata})
             )
             if was_ever_clustered(delta_table(path, version)):
-                # Its columns may be dropped here; a query's overwrite ends the
-                # clustering, too.
+                # The columns by which the table is clustered can be dropped here. A
+                # query that overwrites the rows ends the clustering, too.
                 actions = [transaction.action({"domainMetadata": NOT_CLUSTERED})]
-        file = (
-            _write_file(path, _with_physical_names(rows, _table_fields(java_transaction)))
-            if rows.num_rows
-            else None
-        )
+        file = None
+        if rows.num_rows:
+            stored_rows = _with_physical_names(rows, _table_fields(java_transaction))
+            file = _write_file(path, stored_rows)
         if replace_rows and new_properties is None:
             java_files = _java_files(transaction, add_actions)
             actions += [add.removeWithTimestamp(_now(), True) for add in java_files]

@@ -65,7 +65,7 @@ from lockstep.resources.lake.delta.versions import (
     files_size,
     needs_spark,
     reason_unreadable,
-    scan,
+    scan_rows,
     staged_rows,
     table_size,
     visible_size,
@@ -77,7 +77,7 @@ from lockstep.resources.lake.mirror.altering import (
     refuse_column_names,
     step_metadata,
 )
-from lockstep.resources.lake.mirror.cutting import cut
+from lockstep.resources.lake.mirror.deletion import delete_history
 from lockstep.resources.lake.mirror.direct import commit_rows
 from lockstep.resources.lake.mirror.small import can_be_computed, rows_of_write
 from lockstep.resources.lake.mirror.writing import (
@@ -255,7 +255,7 @@ class SparkMirrors:
             if needs_spark(path, delta_table(path, version)):
                 yield from self._rows_by_spark(mirror, columns, version)
             else:
-                yield from scan(path, columns, version, column_ranges)
+                yield from scan_rows(path, columns, version, column_ranges)
 
     def _rows_by_spark(
         self, mirror: str, columns: Sequence[str], version: int
@@ -266,7 +266,7 @@ class SparkMirrors:
         is_small = self._is_small(delta_table(path, version))
         with (
             exclusive_session(self._spark, few_rows=is_small) as session,
-            self._staging.folder() as folder,
+            self._staging.new_folder() as folder,
         ):
             with spark_errors(path):
                 copy_rows(session, path, columns, version, folder)
@@ -315,7 +315,7 @@ class SparkMirrors:
                 if self._own_commit(target) is None:
                     raise
             if target.cluster is not None:
-                # After the write, since a query that overwrites the rows ends the
+                # After the write, because a query that overwrites the rows ends the
                 # clustering.
                 with self._folder_of(target.mirror) as path:
                     statement = statement_to_cluster(path, target.cluster)
@@ -331,7 +331,7 @@ class SparkMirrors:
             )
         if not head.exists:
             self._make_durable(target.mirror)
-        return replace(commit, scale=chosen_scale.reason)
+        return replace(commit, scale_reason=chosen_scale.reason)
 
     def _change_clustering(
         self,
@@ -347,7 +347,10 @@ class SparkMirrors:
         if statement is None:
             return
         head = self._checked_head(mirror, require_held)
-        settings = {**head.pin(), USER_METADATA: metadata_of_kind(write_metadata, WriteKind.ALTER)}
+        settings = {
+            **head.pin_settings(),
+            USER_METADATA: metadata_of_kind(write_metadata, WriteKind.ALTER),
+        }
         with (
             self._folder_of(mirror) as path,
             pinned_errors(path, head),
@@ -445,12 +448,16 @@ class SparkMirrors:
             self._folder_of(mirror) as path,
             exclusive_session(self._spark, few_rows=True) as session,
         ):
-            settings = {**head.pin(), USER_METADATA: user_metadata, AGE_LIMIT_SETTING: "false"}
+            settings = {
+                **head.pin_settings(),
+                USER_METADATA: user_metadata,
+                AGE_LIMIT_SETTING: "false",
+            }
             with pinned_errors(path, head), session_settings(session, settings):
                 session.sql(f"RESTORE TABLE delta.{quoted(str(path))} TO VERSION AS OF {version}")
             return head.version + 1
 
-    def cut(
+    def delete_history(
         self,
         mirror: str,
         version: int,
@@ -459,7 +466,7 @@ class SparkMirrors:
         require_held: RequireHeld = no_check,
     ) -> None:
         with self._folder_of(mirror) as path:
-            cut(path, version, user_metadata, on_commit, require_held)
+            delete_history(path, version, user_metadata, on_commit, require_held)
 
     def remove(self, mirror: str, require_held: RequireHeld = no_check) -> None:
         folder = self._lake / mirror
@@ -473,7 +480,7 @@ class SparkMirrors:
         target = write.target
         path = self._lake / target.mirror
         settings = {
-            **head.pin(),
+            **head.pin_settings(),
             APP_ID: target.app_id,
             TXN_VERSION: str(target.txn_version),
             USER_METADATA: target.user_metadata,

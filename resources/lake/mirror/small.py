@@ -1,5 +1,5 @@
 """The rows of a small mirror (the Delta table with a table's present rows) after a
-write, computed in memory, since a Spark query is slow even for a few rows."""
+write, computed in memory, because a Spark query is slow even for a few rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None
     if (
         isinstance(write, Replace)
         and write.target.keeps
-        and (table is not None or write.gone.files)
+        and (table is not None or write.deleted_rows.files)
     ):
         return False  # earlier rows stay, which only Spark's way combines with the new ones
     if table is None:
@@ -70,28 +70,30 @@ def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None
     return accepts_files(table) and not (reads_mirror and needs_spark(path, table))
 
 
-def rows_of_write(path: LakePath, write: MirrorWrite, version: int, read: ReadFile) -> pa.Table:
+def rows_of_write(
+    path: LakePath, write: MirrorWrite, version: int, read_file: ReadFile
+) -> pa.Table:
     """Return the rows that an append adds, or all rows after any other write.
     `version`: the Delta version of the mirror before the write; -1 if there is no
-    mirror. `read` returns the rows of a file that the write names."""
+    mirror. `read_file` returns the rows of a file that the write names."""
     schema = _all_columns(write)
     with lake_errors(path):
         match write:
             case Append(_, parts):
                 return _with_deleted_at(
-                    _read_images(read, parts, write.target.schema, _INSERT_TYPES), schema
+                    _read_images(read_file, parts, write.target.schema, _INSERT_TYPES), schema
                 )
             case CountedMerge(_, parts):
-                return _with_counted_images(read, _present_rows(path, schema, version), parts)
+                return _with_counted_images(read_file, _present_rows(path, schema, version), parts)
             case CountedReplace(_, parts, snapshot):
                 return _with_counted_images(
-                    read, _snapshot_rows(read, snapshot, schema, path), parts
+                    read_file, _snapshot_rows(read_file, snapshot, schema, path), parts
                 )
             case Merge():
-                return _merged_rows(read, _present_rows(path, schema, version), write)
+                return _merged_rows(read_file, _present_rows(path, schema, version), write)
             case Replace():
-                snapshot = _snapshot_rows(read, write.snapshot, write.target.schema, path)
-                return _replaced_rows(read, _with_deleted_at(snapshot, schema), write)
+                snapshot = _snapshot_rows(read_file, write.snapshot, write.target.schema, path)
+                return _replaced_rows(read_file, _with_deleted_at(snapshot, schema), write)
 
 
 def _all_columns(write: MirrorWrite) -> pa.Schema:
@@ -104,15 +106,16 @@ def _present_rows(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
     return rows_at(path, version, schema.names) if version >= 0 else schema.empty_table()
 
 
-def _with_counted_images(read: ReadFile, rows: pa.Table, parts: Sequence[StagedFiles]) -> pa.Table:
-    inserted, deleted = (
-        _read_images(read, parts, rows.schema, kinds) for kinds in (_INSERT_TYPES, _DELETE_TYPES)
-    )
+def _with_counted_images(
+    read_file: ReadFile, rows: pa.Table, parts: Sequence[StagedFiles]
+) -> pa.Table:
+    inserted = _read_images(read_file, parts, rows.schema, _INSERT_TYPES)
+    deleted = _read_images(read_file, parts, rows.schema, _DELETE_TYPES)
     return _count_copies(rows, inserted, deleted)
 
 
-def _merged_rows(read: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
-    changes = _read_changes(read, write.changes.files)
+def _merged_rows(read_file: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
+    changes = _read_changes(read_file, write.changes.files)
     soft = write.target.soft
     if changes is not None:
         rows = apply_changes(rows, changes, write.key, write.changes, soft=soft)
@@ -126,13 +129,15 @@ def _merged_rows(read: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
     later_keys = (
         no_keys if changes is None else images_within(changes, completion).select(key_names)
     )
-    tables = [_mapped_columns(read(file), completion.columns, schema) for file in completion.files]
+    tables = [
+        _mapped_columns(read_file(file), completion.columns, schema) for file in completion.files
+    ]
     read_rows = pa.concat_tables([schema.empty_table(), *tables])
     return _with_completion(rows, read_rows, later_keys, write.key, write.completed)
 
 
-def _replaced_rows(read: ReadFile, rows: pa.Table, write: Replace) -> pa.Table:
-    changes = _read_changes(read, write.changes.files)
+def _replaced_rows(read_file: ReadFile, rows: pa.Table, write: Replace) -> pa.Table:
+    changes = _read_changes(read_file, write.changes.files)
     if changes is None:
         return rows
     soft = write.target.soft
@@ -157,37 +162,44 @@ def _casts_alike(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
     return True
 
 
-def _read_changes(read: ReadFile, files: Sequence[str]) -> pa.Table | None:
-    return pa.concat_tables(read(file) for file in files) if files else None
+def _read_changes(read_file: ReadFile, files: Sequence[str]) -> pa.Table | None:
+    return pa.concat_tables(read_file(file) for file in files) if files else None
 
 
 def _read_images(
-    read: ReadFile, parts: Sequence[StagedFiles], schema: pa.Schema, change_types: Sequence[str]
+    read_file: ReadFile,
+    parts: Sequence[StagedFiles],
+    schema: pa.Schema,
+    change_types: Sequence[str],
 ) -> pa.Table:
     tables = [schema.empty_table()]
     for part in parts:
         for file in part.files:
-            images = images_within(read(file), part)
+            images = images_within(read_file(file), part)
             images = images.filter(pc.is_in(images["_change_type"], pa.array(change_types)))
             tables.append(_mapped_columns(images, part.columns, schema))
     return pa.concat_tables(tables)
 
 
-def _snapshot_rows(read: ReadFile, parts: Snapshot, schema: pa.Schema, lake: LakePath) -> pa.Table:
+def _snapshot_rows(
+    read_file: ReadFile, parts: Snapshot, schema: pa.Schema, lake: LakePath
+) -> pa.Table:
     """Return the rows of a snapshot. `lake`: any path of the lake that has the parts."""
     tables = [schema.empty_table()]
     for part in parts:
         if isinstance(part, MirrorRows):
             tables.append(_mapped_columns(_mirror_rows(part, lake), part.columns, schema))
         else:
-            tables += [_mapped_columns(read(file), part.columns, schema) for file in part.files]
+            tables += [
+                _mapped_columns(read_file(file), part.columns, schema) for file in part.files
+            ]
     return pa.concat_tables(tables)
 
 
 def _mirror_rows(part: MirrorRows, lake: LakePath) -> pa.Table:
     rows = rows_at(file_named(lake, part.path), part.version)
-    of_table = any(column.source == DELETED_AT.name for column in part.columns)
-    if of_table or DELETED_AT.name not in rows.column_names:
+    is_table_column = any(column.source == DELETED_AT.name for column in part.columns)
+    if is_table_column or DELETED_AT.name not in rows.column_names:
         return rows
     return rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
 
@@ -248,7 +260,7 @@ def apply_changes(
     """
     names = [name for name in rows.schema.names if not soft or name != DELETED_AT.name]
     spelled = changelog_spelling(names)
-    changes = _with_lacking_values(rows, changes, key, names, folded, reread=reread)
+    changes = _look_up_values(rows, changes, key, names, folded, reread=reread)
     changed_keys = [changes.column(spelled[name]) for name in key]
     changes = _with_kept_values(
         rows, changes, _indexes_in(changed_keys, _key_columns(rows, key)), names, folded
@@ -264,8 +276,8 @@ def apply_changes(
     else:
         changed_rows = changes.filter(is_present_row).select(list(spelled.values()))
     changed_rows = changed_rows.rename_columns([*names, *([DELETED_AT.name] if soft else [])])
-    after = changed_rows.select(rows.schema.names).cast(rows.schema)
-    return pa.concat_tables([rows.filter(is_unchanged), after])
+    new_rows = changed_rows.select(rows.schema.names).cast(rows.schema)
+    return pa.concat_tables([rows.filter(is_unchanged), new_rows])
 
 
 def _with_completion(
@@ -312,7 +324,7 @@ def _key_columns(rows: pa.Table, key: Sequence[str]) -> list[pa.ChunkedArray]:
     return [rows.column(name) for name in key]
 
 
-def _with_lacking_values(
+def _look_up_values(
     rows: pa.Table,
     changes: pa.Table,
     key: Sequence[str],
@@ -328,7 +340,7 @@ def _with_lacking_values(
     spelled = changelog_spelling(names)
     marks, origins = lack_names(names), origin_names(names)
     indexes = _indexes_in([changes.column(origins[name]) for name in key], _key_columns(rows, key))
-    is_lost = pa.chunked_array([pa.repeat(False, changes.num_rows)])
+    is_missing = pa.chunked_array([pa.repeat(False, changes.num_rows)])
     for name in folded.lacking:
         mark = changes.column(marks[name])
         column = changes.column(spelled[name])
@@ -336,15 +348,13 @@ def _with_lacking_values(
         changes = changes.set_column(
             changes.schema.get_field_index(spelled[name]), spelled[name], value
         )
-        is_lost = pc.or_(is_lost, pc.and_(mark, pc.is_null(indexes)))
+        is_missing = pc.or_(is_missing, pc.and_(mark, pc.is_null(indexes)))
     if reread:
         kind = changes.column("_change_type")
-        is_deleted = pc.and_(is_lost, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
-        changes, is_lost = (
-            changes.filter(pc.invert(is_deleted)),
-            pc.and_(is_lost, pc.invert(is_deleted)),
-        )
-    if pc.any(is_lost).as_py():
+        is_deleted = pc.and_(is_missing, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
+        changes = changes.filter(pc.invert(is_deleted))
+        is_missing = pc.and_(is_missing, pc.invert(is_deleted))
+    if pc.any(is_missing).as_py():
         raise TableError(LOST, hint=HINT)
     return changes
 

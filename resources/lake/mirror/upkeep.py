@@ -3,7 +3,7 @@ OPTIMIZE, REORG and VACUUM by Spark, and deletion of old checkpoints.
 
 `pipeline.upkeep` decides when each is done, and which checkpoints are deleted.
 
-Delta in Java makes the commits, since delta-rs' OPTIMIZE refuses tables with deletion
+Delta in Java makes the commits, because delta-rs' OPTIMIZE refuses tables with deletion
 vectors. Like all commits, they are bound to the version on which they were planned
 (`pin`), so a concurrent writer of the mirror wins. delta-rs tells which files VACUUM
 would delete, but its own VACUUM is not used, because it also deletes files of deletion
@@ -107,7 +107,7 @@ class SparkUpkeep:
                 hint="wait for the next upkeep, which tries again",
             )
         statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
-        settings = {**head.pin(), USER_METADATA: user_metadata}
+        settings = {**head.pin_settings(), USER_METADATA: user_metadata}
         if step.kind is StepKind.COMPACT:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
             settings |= {
@@ -147,21 +147,23 @@ class SparkUpkeep:
 
     def vacuum(self, mirror: str) -> FileTotal:
         path = self._lake / mirror
-        before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
+        files_before, hours = files_below(path), f"{self.keep / _HOUR:.6f}"
         settings = {
             # Delta's check guards against a mistyped time; this time is computed.
             f"{_SETTING_PREFIX}.retentionDurationCheck.enabled": "false",
             f"{_SETTING_PREFIX}.vacuum.logging.enabled": "false",
         }
         with (
-            exclusive_session(self._spark, few_rows=len(before) <= _FEW_FILES) as session,
+            exclusive_session(self._spark, few_rows=len(files_before) <= _FEW_FILES) as session,
             mirror_errors(self._lake, path),
             spark_errors(path),
             session_settings(session, settings),
         ):
             session.sql(f"VACUUM delta.{quoted(str(path))} RETAIN {hours} HOURS").collect()
-        after = files_below(path)
-        return FileTotal.of([facts.st_size for name, facts in before.items() if name not in after])
+        files_after = files_below(path)
+        return FileTotal.of(
+            [facts.st_size for name, facts in files_before.items() if name not in files_after]
+        )
 
 
 def _deletable_files(path: LakePath, table: DeltaTable, keep: timedelta) -> FileTotal:

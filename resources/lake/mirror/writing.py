@@ -34,7 +34,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     Rewrite,
     StagedFiles,
 )
-from lockstep.pipeline.schema.types import folded, is_mergeable, is_refused, sql_type
+from lockstep.pipeline.schema.types import comparable_name, is_mergeable, is_refused, sql_type
 from lockstep.pipeline.values.policies import Readers, Retention
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.resources.lake.delta.columns import VECTORS_PROPERTY, Spelling, mirror_schema
@@ -46,11 +46,12 @@ from lockstep.resources.lake.delta.statement import (
     merge_statement,
     quoted,
 )
-from lockstep.resources.lake.mirror.parts import (
+from lockstep.resources.lake.mirror.inputs import (
     column,
     column_from,
     empty_rows,
     keep_marks,
+    look_up_values,
     mirror_frame,
     pack,
     read_changes,
@@ -58,7 +59,6 @@ from lockstep.resources.lake.mirror.parts import (
     read_images,
     read_snapshot,
     with_completion,
-    with_lacking_values,
 )
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.staging import Staging
@@ -101,7 +101,7 @@ def commit_write(
         case CountedMerge(target, parts):
             _merge_counted(session, target, parts, destination, staging)
         case Replace():
-            with _replacing_rows(session, write, path, new_properties is None, staging) as rows:
+            with _new_rows(session, write, path, new_properties is None, staging) as rows:
                 destination.replace(rows, replace_columns=True)
         case CountedReplace(target, parts, snapshot):
             rows = read_snapshot(session, snapshot, target.schema, path)
@@ -143,9 +143,7 @@ def _merge(
         rows = _within_bounds(mirror_frame(session, destination.path), write)
     else:
         rows = empty_rows(session, write.target.schema)
-    with with_lacking_values(
-        session, read_changes(session, write), write, rows, staging
-    ) as changes:
+    with look_up_values(session, read_changes(session, write), write, rows, staging) as changes:
         if write.completion is not None:
             changes = with_completion(session, changes, write, write.completion)
         if destination.new_properties is None and is_mergeable(write.target.schema.names):
@@ -207,9 +205,9 @@ def _merge_counted(
             _with_source_names(_with_net_changes(rows, net_changes, columns), names)
         )
         return
-    with staging.folder() as counts_folder, staging.folder() as source_folder:
-        # The counts are stored, since the MERGE would otherwise execute their plan five
-        # times.
+    with staging.new_folder() as counts_folder, staging.new_folder() as source_folder:
+        # The counts are stored, because the MERGE would otherwise execute their plan
+        # five times.
         net_changes.write.mode("overwrite").parquet(counts_folder)
         net_changes = session.read.schema(net_changes.schema).parquet(counts_folder)
         merge_source = _merge_source(net_changes, rows, columns)
@@ -309,12 +307,12 @@ def _merged_rows(
     mirror: DataFrame,
     changes: DataFrame,
     write: Merge | Replace,
-    folded: FoldedChanges,
+    comparable_name: FoldedChanges,
     completed_columns: Sequence[str] = (),
 ) -> DataFrame:
     """Return the mirror's rows after the changes, by a join. The result is that of
     `statement.merge_statement`, which cannot be used if the rows are not in a table
-    yet, or if a column has a name that Delta's MERGE reserves. `folded`: the
+    yet, or if a column has a name that Delta's MERGE reserves. `comparable_name`: the
     description of `changes`.
     """
     from pyspark.sql import functions as f
@@ -332,7 +330,7 @@ def _merged_rows(
     is_in_result = kind.isNull() | (
         ~(is_completion & mirror_row.isNull()) & (f.lit(target.soft) | ~is_delete)
     )
-    marks = keep_marks(target.schema, folded)
+    marks = keep_marks(target.schema, comparable_name)
     columns = []
     for name in names:
         keeps_own = kind.isNull()
@@ -350,7 +348,7 @@ def _merged_rows(
 
 
 @contextmanager
-def _replacing_rows(
+def _new_rows(
     session: SparkSession, write: Replace, path: LakePath, exists: bool, staging: Staging
 ) -> Iterator[DataFrame]:
     """Yield the rows of the write's snapshot after its changes; they can be read only
@@ -359,21 +357,21 @@ def _replacing_rows(
     target, earlier_mirror = write.target, path if exists else None
     snapshot = read_snapshot(session, write.snapshot, target.schema, path)
     if not write.changes.files:
-        yield _with_deleted_rows(
+        yield _with_kept_rows(
             session, write, earlier_mirror, _with_deleted_at(snapshot, target), None
         )
         return
     changes = read_changes(session, write)
-    with with_lacking_values(session, changes, write, snapshot, staging) as complete_changes:
+    with look_up_values(session, changes, write, snapshot, staging) as complete_changes:
         changed_keys = _with_source_names(changes, target.schema.names).select(
             *map(column, write.key)
         )
         unchanged_rows = _with_deleted_at(_without(snapshot, changed_keys, write.key), target)
         rows = unchanged_rows.unionByName(_present_rows(complete_changes, target))
-        yield _with_deleted_rows(session, write, earlier_mirror, rows, changes)
+        yield _with_kept_rows(session, write, earlier_mirror, rows, changes)
 
 
-def _with_deleted_rows(
+def _with_kept_rows(
     session: SparkSession,
     write: Replace,
     earlier_mirror: LakePath | None,
@@ -384,25 +382,27 @@ def _with_deleted_rows(
     deleted them. `earlier_mirror`: the mirror with the earlier rows; None if there is
     none. `changes`: the changes that are already in `rows`."""
     target = write.target
-    if write.forgets:
+    if write.drops_earlier_rows:
         earlier_mirror = None
-    if not target.keeps or (earlier_mirror is None and not write.gone.files):
+    if not target.keeps or (earlier_mirror is None and not write.deleted_rows.files):
         return rows
     if earlier_mirror is None:
-        deleted_rows = _with_deleted_at(empty_rows(session, target.schema), target)
+        kept_rows = _with_deleted_at(empty_rows(session, target.schema), target)
     else:
-        deleted_rows = _earlier_rows(session, write, earlier_mirror)
-    if write.gone.files:
-        deleted_rows = _merged_rows(
-            deleted_rows, read_changes(session, write, write.gone), write, write.gone
+        kept_rows = _earlier_rows(session, write, earlier_mirror)
+    if write.deleted_rows.files:
+        kept_rows = _merged_rows(
+            kept_rows, read_changes(session, write, write.deleted_rows), write, write.deleted_rows
         )
     if changes is not None and not target.soft:
         # A "delete" among the changes always removes the row: either only TRUNCATE is
         # ignored, or the row moved to another key. An ignored DELETE has another
         # `_change_type`.
-        deleted = _with_source_names(changes.where("_change_type = 'delete'"), target.schema.names)
-        deleted_rows = _without(deleted_rows, deleted, write.key)
-    return rows.unionByName(_without(deleted_rows, rows, write.key))
+        removed_rows = _with_source_names(
+            changes.where("_change_type = 'delete'"), target.schema.names
+        )
+        kept_rows = _without(kept_rows, removed_rows, write.key)
+    return rows.unionByName(_without(kept_rows, rows, write.key))
 
 
 def _counted_after_images(
@@ -436,7 +436,7 @@ def _with_deleted_at(rows: DataFrame, target: MirrorTarget) -> DataFrame:
 def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> DataFrame:
     """Return the mirror's earlier rows in the write's columns, marked as deleted if
     deletes are "soft"; no rows if the mirror lacks a column of the key.
-    `write.emptied`, the change that removed all rows, such as TRUNCATE, gives the
+    `write.emptied_by`, the change that removed all rows, such as TRUNCATE, gives the
     moment of the marks, and the stamps."""
     from pyspark.sql import functions as f
 
@@ -446,7 +446,7 @@ def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> Data
     if not reusable_columns >= {*write.key}:
         return _with_deleted_at(empty_rows(session, schema), write.target)
     former_mark = f.col(DELETED_AT.name) if DELETED_AT.name in mirror.columns else f.lit(None)
-    emptied = write.emptied
+    emptied = write.emptied_by
     columns = []
     for field in schema:
         own_column = column(field.name) if field.name in reusable_columns else f.lit(None)
@@ -472,23 +472,26 @@ def _reusable_columns(path: LakePath, schema: pa.Schema) -> set[str]:
     the same name."""
     version = newest_version(path)
     assert version is not None, "there is a mirror"
-    present_types = {folded(field.name): field.type for field in mirror_schema(path, version)}
+    present_types = {
+        comparable_name(field.name): field.type for field in mirror_schema(path, version)
+    }
     return {
         field.name
         for field in schema
-        if folded(field.name) in present_types
-        and type_change(present_types[folded(field.name)], field.type) is not TypeChange.REREAD
+        if comparable_name(field.name) in present_types
+        and type_change(present_types[comparable_name(field.name)], field.type)
+        is not TypeChange.REREAD
     }
 
 
-def _without(rows: DataFrame, others: DataFrame, key: tuple[str, ...]) -> DataFrame:
-    """Return the rows whose key is not among `others`."""
+def _without(rows: DataFrame, excluded_rows: DataFrame, key: tuple[str, ...]) -> DataFrame:
+    """Return the rows whose key is not among `excluded_rows`."""
     from pyspark.sql import functions as f
 
     condition = f.lit(True)
     for name in key:
         condition &= f.col(f"r.{quoted(name)}") == f.col(f"o.{quoted(name)}")
-    return rows.alias("r").join(others.alias("o"), condition, "left_anti")
+    return rows.alias("r").join(excluded_rows.alias("o"), condition, "left_anti")
 
 
 _COUNT_COLUMN = "_sequence"
@@ -505,8 +508,8 @@ def _net_changes(images: DataFrame, columns: Sequence[str]) -> DataFrame:
     from pyspark.sql import functions as f
 
     sign = f.when(f.col("_change_type").isin(*_INSERT_TYPES), 1).otherwise(-1)
-    signed = images.select(*map(column, columns), sign.alias(_COUNT_COLUMN))
-    return _sum_counts(signed, columns).where(f.col(_COUNT_COLUMN) != 0)
+    signed_rows = images.select(*map(column, columns), sign.alias(_COUNT_COLUMN))
+    return _sum_counts(signed_rows, columns).where(f.col(_COUNT_COLUMN) != 0)
 
 
 def _merge_source(net_changes: DataFrame, mirror: DataFrame, columns: Sequence[str]) -> DataFrame:

@@ -28,7 +28,7 @@ from lockstep.pipeline.values.errors import JavaMissing
 OLDEST_MAJOR = 17
 """Oldest major version of Java on which Spark 4 runs (Spark documentation, "Overview")."""
 
-CURE = (
+INSTALL_HINT = (
     "install Java 17, then try again: `apt-get install openjdk-17-jre-headless` on Debian "
     "or Ubuntu, `brew install openjdk@17` on macOS; or point JAVA_HOME at one"
 )
@@ -53,17 +53,19 @@ def require_java(environment: Mapping[str, str]) -> Java:
     if home:
         program = Path(home) / "bin" / "java"
         if not program.is_file():
-            raise JavaMissing(f"JAVA_HOME is {home}, but there is no bin/java in it", hint=CURE)
+            raise JavaMissing(
+                f"JAVA_HOME is {home}, but there is no bin/java in it", hint=INSTALL_HINT
+            )
     else:
         on_path = shutil.which("java", path=environment.get("PATH", ""))
         if on_path is None:
-            raise JavaMissing("Spark needs Java, and no java is on PATH", hint=CURE)
+            raise JavaMissing("Spark needs Java, and no java is on PATH", hint=INSTALL_HINT)
         program = Path(on_path)
-    return _usable(program, program.stat().st_mtime_ns)
+    return _usable_java(program, program.stat().st_mtime_ns)
 
 
 @cache
-def _usable(program: Path, _modified_at: int) -> Java:
+def _usable_java(program: Path, _modified_at: int) -> Java:
     """Run `java -version` and return the usable Java. The result is cached by the time
     at which the program's file was modified. Raise `JavaMissing` if the program does
     not run or is too old."""
@@ -72,15 +74,15 @@ def _usable(program: Path, _modified_at: int) -> Java:
             [str(program), "-version"], capture_output=True, text=True, check=True, timeout=30
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise JavaMissing(f"{program} does not run", hint=CURE) from error
+        raise JavaMissing(f"{program} does not run", hint=INSTALL_HINT) from error
     description = (result.stderr + result.stdout).strip()
     version = _VERSION.search(description)
     if version is None:
-        raise JavaMissing(f"{program} does not print its version", hint=CURE)
+        raise JavaMissing(f"{program} does not print its version", hint=INSTALL_HINT)
     major = int(version["major"])
     if major < OLDEST_MAJOR:
         raise JavaMissing(
-            f"{program} is Java {major}; Spark needs {OLDEST_MAJOR} or newer", hint=CURE
+            f"{program} is Java {major}; Spark needs {OLDEST_MAJOR} or newer", hint=INSTALL_HINT
         )
     return Java(program, major, description)
 
@@ -102,7 +104,7 @@ def _jar_identity(path: Path) -> str:
 def make_archive(jars_folder: Path, class_path: Sequence[Path], java: Java) -> bool:
     """Create the archive unless it exists, and return whether it was created. A
     separate Spark process writes and merges a small table; when it ends, Java dumps the
-    classes that it used. No error is raised if that fails, since starts are then only
+    classes that it used. No error is raised if that fails, because starts are then only
     slower."""
     archive = archive_path(jars_folder, class_path, java)
     if archive.is_file():

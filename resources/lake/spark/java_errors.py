@@ -44,7 +44,7 @@ _CONFLICT_CLASSES = (
     "PinnedLogStore$CommitRefused",
     "ProtocolChangedException",
 )
-_STORAGE_WORDS = {
+_STORAGE_ERRNOS = {
     "No space left on device": errno.ENOSPC,
     "Disk quota exceeded": errno.EDQUOT,
     "Read-only file system": errno.EROFS,
@@ -108,10 +108,10 @@ _MEMORY_HINT = 'give Spark more memory ("spark.driver.memory" under [spark]), th
 
 @dataclass(frozen=True, slots=True)
 class JavaError:
-    """An exception in a Java chain of causes. `name`: its class. `condition`: Spark's
-    name for the kind of error ("error condition"), which contains no values."""
+    """An exception in a Java chain of causes. `condition`: Spark's name for the kind of
+    error ("error condition"), which contains no values."""
 
-    name: str
+    class_name: str
     message: str
     condition: str | None = None
 
@@ -119,22 +119,22 @@ class JavaError:
 def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | TableError:
     """Return our error about `path` for a chain of Java exceptions, outermost first."""
     for error in chain:
-        if error.name.rpartition(".")[2] in _CONFLICT_CLASSES:
+        if error.class_name.rpartition(".")[2] in _CONFLICT_CLASSES:
             return commit_conflict(path)
     explanation = explanation_of(" ".join(error.message for error in chain))
     if isinstance(path, ObjectPath) and explanation is not None:
         state, cure = explanation
         return LakeUnavailable(f"The lake's storage at {path} {state}", hint=cure)
     for error in chain:
-        for words, number in _STORAGE_WORDS.items():
+        for words, error_number in _STORAGE_ERRNOS.items():
             if words in error.message:
-                return unavailable_error(path, number, words)
-        if error.name.endswith("OutOfMemoryError"):
+                return unavailable_error(path, error_number, words)
+        if error.class_name.endswith("OutOfMemoryError"):
             return LakeUnavailable(f"Spark ran out of memory writing {path}", hint=_MEMORY_HINT)
-    last = chain[-1] if chain else JavaError("an unknown error", "")
-    reason = last.condition or first_line(last.message) or last.name
+    innermost = chain[-1] if chain else JavaError("an unknown error", "")
+    reason = innermost.condition or first_line(innermost.message) or innermost.class_name
     is_about_files = any((error.condition or "").startswith(_FILE_CONDITIONS) for error in chain)
-    is_about_table = is_about_files or last.name.startswith(_TABLE_PACKAGES)
+    is_about_table = is_about_files or innermost.class_name.startswith(_TABLE_PACKAGES)
     if not is_about_table or any(_is_machine_failure(error) for error in chain):
         return LakeUnavailable(f"Spark could not write {path}: {reason}", hint="run again")
     reason = _reason_in_spark_words(chain)
@@ -143,7 +143,7 @@ def error_of(path: LakePath, chain: Sequence[JavaError]) -> LockstepError | Tabl
 
 def _is_machine_failure(error: JavaError) -> bool:
     return (
-        error.name.endswith(_MACHINE_CLASSES)
+        error.class_name.endswith(_MACHINE_CLASSES)
         or (error.condition or "").startswith(_MACHINE_CONDITIONS)
         or any(words in error.message for words in _MACHINE_WORDS)
     )
@@ -152,10 +152,10 @@ def _is_machine_failure(error: JavaError) -> bool:
 def _reason_in_spark_words(chain: Sequence[JavaError]) -> str:
     """Return the reason in Spark's words, without a row's value."""
     for error in chain:
-        if error.name.endswith("AnalysisException"):
-            return first_line(error.message) or error.name
+        if error.class_name.endswith("AnalysisException"):
+            return first_line(error.message) or error.class_name
     conditions = [error.condition for error in chain if error.condition is not None]
-    return ": ".join(dict.fromkeys([*conditions, chain[-1].name.rpartition(".")[2]]))
+    return ": ".join(dict.fromkeys([*conditions, chain[-1].class_name.rpartition(".")[2]]))
 
 
 def commit_conflict(path: LakePath) -> CommitConflict:

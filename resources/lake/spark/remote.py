@@ -344,8 +344,7 @@ def _require_settable(
 
 def _close_sessions(sessions: Iterable[SparkSession]) -> None:
     """Close sessions at the server, which ends their statements. The server answers
-    only after the statements have ended; we wait at most `_TIMEOUT_SECONDS` seconds for
-    that."""
+    only after the statements have ended; we wait at most `_TIMEOUT_SECONDS` for that."""
     threads = [Thread(target=_close_session, args=(session,), daemon=True) for session in sessions]
     for thread in threads:
         thread.start()
@@ -365,15 +364,15 @@ def _close_session(session: SparkSession) -> None:
     session.client.close()
 
 
-def _set_retries(session: SparkSession, times: int) -> None:
+def _set_retries(session: SparkSession, most_retries: int) -> None:
     """Set how often PySpark repeats a request. Its warning that it gives up is
-    silenced, since it raises an error as well."""
+    silenced, because it raises an error as well."""
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
     warnings.filterwarnings("ignore", r"\[RETRIES_EXCEEDED\]", UserWarning)
     silence_pyspark()
     longest_ms = int(1000 * SPARK_ELSEWHERE.pauses[-1])
-    policy = DefaultPolicy(max_retries=times, max_backoff=longest_ms)
+    policy = DefaultPolicy(max_retries=most_retries, max_backoff=longest_ms)
     session.client.set_retry_policies([policy])
 
 
@@ -405,14 +404,9 @@ def require_compatible(
     if isinstance(lake, ObjectPath):
         scheme = lake.bucket.url.partition(":")[0]
     store_setting = f"spark.delta.logStore.{scheme}.impl"
-    if _DEFAULT_STORE_SETTING in defaults or defaults.get(store_setting) != LOG_STORE_SETTINGS.get(
-        store_setting
-    ):
-        store = (
-            defaults.get(_DEFAULT_STORE_SETTING)
-            or defaults.get(store_setting)
-            or "Delta's own store"
-        )
+    store = defaults.get(_DEFAULT_STORE_SETTING) or defaults.get(store_setting)
+    if _DEFAULT_STORE_SETTING in defaults or store != LOG_STORE_SETTINGS.get(store_setting):
+        store = store or "Delta's own store"
         raise ConfigurationError(
             f"The Spark at {server} would write the tables' logs with {store}, which does not stop "
             "a late run from committing",
@@ -421,13 +415,13 @@ def require_compatible(
         )
 
 
-def differing_settings(wanted: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings of `wanted` that a new session does not have by default. For
-    a key in `JOINED_KEYS`, the default need only contain the value: a server that we
-    started has our value followed by the user's."""
+def differing_settings(settings: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return the settings that a new session does not have by default. For a key in
+    `JOINED_KEYS`, the default need only contain the value: a server that we started has
+    our value followed by the user's."""
     return {
         name: value
-        for name, value in wanted.items()
+        for name, value in settings.items()
         if value != defaults.get(name)
         and not (name in JOINED_KEYS and value in defaults.get(name, ""))
     }

@@ -4,8 +4,8 @@ stopped.
 `settings` has its configuration. pyspark starts Java by Spark's own `spark-submit`,
 keeps one Java per Python process, and has no public way to replace it. So Java runs as
 long as the Python process; if Spark is stopped, the next Spark uses the same Java. Java
-ends with the Python process even if that is killed, since its standard input is a pipe
-from the process.
+ends with the Python process even if that is killed, because its standard input is a
+pipe from the process.
 
 Java's folder is removed when the process ends. If the process is killed, the next
 process removes the folder when it starts (`staging.make_locked_folder`). The background
@@ -92,8 +92,8 @@ class JavaProcess:
                     # A process group of its own, so that Ctrl-C in a terminal reaches
                     # only Python.
                     popen = {"stdout": log, "stderr": log, "process_group": 0}
-                    start: Callable[..., JavaGateway] = launch_gateway
-                    self._gateway = start(conf, popen)
+                    launch: Callable[..., JavaGateway] = launch_gateway
+                    self._gateway = launch(conf, popen)
                 except (PySparkException, Py4JError, OSError) as error:
                     raise start_error(settings) from error
         elif self._gateway.proc.poll() is not None:
@@ -144,8 +144,8 @@ def define_environment(
     variable at that moment, the list of variables can move in memory, and the process
     crashes. A change of an existing variable is harmless.
 
-    `last_jars` come last on the class path, since the class-data archive is valid only
-    for class paths that begin with its own.
+    `last_jars` come last on the class path, because the class-data archive is valid
+    only for class paths that begin with its own.
     """
     for name, value in _PYSPARK_VARIABLES.items():
         environment.setdefault(name, value)
@@ -204,7 +204,7 @@ class SparkProcess:
 
     `user_settings`: the `[spark]` table. `lake`: where the tables are. `staging`: the
     folder with the files that are written to them; tasks on other machines must see
-    both. `archive`: use the class-data archive, with which Java starts faster.
+    both. `use_archive`: use the class-data archive, with which Java starts faster.
     `on_warning` is called with a sentence for a person, by the starting thread.
     """
 
@@ -217,13 +217,13 @@ class SparkProcess:
         *,
         lake: LakePath | None = None,
         staging: Path | None = None,
-        archive: bool = True,
+        use_archive: bool = True,
         on_warning: Callable[[str], None],
     ) -> None:
         self._user_settings = dict(user_settings)
         self._lake = lake
         self._staging = staging
-        self._archive = archive
+        self._use_archive = use_archive
         self._on_warning = on_warning
         self._log_bytes = 0
         self._start = BackgroundStart(self._launch, _stop_spark)
@@ -259,8 +259,8 @@ class SparkProcess:
     def request_count(self) -> int | None:
         if not has_local_tasks(self._user_settings) or not isinstance(self._lake, ObjectPath):
             return None
-        started = self._start.result_if_started()
-        return 0 if started is None else _java_request_count(started.session, self._lake)
+        running = self._start.result_if_started()
+        return 0 if running is None else _java_request_count(running.session, self._lake)
 
     def stop(self) -> None:
         """End Spark if it was started, without waiting for a start that is still going
@@ -272,7 +272,7 @@ class SparkProcess:
 
         def settings_for(scratch: Path) -> SparkSettings:
             settings = settings_in(scratch, self._user_settings, self._lake, self._log_bytes)
-            if not self._archive:
+            if not self._use_archive:
                 return replace(settings, archive=None)
             if settings.archive is None:
                 self._on_warning(
@@ -309,9 +309,9 @@ def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]
 def define_environment_for(lake: LakePath | None) -> None:
     """Define the environment variables of a start of Spark for this lake, before any
     thread reads the environment (`define_environment`)."""
-    locked = locked_jars(S3_LOCK) if isinstance(lake, ObjectPath) else ()
+    store_jars = locked_jars(S3_LOCK) if isinstance(lake, ObjectPath) else ()
     folder = jars_folder(sys.prefix)
-    define_environment(os.environ, [folder / jar.file_name for jar in locked])
+    define_environment(os.environ, [folder / jar.file_name for jar in store_jars])
 
 
 def settings_in(

@@ -66,7 +66,7 @@ class Spark(Protocol):
 
     def request_count(self) -> int | None:
         """Return the number of requests that Spark has sent to the lake's object store
-        since its start; None if it is unknown, since other machines send some, too.
+        since its start; None if it is unknown, because other machines send some, too.
         This neither starts Spark nor waits for it."""
 
     def stop(self) -> None:
@@ -126,7 +126,7 @@ class BackgroundStart(Generic[T]):
 
     def _run(self, start: Future[T]) -> None:
         try:
-            started = self._launch()
+            result = self._launch()
         except BaseException as error:  # noqa: BLE001 - `wait` raises it
             with self._lock:
                 start.set_exception(error)
@@ -134,10 +134,10 @@ class BackgroundStart(Generic[T]):
                     self._start = None
             return
         with self._lock:
-            start.set_result(started)
+            start.set_result(result)
             if self._is_wanted:
                 return
-            self._stop(started)
+            self._stop(result)
             self._start = None
 
 
@@ -182,7 +182,7 @@ def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iter
 @contextmanager
 def exclusive_session(spark: Spark, *, few_rows: bool = False) -> Iterator[SparkSession]:
     """Yield a session that no other thread uses inside the context; with `few_rows`, it
-    has the settings for few rows. Sessions are used again, since each new one builds
+    has the settings for few rows. Sessions are used again, because each new one builds
     its own catalog and optimizer. A session in which an error was raised is not used
     again."""
     idle_sessions = spark.idle_sessions(few_rows=few_rows)

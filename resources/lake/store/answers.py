@@ -45,7 +45,7 @@ _EXPLANATIONS: Final = (
     ),
     (
         ("AccessDenied", "PermissionDenied"),
-        ("may not be used with these credentials", f"let them read, write and list, {_AGAIN}"),
+        ("is not accessible with these credentials", f"let them read, write and list, {_AGAIN}"),
     ),
     (
         ("ConditionalRequestConflict", "conflicting operation", "409 Conflict"),

@@ -5,7 +5,7 @@ Each method makes requests through `obstore`, which uses the same Rust client as
 delta-rs, and counts them. `storage` says when a file or an object is durable.
 
 In a store, a folder is a prefix of keys: it need not be created, and does not exist
-without objects. Hadoop marks folders with empty objects, which are skipped, since no
+without objects. Hadoop marks folders with empty objects, which are skipped, because no
 file of the lake is empty. An object exists whole or not at all, and readers see it as
 soon as the store has answered (S3 is consistent since 2020, Google's and Azure's stores
 always were). Objects are listed only if their keys are unknown. A missing object is a
@@ -55,13 +55,14 @@ class RequestCount:
     total: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def add(self, requests: int = 1) -> None:
+    def add(self, number: int = 1) -> None:
         with self._lock:
-            self.total += requests
+            self.total += number
 
-    def add_pages(self, keys: int) -> None:
-        """Count the requests for a listing or deletion of `keys` keys: at least one."""
-        self.add(max(1, -(-keys // PAGE_KEYS)))
+    def add_pages(self, key_count: int) -> None:
+        """Count the requests for a listing or deletion of `key_count` keys: at least
+        one."""
+        self.add(max(1, -(-key_count // PAGE_KEYS)))
 
 
 class ObjectReader(io.RawIOBase):
@@ -79,23 +80,23 @@ class ObjectReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        wanted = min(len(buffer), self._size - self._offset)
-        if wanted <= 0:
+        wanted_bytes = min(len(buffer), self._size - self._offset)
+        if wanted_bytes <= 0:
             return 0
         buffer_offset = self._offset - self._buffer_start
         if not 0 <= buffer_offset < len(self._buffer):
-            self._fill_buffer(wanted)
+            self._fill_buffer(wanted_bytes)
             buffer_offset = 0
-        content = self._buffer[buffer_offset : buffer_offset + wanted]
+        content = self._buffer[buffer_offset : buffer_offset + wanted_bytes]
         buffer[: len(content)] = content
         self._offset += len(content)
         return len(content)
 
-    def _fill_buffer(self, wanted: int) -> None:
+    def _fill_buffer(self, wanted_bytes: int) -> None:
         import obstore
 
         self._count.add()
-        end = min(self._size, self._offset + max(wanted, LEAST_READ_BYTES))
+        end = min(self._size, self._offset + max(wanted_bytes, LEAST_READ_BYTES))
         content = obstore.get_range(self._store, self._key, start=self._offset, end=end)
         self._buffer, self._buffer_start = memoryview(content), self._offset
 
@@ -118,15 +119,15 @@ class ObjectWriter:
         self._sink = obstore.open_writer(
             store, key, buffer_size=PART_BYTES, max_concurrency=PARTS_AT_ONCE
         )
-        self._count, self._written = count, 0
+        self._count, self._written_bytes = count, 0
 
     def write(self, data: bytes | memoryview, /) -> int | None:
-        self._written += len(data)
+        self._written_bytes += len(data)
         return self._sink.write(data)
 
     def close(self) -> None:
-        parts = -(-self._written // PART_BYTES)
-        self._count.add(1 if self._written < PART_BYTES else parts + 2)
+        part_count = -(-self._written_bytes // PART_BYTES)
+        self._count.add(1 if self._written_bytes < PART_BYTES else part_count + 2)
         self._sink.close()
 
 
@@ -189,7 +190,7 @@ class ObjectPath:
         return ObjectPath(self.bucket, self.key.rpartition("/")[0])
 
     @property
-    def options(self) -> dict[str, str]:
+    def delta_options(self) -> dict[str, str]:
         """The options for delta-rs, with which it commits by conditional writes."""
         return {"conditional_put": "etag", "user_agent": DELTA_USER_AGENT, **self.bucket.options}
 
@@ -282,7 +283,7 @@ class ObjectPath:
         return True
 
     def unlink(self, missing_ok: bool = False) -> None:
-        """Delete the object. `missing_ok` has no effect, since stores do not report
+        """Delete the object. `missing_ok` has no effect, because stores do not report
         that an object was missing."""
         import obstore
 
@@ -308,9 +309,9 @@ class ObjectPath:
 
     def remove_table(self, require_held: RequireHeld) -> None:
         """Delete the Delta table that is here before `require_held` is called. The
-        checkpoints are deleted first, since readers begin with them, then the commits,
-        oldest first, so that an interrupted deletion leaves no table rather than an
-        older version of it."""
+        checkpoints are deleted first, because readers begin with them, then the
+        commits, oldest first, so that an interrupted deletion leaves no table rather
+        than an older version of it."""
         log_prefix = f"{self.key}/_delta_log/"
         keys = [path.key for path in self.rglob()]
         log = [key for key in keys if key.startswith(log_prefix)]

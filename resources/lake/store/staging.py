@@ -67,7 +67,7 @@ class Staging:
             Path(path).unlink(missing_ok=True)
 
     @contextmanager
-    def folder(self) -> Iterator[str]:
+    def new_folder(self) -> Iterator[str]:
         """Yield the path of a new folder for files that Spark writes. The folder is
         removed at the end of the context."""
         with lake_errors(self._folder):

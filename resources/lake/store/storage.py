@@ -36,8 +36,8 @@ _CURES = {
     errno.ENOSPC: ("has no space left", "free some space there, then run again"),
     errno.EDQUOT: ("is over its quota", "free some space there, then run again"),
     errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
-    errno.EACCES: ("may not be used by this account", "give this account access, then run again"),
-    errno.EPERM: ("may not be used by this account", "give this account access, then run again"),
+    errno.EACCES: ("is not accessible to this account", "give this account access, then run again"),
+    errno.EPERM: ("is not accessible to this account", "give this account access, then run again"),
     errno.ENOENT: ("is missing", "bring the lake's storage back, then run again"),
 }
 
@@ -168,7 +168,7 @@ def table_if_exists(path: LakePath) -> DeltaTable | None:
 
 
 def delta_options(path: LakePath) -> dict[str, str] | None:
-    return path.options if isinstance(path, ObjectPath) else None
+    return path.delta_options if isinstance(path, ObjectPath) else None
 
 
 def file_named(lake: LakePath, name: str) -> LakePath:
@@ -184,8 +184,8 @@ def count_missing_files(folder: LakePath, names: Sequence[str]) -> int:
     missing. In an object store, several files are looked up in a listing, because one
     request lists a thousand."""
     if isinstance(folder, ObjectPath) and len(names) > 1:
-        listed = {path.relative_to(folder) for path in folder.rglob()}
-        return sum(name not in listed for name in names)
+        listed_names = {path.relative_to(folder) for path in folder.rglob()}
+        return sum(name not in listed_names for name in names)
     return sum(not (folder / name).is_file() for name in names)
 
 
@@ -205,9 +205,9 @@ def close_durably(path: LakePath, file: ByteSink, size: int) -> None:
     if the object in a store has another length."""
     if isinstance(path, ObjectPath):
         file.close()
-        stored = path.stat().st_size
-        if stored != size:
-            raise OSError(errno.EIO, f"has {stored} bytes instead of {size}")
+        stored_size = path.stat().st_size
+        if stored_size != size:
+            raise OSError(errno.EIO, f"has {stored_size} bytes instead of {size}")
         return
     os.fsync(file.fileno())  # type: ignore[attr-defined]
     file.close()
@@ -238,9 +238,9 @@ def make_durable_folder(folder: LakePath) -> None:
     """Create a folder and its parents; each new name is durable when this returns."""
     if isinstance(folder, ObjectPath):
         return
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    missing_folders = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
-    for path in missing:
+    for path in missing_folders:
         sync_folder(path.parent)
 
 
@@ -283,9 +283,11 @@ def files_below(folder: LakePath) -> dict[str, os.stat_result | ObjectFacts]:
             if not any(part.startswith(_HIDDEN_PREFIXES) for part in name.split("/"))
         }
     files: dict[str, os.stat_result | ObjectFacts] = {}
-    for place, folders, names in os.walk(folder):
+    for folder_path, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not name.startswith(_HIDDEN_PREFIXES)]
-        for path in (Path(place) / name for name in names if not name.startswith(_HIDDEN_PREFIXES)):
+        for path in (
+            Path(folder_path) / name for name in names if not name.startswith(_HIDDEN_PREFIXES)
+        ):
             files[path.relative_to(folder).as_posix()] = path.stat()
     return files
 

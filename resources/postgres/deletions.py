@@ -174,8 +174,8 @@ class PostgresDeletions(Subject):
             transaction.run("note_cleared", source=source, id=note)
 
     def pruned_through(self, source: str) -> int:
-        number: int = self._only("pruned_through", source=source)["batch"]
-        return number
+        batch: int = self._only("pruned_through", source=source)["batch"]
+        return batch
 
 
 def _note(row: Row) -> DeletedChanges:

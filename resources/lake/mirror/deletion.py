@@ -65,7 +65,7 @@ checkpoints and their parts, checksum files, compacted commits, and the checksum
 Hadoop keeps beside each of them."""
 
 
-def cut(
+def delete_history(
     path: LakePath,
     version: int,
     user_metadata: str,

@@ -1,8 +1,8 @@
 """Spark DataFrames of what a write reads: files of changes, mirrors (the Delta tables
 with the present rows of source tables), and the values that changes lack.
 
-Files are read with explicit schemas, since inferring a schema would take Spark a job of
-its own.
+Files are read with explicit schemas, because inferring a schema would take Spark a job
+of its own.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def read_snapshot(
     for part in parts:
         if isinstance(part, MirrorRows):
             rows = mirror_frame(session, file_named(lake, part.path), part.version)
-            of_table = any(column.source == DELETED_AT.name for column in part.columns)
-            if DELETED_AT.name in rows.columns and not of_table:
+            is_table_column = any(column.source == DELETED_AT.name for column in part.columns)
+            if DELETED_AT.name in rows.columns and not is_table_column:
                 rows = rows.where(column(DELETED_AT.name).isNull())
         elif part.files:
             rows = _read_part(session, part, ())
@@ -234,7 +234,7 @@ def with_completion(
 ) -> DataFrame:
     """Return the folded changes with the values of the columns `write.completed`, which
     were read from the source by key and are in `part`. A row of `part` whose key has no
-    change is added with the `_change_type` COMPLETE.
+    change is added with the `_change_type` COMPLETION.
 
     `changes` must have `_sequence`. A change with a number above `part.above` is newer
     than the reading and keeps its values.
@@ -266,7 +266,7 @@ def with_completion(
 
 
 @contextmanager
-def with_lacking_values(
+def look_up_values(
     session: SparkSession,
     changes: DataFrame,
     write: Merge | Replace,
@@ -283,15 +283,17 @@ def with_lacking_values(
     if not write.changes.lacking:
         yield changes
         return
-    with staging.folder() as folder:
+    with staging.new_folder() as folder:
         joined = _join_rows(changes, write, rows)
         joined.write.mode("overwrite").option("compression", "snappy").parquet(folder)
         complete = session.read.schema(joined.schema).parquet(folder)
-        lost = complete.where(f"not {_PACKED}")
+        changes_without_row = complete.where(f"not {_PACKED}")
         if isinstance(write, Replace):
-            lost = lost.where(f"_change_type not in ('delete', '{KEPT}')")
+            changes_without_row = changes_without_row.where(
+                f"_change_type not in ('delete', '{KEPT}')"
+            )
             complete = complete.where(_PACKED)
-        if lost.limit(1).count():
+        if changes_without_row.limit(1).count():
             raise TableError(LOST, hint=HINT)
         yield complete.drop(_PACKED)
 
@@ -303,10 +305,8 @@ def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> D
     from pyspark.sql import functions as f
 
     schema = write.target.schema
-    lack_marks, origin_columns = (
-        _lack_marks(schema, write.changes),
-        _origin_columns(write, write.changes),
-    )
+    lack_marks = _lack_marks(schema, write.changes)
+    origin_columns = _origin_columns(write, write.changes)
     spelled = changelog_spelling(schema.names)
     packed, _, packed_fields = pack(rows, (*origin_columns, *lack_marks))
     is_lacking = f.lit(False)
@@ -315,13 +315,13 @@ def _join_rows(changes: DataFrame, write: Merge | Replace, rows: DataFrame) -> D
     condition = is_lacking
     for name, origin in origin_columns.items():
         condition &= f.col(origin) == packed_fields[name]
-    looked_up = {
+    lookups = {
         spelled[name]: (f.col(mark), packed_fields[name]) for name, mark in lack_marks.items()
     }
     columns = []
     for name in changes.columns:
-        if name in looked_up:
-            lack_mark, value = looked_up[name]
+        if name in lookups:
+            lack_mark, value = lookups[name]
             columns.append(f.when(lack_mark, value).otherwise(column(name)).alias(name))
         elif name not in (*lack_marks.values(), *origin_columns.values()):
             columns.append(column(name))
