@@ -31,10 +31,14 @@ FILE = "catalogue.json"
 
 @dataclass(frozen=True, slots=True)
 class CatalogueEntry:
-    """A captured table. `mirror`, `changelog`: paths relative to the lake. `dropped`:
-    it was dropped at the source. `ended`: its mirror was removed, or it may not have
-    one. `reported`: a digest of the state that was last reported to Dagster, or "".
-    `key`: the parts of its asset's key, if a translator chose them."""
+    """A captured table.
+
+    `mirror`, `changelog`: paths relative to the lake.
+    `dropped`: it was dropped at the source.
+    `ended`: its mirror was removed, or another table has the place of its mirror.
+    `reported`: a digest of the state that was last reported to Dagster, or "".
+    `key`: the parts of its asset's key, if a translator chose them.
+    """
 
     database: str
     name: str
@@ -72,7 +76,8 @@ def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
 def catalogue_entries(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[CatalogueEntry]:
-    """Return an entry for each table of the ledger. `reported`: as in `CatalogueEntry`."""
+    """Return an entry for each table of the ledger. `reported`: digests of the states that
+    were last reported to Dagster."""
     return [
         CatalogueEntry(
             table.database,

@@ -91,7 +91,7 @@ def capture_metadata(report: CaptureReport, began_at: datetime) -> Metadata:
         "tables": len(report.counts),
         "seconds": rounded_seconds(report.start_seconds + report.capture_seconds),
         "continuity": report.continuity and report.continuity.value,
-        "batch": report.batch,
+        "batch": report.batch_id,
         "GTIDs": str(report.end.gtid_set) or None,
         "repaired": "\n".join(report.repairs) or None,
         "reading rows": "\n".join(progress.sentence() for progress in report.unfinished_loads)
@@ -110,11 +110,11 @@ def _lag_at_start(report: CaptureReport, began_at: datetime) -> Metadata:
     """Return the age of the lake's newest change when the run began: 0 if there was
     nothing to read, no entry if it is unknown."""
     last_commit = report.start.committed_at
-    if report.batch is not None and last_commit is None:
+    if report.batch_id is not None and last_commit is None:
         return {}
     lag = (
         0.0
-        if report.batch is None or last_commit is None
+        if report.batch_id is None or last_commit is None
         else (began_at - last_commit).total_seconds()
     )
     return {"lag seconds at start": rounded_seconds(max(lag, 0.0))}
@@ -139,8 +139,8 @@ def merge_metadata(report: MergeReport) -> Metadata:
 def acknowledge_metadata(
     report: AcknowledgeReport, now: datetime, merge_report: MergeReport | None = None
 ) -> Metadata:
-    """Return the metadata of an acknowledgement. `merge_report`: that of the
-    same run, for the summary."""
+    """Return the metadata of an acknowledgement. `merge_report`: the report of the same
+    run's merge, for the summary."""
     metadata = position_metadata(report.position, now)
     metadata["batches"] = ", ".join(map(str, report.acknowledged_batches)) or "none"
     metadata["seconds"] = rounded_seconds(report.seconds)

@@ -56,14 +56,14 @@ from lockstep.assets.sensors import (
 from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
 from lockstep.pipeline.replay.partitions import Partitions
-from lockstep.pipeline.replay.spans import Span, at_or_after
+from lockstep.pipeline.replay.spans import Span, ids_at_or_after
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, upkeep
 from lockstep.pipeline.source_plan import SourcePlan
-from lockstep.pipeline.status.tables import unseen
+from lockstep.pipeline.status.tables import unseen_standing
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.places import AtMoment
@@ -100,10 +100,11 @@ def definitions_of(
     notify: Notify | None = None,
     translator: LockstepTranslator | None = None,
 ) -> dg.Definitions:
-    """Return the definitions of one lockstep.toml. They can be merged with others,
-    because they have no executor and only one resource, `lockstep_sessions`. `notify`
-    receives each trouble that needs a person, once. `translator` changes the assets of
-    mirrors (the Delta tables with the current rows of MySQL tables)."""
+    """Return the definitions of one lockstep.toml. They can be merged with other
+    definitions, because they have no executor and only one resource,
+    `lockstep_sessions`. `notify` receives each trouble that needs a person, once.
+    `translator` changes the assets of mirrors (the Delta tables with the current rows
+    of MySQL tables)."""
     try:
         settings = load_settings(config)
     except LockstepError as error:
@@ -391,7 +392,7 @@ def _table_check_results(
     for check in selected:
         table = tables[check.asset_key]
         if check.name == FOLLOWS_CHECK:
-            yield follows_check_result(names, standings.get(table) or unseen(table))
+            yield follows_check_result(names, standings.get(table) or unseen_standing(table))
         elif table in states:
             yield keys_check_result(names, count_keys(work, states[table]))
 
@@ -471,7 +472,7 @@ def _replay_partition(
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
     times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
-    is_empty = bool(times) and not at_or_after(times, begin)
+    is_empty = bool(times) and not ids_at_or_after(times, begin)
     return ReplayReport(span, (), ()) if is_empty else replay(work, lease, span)
 
 

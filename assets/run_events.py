@@ -49,7 +49,7 @@ class RunEventSender:
     def send_start(self) -> None:
         """Send START if something was captured."""
         report = self._record.capture_report
-        if report is not None and report.batch is not None:
+        if report is not None and report.batch_id is not None:
             self._send_start_once()
 
     def send_ends(self, run_ids: Collection[str]) -> None:
@@ -159,7 +159,7 @@ def last_event(record: RunRecord) -> tuple[str, str | None] | None:
     source."""
     capture, merge_report, error = record.capture_report, record.merge_report, record.error
     if record.acknowledge_report is not None:
-        captured_nothing = capture is None or capture.batch is None
+        captured_nothing = capture is None or capture.batch_id is None
         is_idle = captured_nothing and not (merge_report and merge_report.merges)
         return None if is_idle else ("COMPLETE", None)
     if isinstance(error, SourceBusy):

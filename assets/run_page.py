@@ -32,7 +32,7 @@ from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.private import make_private
 
 MAX_ROWS: Final = 500
-"""Largest number of rows that a table on the page lists. The page tells how many it
+"""Largest number of rows that a table on the page lists. The page says how many it
 leaves out."""
 
 _MAX_DRAWN_BATCHES: Final = 4
@@ -46,9 +46,9 @@ def render_page(report: SpanReport, lake: LakePath) -> str:
     """Return the report as one HTML document."""
     own_batches = frozenset(batch.id for batch in report.batches)
     columns, highest = rows_over_time(
-        (*report.earlier_batches, *report.batches), report.rows, own_batches
+        (*report.earlier_batches, *report.batches), report.captured_rows, own_batches
     )
-    are_few, last = len(report.batches) <= _MAX_DRAWN_BATCHES, report.batches[-1]
+    draws_steps, last = len(report.batches) <= _MAX_DRAWN_BATCHES, report.batches[-1]
     # The place has the form that `--at` accepts.
     place = f"run:{last.dagster_run}" if last.dagster_run else str(last.end or last.start)
     return str(
@@ -58,7 +58,7 @@ def render_page(report: SpanReport, lake: LakePath) -> str:
             totals=report.totals,
             counts=report.counts,
             figures=summary_figures(report),
-            bars=waterfall(report.batches, report.writes) if are_few else (),
+            bars=waterfall(report.batches, report.writes) if draws_steps else (),
             seconds=seconds_of(report.batches),
             columns=columns,
             highest=highest,
@@ -111,9 +111,13 @@ def quote_json(text: str) -> str:
 def _acknowledgement_words(batches: tuple[Batch, ...]) -> str:
     """Return the state of the oldest batch that is not acknowledged. If all are
     acknowledged, return the time of the last acknowledgement."""
-    slowest = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
+    first_open = min(batches, key=lambda batch: (batch.acknowledged_at is not None, batch.id))
     last = batches[-1].acknowledged_at
-    return f"acknowledged {utc_text(last)}" if slowest.acknowledged_at and last else slowest.state
+    return (
+        f"acknowledged {utc_text(last)}"
+        if first_open.acknowledged_at and last
+        else first_open.state
+    )
 
 
 @cache

@@ -189,8 +189,8 @@ def _capture(
         report = capture_step(session)
     work, began_at = session.workplace(), session.record.began_at
     assert began_at is not None, "the step records when it began"
-    if report.batch is not None:
-        events = batch_content(work.ledger, names.source, report.batch).events
+    if report.batch_id is not None:
+        events = batch_content(work.ledger, names.source, report.batch_id).events
         for event in structure_events(names, work, events):
             context.log_event(event)
     report_table_states(context, settings, names, work)
@@ -322,7 +322,7 @@ class LoggedProgress:
         now = self._monotonic()
         if step.step != "merge" and now - self._last_log_time >= 10:
             self._last_log_time = now
-            self._log.info(f"{step.step}: {step.words}")
+            self._log.info(f"{step.step}: {step.text}")
 
     def note(self, sentence: str) -> None:
         self._log.warning(sentence)

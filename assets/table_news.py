@@ -142,8 +142,8 @@ def tables_to_report(
     A table is reported if its state is not the one that Dagster shows, or if it was
     just `materialized`, because Dagster then shows its last evaluation as outdated. If
     more than `_MAX_EVENTS` tables were materialized, only those that do not follow are
-    reported again. At most `_MAX_EVENTS` new tables that follow are reported now, the
-    others by later runs.
+    reported again. At most `_MAX_EVENTS` new tables that follow are reported now,
+    the rest by later runs.
     """
     with_new_state = {
         table for table, digest in digests.items() if last_reported.get(table, "") != digest

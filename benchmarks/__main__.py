@@ -1,8 +1,8 @@
 """`make bench`: prints the tables of the engine, the runs and the four stands.
 
 `python -m benchmarks PART…` (or BENCH_ONLY=PART,PART) prints the parts of `PARTS` that are named.
-`large` takes minutes and many gigabytes of disk, `mirror` and `wide` take half an hour, the others
-a few minutes each.
+`large` takes minutes and many gigabytes of disk, `mirror` and `wide` take half an hour, each other
+part a few minutes.
 """
 
 from __future__ import annotations

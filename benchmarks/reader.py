@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure
 from lockstep.pipeline.binlog.stream.ring import TransactionGroup
@@ -51,7 +51,7 @@ class _Reading:
     def take(self, group: TransactionGroup) -> None:
         self.transactions += len(group.transactions)
         for block in group.blocks:
-            for number, _, part in by_map(block):
+            for number, _, part in split_by_map(block):
                 for images in self._decoder(number).decode(part):
                     kinds = images.change_type.to_numpy()
                     self.rows += len(kinds) - int((kinds == _AFTER).sum())

@@ -85,14 +85,14 @@ class CommandContext:
     def source_with_table(self, adapters: Adapters, name: str | None, table: TableName) -> str:
         """Return the one source that has captured the table. Raise `NothingMatches` if
         no source has, and `UsageError` if several have."""
-        from lockstep.pipeline.run.status.schema_history import unknown_table
+        from lockstep.pipeline.run.status.schema_history import unknown_table_error
 
         ledger = adapters.ledger()
         states = {source.name: ledger.table_states(source.name) for source in self.sources(name)}
         sources = [source for source, tables in states.items() if table in tables]
         if not sources:
             captured_tables = [captured for tables in states.values() for captured in tables]
-            raise unknown_table(table, captured_tables, "the lake")
+            raise unknown_table_error(table, captured_tables, "the lake")
         if len(sources) > 1:
             raise UsageError(
                 f"Several sources have a table {table}: {', '.join(sources)}.",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from lockstep.context import CommandContext
-from lockstep.pipeline.catalog import DATABASE, entry_name
+from lockstep.pipeline.catalog import DATABASE_PLACEHOLDER, entry_name
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.schema.model import TableSchema
@@ -130,7 +130,7 @@ def _dbt_tables(
 ) -> list[DbtTable]:
     lake, catalog = context.settings.lake_path().absolute(), context.settings.file.catalog
     policies_of = context.settings.source(source).plan().policies_of
-    schema_pattern = catalog.schemas if catalog else DATABASE
+    schema_pattern = catalog.schemas if catalog else DATABASE_PLACEHOLDER
     mirror_names = context.settings.source(source).mirror_names()
     comments_by_table, table_comments = _comments(
         context, adapters, source, [state.table for state in states]

@@ -182,7 +182,7 @@ class LiveProgress:
             description = f"{self._source}: {step.step}"
             self._tasks[step.step] = self._bars.add_task(description, figures="")
         task, total = self._tasks[step.step], max(step.total, 1)
-        self._bars.update(task, completed=step.done, total=total, figures=step.words)
+        self._bars.update(task, completed=step.done, total=total, figures=step.text)
 
     def note(self, sentence: str) -> None:
         self._log_lines.note(sentence)

@@ -51,12 +51,12 @@ class EntryColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class WantedEntry:
     """The entry that the catalog should have for a table's mirror.
 
     `location` is the mirror's URL as the catalog spells it; `columns` is empty if the
-    catalog keeps none. `shows` is the version of the table's structure that the mirror
-    shows; only the ledger records it.
+    catalog keeps none. `schema_version` is the version of the table's structure that
+    the mirror shows; only the ledger records it.
     """
 
     source: str
@@ -65,13 +65,14 @@ class Entry:
     location: str
     comment: str = ""
     columns: tuple[EntryColumn, ...] = ()
-    shows: int | None = None
+    schema_version: int | None = None
 
     @property
     def content(self) -> str:
         """Hash of comment, columns and location, in 16 hex digits."""
         columns = [[column.name, column.type, column.comment] for column in self.columns]
-        text = json.dumps([self.comment, columns, place(self.location)], separators=(",", ":"))
+        content = [self.comment, columns, normal_location(self.location)]
+        text = json.dumps(content, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     @property
@@ -85,9 +86,9 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RecordedEntry:
     """An entry as the ledger recorded it. `content`: hash of comment, columns and
-    location; `shows`: version of the table's structure. Both are None while the entry
+    location; `schema_version`: of the table's structure. Both are None while the entry
     is being written: the catalog may then have the new entry, the former one, or
     none."""
 
@@ -95,16 +96,16 @@ class Registered:
     name: EntryName
     location: str
     content: str | None = None
-    shows: int | None = None
+    schema_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """A source's recorded entries. `statement`: number of the last DDL statement whose
+    """A source's recorded entries. `statement_number`: of the last DDL statement whose
     column comments they show; 0 for none."""
 
-    entries: Mapping[TableName, Registered]
-    statement: int
+    entries: Mapping[TableName, RecordedEntry]
+    statement_number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class CatalogEntry:
     content: str | None = None
 
 
-def place(location: str) -> str:
+def normal_location(location: str) -> str:
     """Return a location in a normal form: file:/a, file:///a/ and /a are equal, as are
     s3a: and s3:."""
     match = re.fullmatch(r"(?:file:)?/+(.*?)/*", location)
@@ -126,26 +127,30 @@ def place(location: str) -> str:
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 
-def marked(entry: CatalogEntry, source: str, root: str, registered: Registered | None) -> bool:
+def is_own_entry(
+    entry: CatalogEntry, source: str, root: str, recorded: RecordedEntry | None
+) -> bool:
     """Return whether an entry was made by Lockstep for this source and this lake.
     Another project may have a source of the same name, so the marks alone are no proof:
     the location must also be below `root`, or be the one that the ledger recorded."""
     if entry.location is None or entry.source != source:
         return False
-    below = place(entry.location).startswith(f"{place(root)}/")
-    return below or (registered is not None and at_one_of(entry, (registered.location,)))
+    is_below = normal_location(entry.location).startswith(f"{normal_location(root)}/")
+    return is_below or (recorded is not None and is_at_one_of(entry, (recorded.location,)))
 
 
-def at_one_of(entry: CatalogEntry, locations: Iterable[str]) -> bool:
+def is_at_one_of(entry: CatalogEntry, locations: Iterable[str]) -> bool:
     """Return whether the catalog's entry is a table at one of these locations."""
-    return entry.location is not None and place(entry.location) in map(place, locations)
+    if entry.location is None:
+        return False
+    return normal_location(entry.location) in map(normal_location, locations)
 
 
-DATABASE, SOURCE = "{database}", "{source}"
+DATABASE_PLACEHOLDER, SOURCE_PLACEHOLDER = "{database}", "{source}"
 
 
 @dataclass(frozen=True, slots=True)
-class Unregistered:
+class MissingEntry:
     """A table without an entry, or with an outdated one; with the reason and a hint."""
 
     table: TableName
@@ -156,76 +161,78 @@ class Unregistered:
 
 def entry_name(schema: str, source: str, table: TableName) -> EntryName:
     """Return the name of a table's entry. `schema`: the template under `[catalog]`."""
-    filled = schema.replace(SOURCE, source).replace(DATABASE, table.database)
+    filled = schema.replace(SOURCE_PLACEHOLDER, source)
+    filled = filled.replace(DATABASE_PLACEHOLDER, table.database)
     return EntryName(filled.lower(), table.name.lower())
 
 
 def entry_names(
     tables: Collection[TableName],
-    named: Callable[[TableName], EntryName],
-    refuses: Callable[[EntryName], str | None],
-    registered: Mapping[TableName, Registered],
-) -> tuple[dict[TableName, EntryName], list[Unregistered]]:
+    name_of: Callable[[TableName], EntryName],
+    refusal_reason: Callable[[EntryName], str | None],
+    recorded: Mapping[TableName, RecordedEntry],
+) -> tuple[dict[TableName, EntryName], list[MissingEntry]]:
     """Return the name of each table's entry, and the tables that cannot have one.
-    `named`: returns the name for a table; `refuses`: returns why the catalog refuses a
-    name, or None."""
+    `name_of`: returns the name for a table; `refusal_reason`: returns why the catalog
+    refuses a name, or None."""
     names: dict[TableName, EntryName] = {}
-    left: list[Unregistered] = []
-    taken: dict[EntryName, TableName] = {}
-    for table in sorted(tables, key=lambda table: (table not in registered, table)):
-        name = named(table)
-        reason = refuses(name)
+    missing: list[MissingEntry] = []
+    owners: dict[EntryName, TableName] = {}
+    for table in sorted(tables, key=lambda table: (table not in recorded, table)):
+        name = name_of(table)
+        reason = refusal_reason(name)
         if reason is not None:
             hint = "rename the table at the source, or do without its entry"
-            left.append(Unregistered(table, name, reason, hint))
-        elif name in taken:
+            missing.append(MissingEntry(table, name, reason, hint))
+        elif name in owners:
             reason = (
-                f"{taken[name]} has that name: catalogs do not distinguish upper from lower case"
+                f"{owners[name]} has that name: catalogs do not distinguish upper from lower case"
             )
-            left.append(
-                Unregistered(table, name, reason, "rename one of the two tables at the source")
+            missing.append(
+                MissingEntry(table, name, reason, "rename one of the two tables at the source")
             )
         else:
-            taken[name] = table
+            owners[name] = table
             names[table] = name
-    return names, left
+    return names, missing
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
-    """One change of the catalog: the recorded entry `known` becomes `wanted`. Without
-    `wanted` it is dropped, without `known` created; if the names differ, it is
+class EntryStep:
+    """One change of the catalog: the entry `recorded` becomes `wanted`. Without
+    `wanted` it is dropped, without `recorded` created; if the names differ, it is
     renamed."""
 
-    known: Registered | None
-    wanted: Entry | None
+    recorded: RecordedEntry | None
+    wanted: WantedEntry | None
 
 
-def plan(
-    wanted: Iterable[Entry],
-    registered: Mapping[TableName, Registered],
-    gone: Collection[TableName],
-) -> list[Step]:
+def plan_steps(
+    wanted: Iterable[WantedEntry],
+    recorded: Mapping[TableName, RecordedEntry],
+    dropped_tables: Collection[TableName],
+) -> list[EntryStep]:
     """Return the steps in their order: drops, renames, then entries to create or to
-    update. `wanted`: the entries that may have changed; `gone`: registered tables that
-    were dropped at the source."""
-    drops, renames, puts = dict.fromkeys(gone), list[Step](), list[Step]()
-    names = {entry.name for table, entry in registered.items() if table not in drops}
-    dropped_at = {place(registered[table].location): table for table in gone}
+    update. `wanted`: the entries that may have changed; `dropped_tables`: tables with
+    an entry that were dropped at the source."""
+    drops = dict.fromkeys(dropped_tables)
+    renames, updates = list[EntryStep](), list[EntryStep]()
+    names = {entry.name for table, entry in recorded.items() if table not in drops}
+    dropped_at = {normal_location(recorded[table].location): table for table in dropped_tables}
     for entry in sorted(wanted, key=lambda entry: entry.table):
-        current = registered.get(entry.table)
+        current = recorded.get(entry.table)
         if current is None:
-            former = dropped_at.get(place(entry.location))
-            if former is not None and registered[former].name != entry.name:
+            former = dropped_at.get(normal_location(entry.location))
+            if former is not None and recorded[former].name != entry.name:
                 # The same folder under another name: the table was renamed.
                 drops.pop(former, None)
-                del dropped_at[place(entry.location)]
-                current = registered[former]
+                del dropped_at[normal_location(entry.location)]
+                current = recorded[former]
         if current is not None and current.name != entry.name and entry.name in names:
             # Another table's entry still has this name. If this entry took it now, the
             # later rename of the other entry would rename this one.
             drops.setdefault(current.table)
             current = None
-        renamed = current is not None and current.name != entry.name
-        (renames if renamed else puts).append(Step(current, entry))
-    return [*(Step(registered[table], None) for table in sorted(drops)), *renames, *puts]
+        is_renamed = current is not None and current.name != entry.name
+        (renames if is_renamed else updates).append(EntryStep(current, entry))
+    return [*(EntryStep(recorded[table], None) for table in sorted(drops)), *renames, *updates]

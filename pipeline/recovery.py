@@ -15,7 +15,7 @@ version; if the mirror has a newer one, the mirror is restored to it. So no chan
 applied twice, even to rows without a key, whatever happened to the columns. A table
 that occurs only in later batches is captured as a new one.
 
-N is one of the `NEAR` newest batches: the one for which the fewest tables must be read
+N is one of the `RECENT_BATCHES` newest batches: the one for which the fewest tables must be read
 from the source; among equals, the newest. If the source's log no longer reaches back to
 any of these, N is an older batch. N must have been published in all tables:
 `_transactions` has it, or a mirror shows it. If a person names a batch to go back to, N
@@ -70,63 +70,68 @@ class RecordedCursor:
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """A commit's record of a batch. `at`: where the batch ends in the log. `whole`: the
-    commit was made to `_transactions`, which is the last step of publishing. Only a
-    whole record has the fields below.
+    """A commit's record of a batch. `end`: where the batch ends in the log. `is_whole`:
+    the commit was made to `_transactions`, which is the last step of publishing. Only a
+    whole record has these fields:
 
-    `touched`: tables with anything in the batch. `still`: tables that were no longer
-    captured at its end, with their conditions (quarantined, dropped). `partial`: tables
-    whose mirrors lack older rows, with the places where they begin. `prepared`: number
-    of prepared XA transactions. `structures`: key of the file with the structures that
-    the batch recorded.
+    - `touched_tables`: tables with anything in the batch.
+    - `stopped_tables`: tables that were no longer captured at its end, with their conditions
+      (quarantined, dropped).
+    - `mirror_begins`: the places where the mirrors begin that lack older rows.
+    - `prepared_count`: number of prepared XA transactions.
+    - `structures_key`: key of the file with the structures that the batch recorded.
     """
 
     batch: int
     ledger: str
-    at: Coordinates
+    end: Coordinates
     cursor: RecordedCursor
-    whole: bool = False
-    touched: frozenset[TableName] = frozenset()
-    still: Mapping[TableName, str] = field(default_factory=lambda: MappingProxyType({}))
-    partial: Mapping[TableName, Coordinates] = field(default_factory=lambda: MappingProxyType({}))
-    prepared: int = 0
-    structures: str | None = None
+    is_whole: bool = False
+    touched_tables: frozenset[TableName] = frozenset()
+    stopped_tables: Mapping[TableName, str] = field(default_factory=lambda: MappingProxyType({}))
+    mirror_begins: Mapping[TableName, Coordinates] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+    prepared_count: int = 0
+    structures_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShownBatch:
-    """A Delta version of a mirror that shows the end of batch `last` of a ledger.
-    `structure`: key of the file with the table's structure. `shape`: fingerprint of the
-    settings that select and mask columns and rows; None if all are shown unchanged.
-    `words`: the commit's user metadata."""
+    """A Delta version of a mirror that shows the end of a ledger's batch.
+    `structure_key`: key of the file with the table's structure. `shape`: fingerprint of
+    the settings that select and mask columns and rows; None if all are shown
+    unchanged. `user_metadata`: the commit's."""
 
     version: int
-    last: int
+    batch: int
     ledger: str
-    structure: str | None = None
+    structure_key: str | None = None
     shape: str | None = None
-    words: str = field(default="", compare=False)
+    user_metadata: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorFacts:
     """The facts that a mirror's Delta log gives.
 
-    `newest`: its newest Delta version. `shown`: the versions that show the end of a
-    batch, newest first. Other versions were written by other programs, are intermediate
-    steps of a write, or have unreadable metadata. `begins`: the first batch of each
-    write. `published`: batches with files in the table's changelogs. `generation`: the
-    highest number of its successive lives (`pipeline.mirror.generations`). `records`:
-    the record of each write's last batch.
+    - `newest_version`: its newest Delta version.
+    - `shown_batches`: the versions that show the end of a batch, newest first. Other versions were
+      written by other programs, are intermediate steps of a write, or have unreadable metadata.
+    - `first_batches`: the first batch of each write.
+    - `published_batches`: batches with files in the table's changelogs.
+    - `mirror_generation`: the highest number of its successive lives
+      (`pipeline.mirror.generations`).
+    - `records`: the record of each write's last batch.
     """
 
     table: TableName
     folder: str
-    newest: int
-    shown: tuple[ShownBatch, ...] = ()
-    begins: frozenset[int] = frozenset()
-    published: frozenset[int] = frozenset()
-    generation: int = 1
+    newest_version: int
+    shown_batches: tuple[ShownBatch, ...] = ()
+    first_batches: frozenset[int] = frozenset()
+    published_batches: frozenset[int] = frozenset()
+    mirror_generation: int = 1
     records: tuple[BatchRecord, ...] = ()
 
 
@@ -134,241 +139,255 @@ class MirrorFacts:
 class LakeFacts:
     """The facts about a source's folder in the lake.
 
-    `owner`: the ledger that the claim names, or None. `records`: records in commits to
-    `_transactions`. `unmirrored`: tables with changes but no mirror, with the first
-    batch that has some. `void`: batches that were undone, by the claim, or because
-    `_transactions` no longer lists them. `complete`: the claim is known to list all
-    void batches. `highest`: the highest batch number in the claim, in commits of
-    changelogs, and in names of listed files.
+    - `owner`: the ledger that the claim names, or None.
+    - `records`: records in commits to `_transactions`.
+    - `tables_without_mirror`: tables with changes but no mirror, with the first batch that has
+      some.
+    - `void_spans`: batches that were undone, by the claim, or because `_transactions` no longer
+      lists them.
+    - `is_claim_complete`: the claim is known to list all void batches.
+    - `highest_batch`: the highest batch number in the claim, in commits of changelogs, and in names
+      of listed files.
     """
 
     owner: str | None
     records: tuple[BatchRecord, ...]
     mirrors: tuple[MirrorFacts, ...]
-    unmirrored: tuple[tuple[TableName, int], ...] = ()
-    void: tuple[BatchSpan, ...] = ()
-    complete: bool = True
-    highest: int = 0
+    tables_without_mirror: tuple[tuple[TableName, int], ...] = ()
+    void_spans: tuple[BatchSpan, ...] = ()
+    is_claim_complete: bool = True
+    highest_batch: int = 0
 
-    def counts(self, batch: int) -> bool:
+    def is_valid(self, batch: int) -> bool:
         """Return whether a batch is not void."""
-        return not any(batch in span for span in self.void)
+        return not any(batch in span for span in self.void_spans)
 
-    def counting(self, through: int) -> tuple[BatchSpan, ...]:
+    def valid_spans(self, through: int) -> tuple[BatchSpan, ...]:
         """Return the spans of batches from the first to `through` that are not void."""
         edges = {0, through}
-        for span in self.void:
+        for span in self.void_spans:
             edges |= {edge for edge in (span.after, span.through) if edge < through}
         spans = pairwise(sorted(edges))
-        return tuple(BatchSpan(after, last) for after, last in spans if self.counts(last))
+        return tuple(BatchSpan(after, last) for after, last in spans if self.is_valid(last))
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class Adoption:
     """A table that the new ledger takes over with a version of its mirror. If a newer
     version exists, the mirror is restored to this one."""
 
     mirror: MirrorFacts
-    shown: ShownBatch
+    shown_batch: ShownBatch
 
     @property
     def version(self) -> int:
-        return self.shown.version
+        return self.shown_batch.version
 
     @property
-    def restored(self) -> bool:
-        return self.version != self.mirror.newest
+    def needs_restore(self) -> bool:
+        return self.version != self.mirror.newest_version
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
     """The plan for a new ledger. `lake_end`: the batch after which it continues.
-    `reloads`: tables that must be read from the source, and why. `left`: mirrors that
-    stay unchanged because their tables were dropped. `batch`: the highest batch number
-    in the lake. `doubts`: sentences about facts that the lake lacks."""
+    `reloads`: tables that must be read from the source, and why. `unchanged_mirrors`:
+    those of dropped tables. `highest_batch`: the highest batch number in the lake.
+    `doubts`: sentences about facts that the lake lacks."""
 
     lake_end: BatchRecord
-    adopted: tuple[Adopted, ...]
+    adoptions: tuple[Adoption, ...]
     reloads: tuple[tuple[TableName, str], ...]
-    left: tuple[MirrorFacts, ...] = ()
-    batch: int = 0
+    unchanged_mirrors: tuple[MirrorFacts, ...] = ()
+    highest_batch: int = 0
     doubts: tuple[str, ...] = ()
 
 
-_APPLICATION: Final = re.compile(
+_APP_ID: Final = re.compile(
     r"lockstep/.+/(?P<part>mirror|changelog)(@(?P<within>\d+))?/(?P<generation>\d+)(?P<step>/evolve)?"
 )
-_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+_PARSE_ERRORS: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 
 
-def record_of(commit: LakeCommit, *, whole: bool = False) -> BatchRecord | None:
+def record_of(commit: LakeCommit, *, in_transactions: bool = False) -> BatchRecord | None:
     """Return a commit's record of its last batch, or None if it has none that can be
-    read. `whole`: the commit was made to `_transactions`."""
-    said = commit.metadata
-    if said is None:
+    read. `in_transactions`: the commit was made to `_transactions`."""
+    metadata = commit.metadata
+    if metadata is None:
         return None
     try:
         record = BatchRecord(
-            batch=int(said["batches"][1]),
-            ledger=str(said["ledger"]),
-            at=Coordinates.parse(said["position"]),
-            cursor=_cursor(said["cursor"]),
-            whole=whole and said["kind"] == WriteKind.PUBLISH,
+            batch=int(metadata["batches"][1]),
+            ledger=str(metadata["ledger"]),
+            end=Coordinates.parse(metadata["position"]),
+            cursor=_recorded_cursor(metadata["cursor"]),
+            is_whole=in_transactions and metadata["kind"] == WriteKind.PUBLISH,
         )
-        if not record.whole:
+        if not record.is_whole:
             return record
+        begins = {TableName(*name): Coordinates.parse(at) for *name, at in metadata["partial"]}
         return replace(
             record,
-            touched=frozenset(TableName(*name) for name in said["touched"]),
-            still={TableName(*name): str(condition) for *name, condition in said["still"]},
-            partial={TableName(*name): Coordinates.parse(at) for *name, at in said["partial"]},
-            prepared=int(said["prepared"]),
-            structures=said["structures"],
+            touched_tables=frozenset(TableName(*name) for name in metadata["touched"]),
+            stopped_tables={TableName(*name): str(state) for *name, state in metadata["still"]},
+            mirror_begins=begins,
+            prepared_count=int(metadata["prepared"]),
+            structures_key=metadata["structures"],
         )
-    except _UNREADABLE:
+    except _PARSE_ERRORS:
         return None
 
 
-def forgotten_of(commits: Iterable[LakeCommit]) -> int:
+def last_deleted_batch(commits: Iterable[LakeCommit]) -> int:
     """Return the last batch whose changes were deleted on purpose, by a table's
     commits; 0 for none."""
     last = 0
     for commit in commits:
-        said = commit.metadata or {}
-        if said.get("kind") == WriteKind.FORGET and (record := record_of(commit)) is not None:
+        is_deletion = (commit.metadata or {}).get("kind") == WriteKind.FORGET
+        if is_deletion and (record := record_of(commit)) is not None:
             last = max(last, record.batch)
     return last
 
 
-def _cursor(said: Mapping[str, Any]) -> RecordedCursor:
+def _recorded_cursor(values: Mapping[str, Any]) -> RecordedCursor:
     return RecordedCursor(
-        server=str(said["server"]),
-        gtids=None if said["gtids"] is None else GtidSet.parse(said["gtids"]),
-        by_gtid=bool(said["by_gtid"]),
-        anchor=Anchor(*said["anchor"]),
-        sequence=int(said["sequence"]),
+        server=str(values["server"]),
+        gtids=None if values["gtids"] is None else GtidSet.parse(values["gtids"]),
+        by_gtid=bool(values["by_gtid"]),
+        anchor=Anchor(*values["anchor"]),
+        sequence=int(values["sequence"]),
     )
 
 
 @dataclass(slots=True)
-class _Log:
-    """The state while a mirror's Delta log is read, oldest commit first. `now`: the
-    last version read, if it shows the end of a batch. `foreign`: the mirror has another
-    program's changes. The other fields: see `MirrorFacts`."""
+class _MirrorLog:
+    """The state while a mirror's Delta log is read, oldest commit first. `last_shown`:
+    the last version read, if it shows the end of a batch. `has_foreign_changes`:
+    another program's are in the mirror's rows. `MirrorFacts` explains the other
+    fields."""
 
     table: TableName | None = None
-    generation: int = 0
-    now: ShownBatch | None = None
-    foreign: bool = False
-    shown: list[ShownBatch] = field(default_factory=list)
-    begins: set[int] = field(default_factory=set)
+    mirror_generation: int = 0
+    last_shown: ShownBatch | None = None
+    has_foreign_changes: bool = False
+    shown_batches: list[ShownBatch] = field(default_factory=list)
+    first_batches: set[int] = field(default_factory=set)
     records: dict[int, BatchRecord] = field(default_factory=dict)
 
-    def take(self, commit: LakeCommit) -> None:
+    def read_commit(self, commit: LakeCommit) -> None:
         """Read the next commit. A ledger can continue with a version that shows the end
         of a batch. It can also if later commits left the rows of such a version
         unchanged, as OPTIMIZE does. Another program's changes stay in all later
         versions until all rows are replaced."""
         for name in commit.transactions:
-            self._wrote(name)
-        before, self.now = self.now, None
-        others = judge_foreign(commit) is not None
-        said = commit.metadata or {}
-        if commit.repeated_version is not None and not others and before is None:
+            self._note_generation(name)
+        before, self.last_shown = self.last_shown, None
+        is_foreign = judge_foreign(commit) is not None
+        metadata = commit.metadata or {}
+        if commit.repeated_version is not None and not is_foreign and before is None:
             # The log no longer has the version whose rows this commit repeats.
-            if not self.shown and not self.foreign:
-                self._wrote(str(said.get("app_id")))
-                self._shows(commit)
-        elif commit.is_ours and (commit.repeated_version is None or others):
-            restored = said.get("kind") == WriteKind.RESTORE
-            if restored or any(map(_writes_mirror, commit.transactions)):
-                self._shows(commit, restored=restored)
-        elif others:
-            self.foreign = True
+            if not self.shown_batches and not self.has_foreign_changes:
+                self._note_generation(str(metadata.get("app_id")))
+                self._note_record(commit)
+        elif commit.is_ours and (commit.repeated_version is None or is_foreign):
+            is_restore = metadata.get("kind") == WriteKind.RESTORE
+            if is_restore or any(map(_writes_mirror, commit.transactions)):
+                self._note_record(commit, is_restore=is_restore)
+        elif is_foreign:
+            self.has_foreign_changes = True
         elif before is not None:
-            self.now = self.shown[-1] = replace(before, version=commit.delta_version)
+            self.last_shown = replace(before, version=commit.delta_version)
+            self.shown_batches[-1] = self.last_shown
 
-    def _wrote(self, app_id: str) -> None:
-        if (match := _APPLICATION.fullmatch(app_id)) is not None:
-            self.generation = max(self.generation, int(match["generation"]))
+    def _note_generation(self, app_id: str) -> None:
+        if (match := _APP_ID.fullmatch(app_id)) is not None:
+            self.mirror_generation = max(self.mirror_generation, int(match["generation"]))
 
-    def _shows(self, commit: LakeCommit, *, restored: bool = False) -> None:
+    def _note_record(self, commit: LakeCommit, *, is_restore: bool = False) -> None:
         """Take a commit's record: the mirror shows the end of its last batch, unless
         another program's changes are in it."""
-        said = commit.metadata or {}
+        metadata = commit.metadata or {}
         record = record_of(commit)
         if record is None:
             return
         try:
-            first, last = map(int, said["batches"])
-            self.table = table_named(said)
-        except _UNREADABLE:
+            first, last = map(int, metadata["batches"])
+            self.table = table_of_metadata(metadata)
+        except _PARSE_ERRORS:
             return
-        if restored:
-            self._go_back(last)
-        self.begins.add(first)
+        if is_restore:
+            self._forget_after(last)
+        self.first_batches.add(first)
         self.records[last] = record
-        key = said.get("structure")
-        structure = key if isinstance(key, str) else None
-        before = self.shown[-1].shape if self.shown else None
+        key = metadata.get("structure")
+        structure_key = key if isinstance(key, str) else None
+        last_shape = self.shown_batches[-1].shape if self.shown_batches else None
         # A write without a shape in its metadata has the structure and the shape of the
         # last one.
-        shape = said.get("shape") if "shape" in said else before
-        self.foreign &= said.get("kind") not in (WriteKind.REWRITE, WriteKind.RESTORE)
-        if self.foreign:
+        shape = metadata.get("shape") if "shape" in metadata else last_shape
+        replaces_rows = metadata.get("kind") in (WriteKind.REWRITE, WriteKind.RESTORE)
+        self.has_foreign_changes &= not replaces_rows
+        if self.has_foreign_changes:
             return
-        words = commit.user_metadata or ""
-        self.now = ShownBatch(commit.delta_version, last, record.ledger, structure, shape, words)
-        self.shown.append(self.now)
+        self.last_shown = ShownBatch(
+            commit.delta_version,
+            last,
+            record.ledger,
+            structure_key,
+            shape,
+            commit.user_metadata or "",
+        )
+        self.shown_batches.append(self.last_shown)
 
-    def _go_back(self, last: int) -> None:
+    def _forget_after(self, last: int) -> None:
         """Forget the writes of batches after `last`, because a RESTORE undid them."""
-        self.begins = {begin for begin in self.begins if begin <= last}
-        self.shown = [version for version in self.shown if version.last <= last]
+        self.first_batches = {batch for batch in self.first_batches if batch <= last}
+        self.shown_batches = [shown for shown in self.shown_batches if shown.batch <= last]
         self.records = {batch: record for batch, record in self.records.items() if batch <= last}
 
 
 def _writes_mirror(name: str) -> bool:
-    match = _APPLICATION.fullmatch(name)
+    match = _APP_ID.fullmatch(name)
     return match is not None and match["part"] == "mirror" and match["step"] is None
 
 
-def table_named(said: Mapping[str, Any]) -> TableName:
+def table_of_metadata(metadata: Mapping[str, Any]) -> TableName:
     """Return the table in a commit's user metadata."""
-    database, name = said["name"]
+    database, name = metadata["name"]
     return TableName(str(database), str(name))
 
 
 def mirror_facts(folder: str, newest_first: Sequence[LakeCommit]) -> MirrorFacts | None:
     """Return the facts of a mirror's log, or None if Lockstep never wrote to it."""
-    log = _Log()
+    log = _MirrorLog()
     for commit in reversed(newest_first):
-        log.take(commit)
+        log.read_commit(commit)
     if log.table is None:
         return None
     return MirrorFacts(
         log.table,
         folder,
         newest_first[0].delta_version,
-        tuple(reversed(log.shown)),
-        frozenset(log.begins),
-        generation=max(log.generation, 1),
+        tuple(reversed(log.shown_batches)),
+        frozenset(log.first_batches),
+        mirror_generation=max(log.mirror_generation, 1),
         records=tuple(log.records.values()),
     )
 
 
-def newest_of_each(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorFacts]:
+def newest_mirrors(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorFacts]:
     """Return one mirror for each table. Of several folders, it is the one that shows
     the newest batch up to `through`."""
 
-    def last(mirror: MirrorFacts) -> tuple[int, int]:
-        batch = next((version.last for version in mirror.shown if version.last <= through), 0)
-        return batch, mirror.generation
+    def rank(mirror: MirrorFacts) -> tuple[int, int]:
+        batches = (shown.batch for shown in mirror.shown_batches)
+        newest_batch = next((batch for batch in batches if batch <= through), 0)
+        return newest_batch, mirror.mirror_generation
 
     newest: dict[TableName, MirrorFacts] = {}
     for mirror in mirrors:
         other = newest.get(mirror.table)
-        if other is None or last(other) < last(mirror):
+        if other is None or rank(other) < rank(mirror):
             newest[mirror.table] = mirror
     return [newest[table] for table in sorted(newest)]
 
@@ -376,7 +395,7 @@ def newest_of_each(mirrors: Iterable[MirrorFacts], through: int) -> list[MirrorF
 # -- the decision -------------------------------------------------------------------------------
 
 
-NEAR: Final = 8
+RECENT_BATCHES: Final = 8
 """Number of newest batches among which the number of tables to be read decides."""
 
 DROPPED: Final = "dropped"
@@ -384,15 +403,15 @@ DROPPED: Final = "dropped"
 
 
 class LedgerContent(StrEnum):
-    """What a ledger has recorded about a source. `MADE`: only what an unfinished
+    """What a ledger has recorded about a source. `RECOVERING`: only what an unfinished
     recovery from the lake recorded."""
 
     NOTHING = "nothing"
-    MADE = "made"
-    HOLDS = "holds"
+    RECOVERING = "made"
+    RECORDED = "holds"
 
 
-class Case(StrEnum):
+class RecoveryCase(StrEnum):
     """The action of `lockstep recover`."""
 
     AGREE = "agree"
@@ -411,72 +430,76 @@ class Case(StrEnum):
 
 
 def case_of(
-    standing: LedgerContent,
-    differs: Callable[[], bool],
+    content: LedgerContent,
+    disagree: Callable[[], bool],
     has_folder: Callable[[], bool],
     *,
     back_to: bool = False,
     start_over: bool = False,
-) -> Case:
-    """Return what `lockstep recover` does. `differs`: returns whether ledger and lake
+) -> RecoveryCase:
+    """Return what `lockstep recover` does. `disagree`: returns whether ledger and lake
     disagree; `has_folder`: returns whether the lake has the source's folder. Each is
     called only if needed. `back_to`, `start_over`: whether a person gave that
     option."""
-    if standing is LedgerContent.NOTHING:
+    if content is LedgerContent.NOTHING:
         if not start_over:
-            return Case.FROM_LAKE
-        return Case.START_OVER if has_folder() else Case.AGREE
+            return RecoveryCase.FROM_LAKE
+        return RecoveryCase.START_OVER if has_folder() else RecoveryCase.AGREE
     if start_over:
-        return Case.REFUSED
-    if standing is LedgerContent.MADE:
-        return Case.FINISH
+        return RecoveryCase.REFUSED
+    if content is LedgerContent.RECOVERING:
+        return RecoveryCase.FINISH
     if back_to:
-        return Case.REFUSED
-    return Case.KEEP_LEDGER if differs() else Case.AGREE
+        return RecoveryCase.REFUSED
+    return RecoveryCase.KEEP_LEDGER if disagree() else RecoveryCase.AGREE
 
 
 def decide(
-    facts: LakeFacts, reached: Callable[[BatchRecord], bool], after_batch: int | None = None
+    facts: LakeFacts, is_reached: Callable[[BatchRecord], bool], after_batch: int | None = None
 ) -> RecoveryPlan | None:
     """Return the plan for the best batch whose end the source's log has, or None if
-    there is none. `reached`: returns whether the log has a batch's end; the best batch
+    there is none. `is_reached`: returns whether the log has a batch's end; the best batch
     is asked first. `after_batch`: the batch to which a person wants to go back; None to
     choose."""
-    highest = highest_of(facts)
-    facts, doubts = _trusted(facts)
-    points = _points(facts)
+    highest = highest_batch_of(facts)
+    facts, doubts = _trusted_facts(facts)
+    ends = _possible_ends(facts)
     if after_batch is not None:
-        near = [point.batch for point in points if point.batch <= after_batch]
-        points = [point for point in points if point.batch == max(near, default=None)]
-    plans = [_as_of(facts, point) for point in points]
+        earlier = [end.batch for end in ends if end.batch <= after_batch]
+        ends = [end for end in ends if end.batch == max(earlier, default=None)]
+    plans = [_plan_after(facts, end) for end in ends]
     plans.sort(key=lambda plan: -plan.lake_end.batch)
-    plans[:NEAR] = sorted(plans[:NEAR], key=lambda plan: (len(plan.reloads), -plan.lake_end.batch))
-    best = next((plan for plan in plans if reached(plan.lake_end)), None)
+    plans[:RECENT_BATCHES] = sorted(
+        plans[:RECENT_BATCHES], key=lambda plan: (len(plan.reloads), -plan.lake_end.batch)
+    )
+    best = next((plan for plan in plans if is_reached(plan.lake_end)), None)
     if best is None:
         return None
-    return replace(best, batch=highest, doubts=(*doubts, *_doubts(facts, best.lake_end)))
+    return replace(
+        best, highest_batch=highest, doubts=(*doubts, *_doubts_about(facts, best.lake_end))
+    )
 
 
 def nameable_batches(facts: LakeFacts) -> range:
     """Return the batches that a person may name. If a ledger cannot continue after the
     named batch, `decide` takes the newest one before it."""
-    points = [point.batch for point in _points(_trusted(facts)[0])]
-    return range(min(points), highest_of(facts) + 1) if points else range(0)
+    batches = [end.batch for end in _possible_ends(_trusted_facts(facts)[0])]
+    return range(min(batches), highest_batch_of(facts) + 1) if batches else range(0)
 
 
-def highest_of(facts: LakeFacts) -> int:
+def highest_batch_of(facts: LakeFacts) -> int:
     """Return the highest number of any batch in the lake, including void ones."""
-    return max(_numbers(facts), default=0)
+    return max(_batch_numbers(facts), default=0)
 
 
-def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
+def _trusted_facts(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
     """Return the facts without void batches and without ledgers that wrote at the same
     time as the owner of the folder; `records` also has the records of all mirrors'
     commits. Return also a doubt for each of these ledgers."""
     records = [*facts.records, *(record for mirror in facts.mirrors for record in mirror.records)]
     batches: dict[str, set[int]] = {}
     for record in records:
-        if facts.counts(record.batch):
+        if facts.is_valid(record.batch):
             batches.setdefault(record.ledger, set()).add(record.batch)
     owner = facts.owner
     if owner not in batches:
@@ -484,112 +507,121 @@ def _trusted(facts: LakeFacts) -> tuple[LakeFacts, list[str]]:
     if owner is None:
         return replace(facts, records=()), []
     first = min(batches[owner])
-    others = {ledger for ledger, own in batches.items() if ledger != owner and max(own) >= first}
+    intruders = {ledger for ledger, own in batches.items() if ledger != owner and max(own) >= first}
 
-    def counts(batch: int, ledger: str) -> bool:
-        return facts.counts(batch) and ledger not in others
+    def is_trusted(batch: int, ledger: str) -> bool:
+        return facts.is_valid(batch) and ledger not in intruders
 
     mirrors = tuple(
         replace(
             mirror,
-            shown=tuple(shown for shown in mirror.shown if counts(shown.last, shown.ledger)),
-            begins=frozenset(filter(facts.counts, mirror.begins)),
-            published=frozenset(filter(facts.counts, mirror.published)),
+            shown_batches=tuple(
+                shown for shown in mirror.shown_batches if is_trusted(shown.batch, shown.ledger)
+            ),
+            first_batches=frozenset(filter(facts.is_valid, mirror.first_batches)),
+            published_batches=frozenset(filter(facts.is_valid, mirror.published_batches)),
         )
         for mirror in facts.mirrors
     )
     doubts = [
         f"the ledger {other} wrote to this lake as well as {owner}: its commits do not count"
-        for other in sorted(others)
+        for other in sorted(intruders)
     ]
-    trusted = tuple(record for record in records if counts(record.batch, record.ledger))
+    trusted = tuple(record for record in records if is_trusted(record.batch, record.ledger))
     return replace(facts, owner=owner, records=trusted, mirrors=mirrors), doubts
 
 
-def _points(facts: LakeFacts) -> list[BatchRecord]:
+def _possible_ends(facts: LakeFacts) -> list[BatchRecord]:
     """Return the most complete record of each batch after which a ledger can continue."""
-    shown = max((version.last for mirror in facts.mirrors for version in mirror.shown), default=-1)
-    if not facts.complete and any(record.whole for record in facts.records):
-        shown = -1
-    points: dict[int, BatchRecord] = {}
+    last_shown = max(
+        (shown.batch for mirror in facts.mirrors for shown in mirror.shown_batches), default=-1
+    )
+    if not facts.is_claim_complete and any(record.is_whole for record in facts.records):
+        last_shown = -1
+    ends: dict[int, BatchRecord] = {}
     for record in sorted(
         facts.records,
-        key=lambda record: (record.whole, record.cursor.gtids is not None),
+        key=lambda record: (record.is_whole, record.cursor.gtids is not None),
         reverse=True,
     ):
-        if record.whole or record.batch <= shown:
-            points.setdefault(record.batch, record)
-    return list(points.values())
+        if record.is_whole or record.batch <= last_shown:
+            ends.setdefault(record.batch, record)
+    return list(ends.values())
 
 
-def _as_of(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
+def _plan_after(facts: LakeFacts, lake_end: BatchRecord) -> RecoveryPlan:
     """Return the plan for a ledger that continues after one batch."""
-    said = max(
-        (record for record in facts.records if record.whole and record.batch <= lake_end.batch),
+    whole_record = max(
+        (record for record in facts.records if record.is_whole and record.batch <= lake_end.batch),
         key=lambda record: record.batch,
         default=None,
     )
-    adopted, reloads, left = [], [], []
-    for mirror in newest_of_each(facts.mirrors, lake_end.batch):
-        shown = _exact(facts, mirror, lake_end.batch)
-        condition = None if said is None else said.still.get(mirror.table)
-        resumed = said is not None and shown is not None and shown.last > said.batch
-        if condition == DROPPED and not resumed:
-            left.append(mirror)
-        elif condition is not None and not resumed:
+    adoptions, reloads, unchanged = [], [], []
+    for mirror in newest_mirrors(facts.mirrors, lake_end.batch):
+        shown = _exact_version(facts, mirror, lake_end.batch)
+        stopped = {} if whole_record is None else whole_record.stopped_tables
+        condition = stopped.get(mirror.table)
+        is_resumed = (
+            whole_record is not None and shown is not None and shown.batch > whole_record.batch
+        )
+        if condition == DROPPED and not is_resumed:
+            unchanged.append(mirror)
+        elif condition is not None and not is_resumed:
             reloads.append((mirror.table, f"it was {condition} by then"))
-        elif min(_touching(facts, mirror), default=0) > lake_end.batch:
+        elif min(_batches_of_table(facts, mirror), default=0) > lake_end.batch:
             continue
         elif shown is None:
-            why = f"no version of its mirror shows exactly the table at {lake_end.at}"
-            reloads.append((mirror.table, why))
+            reason = f"no version of its mirror shows exactly the table at {lake_end.end}"
+            reloads.append((mirror.table, reason))
         else:
-            adopted.append(Adopted(mirror, shown))
-    for table, first in facts.unmirrored:
+            adoptions.append(Adoption(mirror, shown))
+    for table, first in facts.tables_without_mirror:
         if first <= lake_end.batch:
             reloads.append((table, "it has no mirror in the lake"))
-    return RecoveryPlan(lake_end, tuple(adopted), tuple(reloads), tuple(left))
+    return RecoveryPlan(lake_end, tuple(adoptions), tuple(reloads), tuple(unchanged))
 
 
-def _exact(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
+def _exact_version(facts: LakeFacts, mirror: MirrorFacts, batch: int) -> ShownBatch | None:
     """Return the mirror's version that shows exactly the end of the batch, or None."""
-    shown = next((version for version in mirror.shown if version.last <= batch), None)
-    if shown is None or any(shown.last < other <= batch for other in _touching(facts, mirror)):
+    shown = next((shown for shown in mirror.shown_batches if shown.batch <= batch), None)
+    if shown is None or any(
+        shown.batch < other <= batch for other in _batches_of_table(facts, mirror)
+    ):
         return None
     return shown
 
 
-def _touching(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
+def _batches_of_table(facts: LakeFacts, mirror: MirrorFacts) -> Iterator[int]:
     """Yield the batches that concern the mirror's table."""
-    yield from mirror.published
-    yield from mirror.begins
+    yield from mirror.published_batches
+    yield from mirror.first_batches
     for record in facts.records:
-        if mirror.table in record.touched:
+        if mirror.table in record.touched_tables:
             yield record.batch
 
 
-def _numbers(facts: LakeFacts) -> Iterator[int]:
-    yield facts.highest
-    yield from (span.through for span in facts.void)
+def _batch_numbers(facts: LakeFacts) -> Iterator[int]:
+    yield facts.highest_batch
+    yield from (span.through for span in facts.void_spans)
     yield from (record.batch for record in facts.records)
     for mirror in facts.mirrors:
-        yield from (version.last for version in mirror.shown)
-        yield from mirror.published
-        yield from mirror.begins
+        yield from (shown.batch for shown in mirror.shown_batches)
+        yield from mirror.published_batches
+        yield from mirror.first_batches
 
 
-def _doubts(facts: LakeFacts, lake_end: BatchRecord) -> Iterator[str]:
-    if not lake_end.whole:
+def _doubts_about(facts: LakeFacts, lake_end: BatchRecord) -> Iterator[str]:
+    if not lake_end.is_whole:
         yield (
             "no commit to _transactions describes this batch, so it is unknown which tables were "
             "quarantined or partial"
         )
-    if not facts.complete and not lake_end.whole:
+    if not facts.is_claim_complete and not lake_end.is_whole:
         yield (
             "the folder's claim may lack batches that were undone, and this one may be among them"
         )
-    if lake_end.prepared:
+    if lake_end.prepared_count:
         yield (
-            f"{lake_end.prepared} XA transactions were prepared by then: a run that finds one of "
-            "them committed stops there"
+            f"{lake_end.prepared_count} XA transactions were prepared by then: a run that finds "
+            "one of them committed stops there"
         )

@@ -48,11 +48,11 @@ class StandbyPlan:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
-    """Limits for reading tables from the source. `seconds`: the longest time of reading
-    in one run. `connections`: the number of connections that read at the same time.
+    """Limits for reading tables from the source. `max_seconds`: the longest time of
+    reading in one run. `connections`: the number of connections that read at the same time.
     `pace`: sizes of chunks. `limits`: the server's load at which reading waits."""
 
-    seconds: float = 600.0
+    max_seconds: float = 600.0
     connections: int = 2
     pace: Pace = field(default_factory=Pace)
     limits: LoadLimits = field(default_factory=LoadLimits)
@@ -85,7 +85,7 @@ class TableSettings:
     into: MirrorNameTemplate | None = None
 
 
-def given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
+def policies_given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
     """Return the policies that blocks of settings give a table. A later block overrides
     an earlier one."""
     given: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def settings_in_words(
 ) -> dict[TableName, str]:
     """Return the policies that blocks of settings give these tables, as text in the
     form of lockstep.toml. Tables without any are left out."""
-    policies = {table: given_to(table, blocks) for table in sorted(tables)}
+    policies = {table: policies_given_to(table, blocks) for table in sorted(tables)}
     return {table: to_toml(given) for table, given in policies.items() if given}
 
 
@@ -111,11 +111,11 @@ class SourcePlan:
     - `patterns`: the tables that are captured.
     - `start`: where the first run starts; None if it is not configured.
     - `budget`: limits of a run. `until`: where this run ends; None for the log's present end.
-    - `policies`: how a run starts if the log does not simply continue.
-    - `lake`: policies of all tables, which the blocks in `tables` override.
+    - `start_policies`: how a run starts if the log does not simply continue.
+    - `lake_policies`: policies of all tables, which the blocks in `table_settings` override.
     - `standby`: a server that may answer instead of the usual one.
-    - `prove_rows`: number of rows that each run compares with the source at its end.
-    - `snapshot`: limits for reading tables. `part`: rows that this run reads from the source again.
+    - `sample_rows`: number of rows that each run compares with the source at its end.
+    - `snapshot`: limits for reading tables. `reread_rows`: rows that this run reads again.
     - `allowed_statements`: a person declares that logged statements on these tables change no
       captured table.
     """
@@ -124,15 +124,15 @@ class SourcePlan:
     patterns: TablePatterns
     start: Place | None
     budget: Budget = field(default_factory=Budget)
-    policies: StartPolicies = field(default_factory=StartPolicies)
-    lake: LakePolicies = field(default_factory=LakePolicies)
+    start_policies: StartPolicies = field(default_factory=StartPolicies)
+    lake_policies: LakePolicies = field(default_factory=LakePolicies)
     standby: StandbyPlan | None = None
     until: Place | None = None
-    prove_rows: int = 0
+    sample_rows: int = 0
     snapshot: SnapshotPlan = field(default_factory=SnapshotPlan)
-    part: RereadRows | None = None
+    reread_rows: RereadRows | None = None
     allowed_statements: NamePatterns = field(default_factory=NamePatterns)
-    tables: tuple[TableSettings, ...] = ()
+    table_settings: tuple[TableSettings, ...] = ()
 
     @property
     def loads_new_tables(self) -> bool:
@@ -142,34 +142,35 @@ class SourcePlan:
 
     def policies_of(self, table: TableName) -> LakePolicies:
         """Return the policies of a table."""
-        return replace(self.lake, **given_to(table, self.tables))
+        return replace(self.lake_policies, **policies_given_to(table, self.table_settings))
 
     @property
     def all_policies(self) -> Iterator[LakePolicies]:
         """The policies of the source, and these as changed by each block alone."""
-        yield self.lake
-        for settings in self.tables:
-            yield replace(self.lake, **settings.policies)
+        yield self.lake_policies
+        for settings in self.table_settings:
+            yield replace(self.lake_policies, **settings.policies)
 
     def for_readers(self, readers: Readers) -> SourcePlan:
         """Return the settings with mirrors for these readers, instead of the configured
         ones."""
         tables = tuple(
             replace(settings, policies={**settings.policies, "readers": readers})
-            for settings in self.tables
+            for settings in self.table_settings
         )
-        return replace(self, lake=replace(self.lake, readers=readers), tables=tables)
+        lake_policies = replace(self.lake_policies, readers=readers)
+        return replace(self, lake_policies=lake_policies, table_settings=tables)
 
     @property
-    def shaped(self) -> bool:
+    def has_shapes(self) -> bool:
         """True if the settings hide or change columns, rows or values of some table."""
-        return any(settings.shape != NO_RULES for settings in self.tables)
+        return any(settings.shape != NO_RULES for settings in self.table_settings)
 
     def shape_rules_of(self, table: TableName) -> ShapeRules | None:
         """Return the settings that hide or change columns, rows or values of a table;
         None if there are none."""
         rules = NO_RULES
-        for settings in self.tables:
+        for settings in self.table_settings:
             if settings.match.matches(table):
                 rules |= settings.shape
         return None if rules == NO_RULES else rules
@@ -180,24 +181,26 @@ class SourcePlan:
         return Shaping(
             cache(self.shape_rules_of),
             key,
-            has_rules=self.shaped,
+            has_rules=self.has_shapes,
             is_captured=self.patterns.matches,
         )
 
     @property
-    def mirrors(self) -> MirrorNames:
+    def mirror_names(self) -> MirrorNames:
         """The rules for the mirrors' names."""
-        rules = [(block.match, block.into) for block in self.tables if block.into is not None]
+        rules = [
+            (block.match, block.into) for block in self.table_settings if block.into is not None
+        ]
         return MirrorNames(self.name, tuple(rules))
 
     def mirror_name(self, table: TableName) -> TableName:
         """Return the name of the table's mirror."""
-        return self.mirrors.of(table)
+        return self.mirror_names.of(table)
 
     def misplaced_mirror(self, state: TableState) -> TableName | None:
         """Return the name to which the mirror has to move; None if it has the
         configured name."""
-        name = self.mirrors.of(state.table)
+        name = self.mirror_names.of(state.table)
         return None if is_folder_of(state.mirror, self.name, name) else name
 
     def start_at(self, facts: ServerFacts) -> Place | None:

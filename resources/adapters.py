@@ -118,7 +118,7 @@ class Adapters:
         if standby_address is not None:
             standby = replace(primary, host=standby_address[0], port=standby_address[1])
         plan = settings.plan()
-        if not plan.shaped:
+        if not plan.has_shapes:
             return MySqlServer(primary, standby=standby, read_from=replica)
         from lockstep.resources.mysql.shaped import ShapedServer
 

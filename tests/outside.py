@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep.pipeline.recovery import Case as Case
+from lockstep.pipeline.recovery import RecoveryCase as RecoveryCase
 from lockstep.pipeline.run.acknowledge import acknowledge as acknowledge
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs as correct_changelogs
 from lockstep.pipeline.run.agreement.claim import claim_error as claim_error

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.rows import DECODED_BY
+from lockstep.pipeline.binlog.rows.rows import CELL_DECODERS
 from lockstep.pipeline.binlog.rows.table_map import TYPE_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +30,7 @@ def test_every_test_that_a_page_names_is_there() -> None:
 def test_every_type_of_a_table_map_is_decoded_somewhere() -> None:
     """A type code has a name, and the name a function."""
     named = {*TYPE_NAMES, "binary", "varbinary", "blob"}
-    assert named == set(DECODED_BY)
+    assert named == set(CELL_DECODERS)
 
 
 INSTRUCTIONS = (

@@ -50,7 +50,7 @@ def test_it_has_every_file_of_the_product(wheel: Path) -> None:
     }
     assert {
         f"lockstep/resources/lake/spark/{file.name}"
-        for file in (log_store.JAR, *build_log_store.SOURCES)
+        for file in (log_store.LOG_STORE_JAR, *build_log_store.SOURCES)
     } <= files
     assert files - names(wheel) == set()
 

@@ -10,15 +10,15 @@ from typing import Any, Final
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.model.json_values import to_json
-from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
+from lockstep.pipeline.run.catalog import CatalogReport, EntryChangeKind, differences, register
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.holders import holder_name
 
 _PLANNED_WORDS: Final = {
-    CatalogStep.REGISTERED: "not registered",
-    CatalogStep.CHANGED: "not as it should be",
-    CatalogStep.RENAMED: "registered under another name",
-    CatalogStep.DROPPED: "still registered, although the table is gone",
+    EntryChangeKind.REGISTERED: "not registered",
+    EntryChangeKind.CHANGED: "not as it should be",
+    EntryChangeKind.RENAMED: "registered under another name",
+    EntryChangeKind.DROPPED: "still registered, although the table is gone",
 }
 
 
@@ -38,7 +38,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 work = adapters.workplace(source.name, progress)
                 if arguments.yes:
                     with work.ledger.lock(source.name, holder_name("catalog"), None) as lease:
-                        report = register(work, lease, registry, every=True)
+                        report = register(work, lease, registry, examine_all=True)
                 else:
                     report = differences(work, registry)
             for line in report_lines(report, is_carried_out=arguments.yes):

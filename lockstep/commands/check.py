@@ -142,9 +142,9 @@ def _preflight(
         snapshot_plan=plan.snapshot,
         allowed_statements=plan.allowed_statements,
         policies_of=plan.policies_of,
-        table_settings=plan.tables,
+        table_settings=plan.table_settings,
         ledger_tables=set(states),
-        mirror_names=plan.mirrors,
+        mirror_names=plan.mirror_names,
         shaping=plan.shaping(settings.privacy_key()),
         shaped_versions=[*versions],
     )

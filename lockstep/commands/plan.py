@@ -133,8 +133,8 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
         "tables": {
             table: {
                 **attributes(tally.counts, "inserted", "updated", "deleted"),
-                **attributes(tally, "events as row_events", "size as bytes"),
-                "merge": reading.merges.get(table),
+                **attributes(tally, "event_count as row_events, size_bytes as bytes"),
+                "merge": reading.merge_sentences.get(table),
             }
             for table, tally in reading.tallies.items()
         },
@@ -156,12 +156,12 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
     reading = plan.reading
     if reading is None:
         return
-    counts = "counts.inserted, counts.updated, counts.deleted, size"
+    counts = "counts.inserted, counts.updated, counts.deleted, size_bytes"
     rows = [
         (table, *attributes(tally, counts).values()) for table, tally in reading.tallies.items()
     ]
     show_table(context, ("table", "inserted", "updated", "deleted", "bytes"), rows)
-    for table, sentence in sorted(reading.merges.items()):
+    for table, sentence in sorted(reading.merge_sentences.items()):
         context.say(f"  {table} {sentence}")
     if reading.foreign_transaction_count:
         context.say(

@@ -79,11 +79,11 @@ def _report_lines(report: RebuildReport, *, is_planned: bool) -> Iterator[str]:
 
 
 def _origin_words(report: RebuildReport) -> str:
-    base, batches = report.origin.changes.base, report.origin.changes.parts
+    base, batches = report.origin.changelog_origin.base, report.origin.changelog_origin.parts
     changes = f"{pluralize(len(batches), 'batch', 'batches')} of its changelog"
     if batches:
         changes += f", {batches[0].batch} to {batches[-1].batch}"
-        changes += f" ({pluralize(report.origin.changes.images, 'row image')})"
+        changes += f" ({pluralize(report.origin.changelog_origin.images, 'row image')})"
     if base is None:
         return changes
     version = f"{base}, as of batch {base.last_batch}"
@@ -91,10 +91,12 @@ def _origin_words(report: RebuildReport) -> str:
 
 
 def _values(report: RebuildReport) -> dict[str, Any]:
-    cut_keys = "at as position, gtid, committed_at, batch.id as batch, whole as whole_batch"
+    cut_keys = (
+        "at as position, gtid, committed_at, batch.id as batch, is_end_of_batch as whole_batch"
+    )
     return {
         "table": report.table,
         "as_of": attributes(report.cut, cut_keys),
-        **origin_values(report.origin.changes),
+        **origin_values(report.origin.changelog_origin),
         **attributes(report, "into", "rows", "seconds"),
     }

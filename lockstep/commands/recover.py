@@ -20,7 +20,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author_of, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.recovery import Case, RecoveryPlan
+from lockstep.pipeline.recovery import RecoveryCase, RecoveryPlan
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.recovery.recover import (
@@ -64,10 +64,10 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 outcome = replace(outcome, table_plans=tables_of_next_run(work))
         else:
             outcome = plan_recovery(work, after_batch, start_over=start_over)
-        is_refused = outcome.case is Case.REFUSED
+        is_refused = outcome.case is RecoveryCase.REFUSED
         consumers = adapters.consumers().consumers(source) if is_refused else []
         next_run_lines = list(_next_run_lines(work, outcome))
-    is_recorded = arguments.yes and outcome.case is not Case.AGREE
+    is_recorded = arguments.yes and outcome.case is not RecoveryCase.AGREE
     context.say(
         *_outcome_lines(source, outcome, consumers, is_recorded=is_recorded), *next_run_lines
     )
@@ -90,17 +90,17 @@ def _outcome_lines(
     source: str, outcome: RecoveryOutcome, consumers: Sequence[Consumer], *, is_recorded: bool
 ) -> Iterator[str]:
     match outcome.case:
-        case Case.AGREE:
+        case RecoveryCase.AGREE:
             yield f"{source}: the ledger and the lake agree: there is nothing to recover"
-        case Case.FINISH:
+        case RecoveryCase.FINISH:
             verb = "is finished" if is_recorded else "would be finished"
             yield f"{source}: an interrupted recovery of the ledger from the lake {verb}"
-        case Case.START_OVER:
+        case RecoveryCase.START_OVER:
             yield (
                 f"{source}: the folder {source} of the lake moves to _before, with all versions of "
                 "its mirrors; the next run is a first run"
             )
-        case Case.KEEP_LEDGER:
+        case RecoveryCase.KEEP_LEDGER:
             yield f"{source}: {outcome.disagreement}"
             yield from _kept_ledger_lines(source, outcome, is_recorded=is_recorded)
         case _:
@@ -146,10 +146,10 @@ def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
 
 
 _ALTERNATIVES: Final = {
-    Case.FROM_LAKE: "  `--start-over` instead moves what is in the lake to _before, and the next "
-    "run is a first run",
-    Case.START_OVER: "  without `--start-over` this ledger is made from what is in the lake "
-    "instead, and no table is moved",
+    RecoveryCase.FROM_LAKE: "  `--start-over` instead moves what is in the lake to _before, and "
+    "the next run is a first run",
+    RecoveryCase.START_OVER: "  without `--start-over` this ledger is made from what is in the "
+    "lake instead, and no table is moved",
 }
 
 
@@ -157,9 +157,9 @@ def _next_command_lines(
     source: str, outcome: RecoveryOutcome, after_batch: int | None, *, is_recorded: bool
 ) -> Iterator[str]:
     options = "" if after_batch is None else f" --back-to {after_batch}"
-    options += " --start-over" if outcome.case is Case.START_OVER else ""
+    options += " --start-over" if outcome.case is RecoveryCase.START_OVER else ""
     command_clause = f"`lockstep recover --source {source}{options} --yes` does it"
-    if outcome.case is Case.REFUSED:
+    if outcome.case is RecoveryCase.REFUSED:
         yield (
             f"  nothing is written: this ledger has {source} already. After it is moved away "
             f"(docs/recovery.md#a-run-is-undone), {command_clause}"
@@ -167,7 +167,7 @@ def _next_command_lines(
     elif is_recorded:
         yield f"  recorded; the folder {source} belongs to this ledger"
         yield f"  next: `lockstep run --source {source}`, then `lockstep verify --source {source}`"
-    elif outcome.case is not Case.AGREE:
+    elif outcome.case is not RecoveryCase.AGREE:
         if after_batch is None and outcome.case in _ALTERNATIVES:
             yield _ALTERNATIVES[outcome.case]
         yield f"  nothing is written: {command_clause}"
@@ -185,17 +185,15 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
         return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
     adopted = {
         adoption.mirror.table: attributes(
-            adoption, "mirror.folder as mirror", "version", "restored"
+            adoption, "mirror.folder as mirror", "version", "needs_restore as restored"
         )
-        for adoption in plan.adopted
+        for adoption in plan.adoptions
     }
     return {
-        **attributes(
-            plan, "lake_end.at as position", "lake_end.batch as batch", "batch as highest_batch"
-        ),
+        **attributes(plan, "lake_end.end as position", "lake_end.batch as batch", "highest_batch"),
         "tables": adopted,
         **next_run,
-        "left": [mirror.folder for mirror in plan.left],
+        "left": [mirror.folder for mirror in plan.unchanged_mirrors],
         "cut": outcome.shortened_changelogs,
         "doubts": plan.doubts,
     }
@@ -208,21 +206,22 @@ def recovery_lines(
     consumers."""
     yield (
         f"{source}: the ledger continues after batch {plan.lake_end.batch} of the ledger "
-        f"{plan.lake_end.ledger}, at {plan.lake_end.at}"
+        f"{plan.lake_end.ledger}, at {plan.lake_end.end}"
     )
-    if plan.batch > plan.lake_end.batch:
+    if plan.highest_batch > plan.lake_end.batch:
         first = plan.lake_end.batch + 1
-        yield f"  batches {first} to {plan.batch} are undone; the log is read again"
-    yield f"  {pluralize(len(plan.adopted), 'table continues', 'tables continue')} with the mirrors"
-    for adoption in plan.adopted:
-        if adoption.restored:
+        yield f"  batches {first} to {plan.highest_batch} are undone; the log is read again"
+    count = pluralize(len(plan.adoptions), "table continues", "tables continue")
+    yield f"  {count} with the mirrors"
+    for adoption in plan.adoptions:
+        if adoption.needs_restore:
             yield (
                 f"  {adoption.mirror.table}: its mirror is set back to version {adoption.version}, "
-                f"because version {adoption.mirror.newest} shows another place"
+                f"because version {adoption.mirror.newest_version} shows another place"
             )
     for folder in outcome.shortened_changelogs:
         yield f"  {folder} no longer lists changes after that place: they are read again"
-    for mirror in plan.left:
+    for mirror in plan.unchanged_mirrors:
         yield f"  {mirror.folder} stays as it is: {mirror.table} was dropped at the source"
     for doubt in plan.doubts:
         yield f"  in doubt: {doubt}; `lockstep verify` compares every row"

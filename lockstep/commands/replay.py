@@ -13,10 +13,10 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name, place_argument
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.replay.heal import MirrorCorrection
+from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult, SegmentStanding
-from lockstep.pipeline.run.replay.waiting import wait_for_lock
+from lockstep.pipeline.run.run import lock_when_free
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import differing_row_lines, pluralize
 from lockstep.resources.holders import holder_name
@@ -40,7 +40,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         if arguments.dry_run:
             report = plan_replay(work, Span(since, until), only_tables)
         else:
-            with wait_for_lock(
+            with lock_when_free(
                 work.ledger, source.name, holder_name("replay"), context.note
             ) as lease:
                 report = replay(
@@ -138,7 +138,7 @@ def _mirror_line(correction: MirrorCorrection, *, is_committed: bool) -> str:
 
 _BATCH_KEYS: Final = (
     "batch.id as batch, batch.start.at as start, batch.end.at as end, "
-    "reason_not_recaptured as as_recorded, revision"
+    "reason_not_recaptured as as_recorded, revision_count as revision"
 )
 _CHANGELOG_KEYS: Final = (
     "changelog.table as table, changelog.folder as folder, error.reason as foreign, "

@@ -115,7 +115,7 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
 
 
 def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
-    rows = [row for row in report.rows if row.batch == batch.id]
+    rows = [row for row in report.captured_rows if row.batch == batch.id]
     return {
         **attributes(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
         **attributes(batch, "transactions", "log_bytes as bytes", "requests"),

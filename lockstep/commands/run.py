@@ -203,7 +203,7 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
     )
     reread_counts = capture.reread_counts if capture else None
     return {
-        **attributes(record, "capture_report.batch as batch, capture_report.start as start"),
+        **attributes(record, "capture_report.batch_id as batch, capture_report.start as start"),
         **attributes(record, "capture_report.end as end"),
         **attributes(record, "acknowledge_report.position as acknowledged"),
         **{name: count or 0 for name, count in attributes(record, _COUNT_KEYS).items()},
@@ -252,7 +252,7 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
         return
     seconds = capture.start_seconds + capture.capture_seconds + merge_report.publish_seconds
     seconds += merge_report.merge_seconds + acknowledgement.seconds
-    if capture.batch is None and not merge_report.merges:
+    if capture.batch_id is None and not merge_report.merges:
         sentence = capture.reason if capture.is_end_passed else f"nothing new at {capture.end}"
         context.say(f"{record.source}: {sentence}")
     else:

@@ -17,7 +17,7 @@ from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
     ShownVersion,
     show_schema,
-    unknown_table,
+    unknown_table_error,
 )
 from lockstep.pipeline.schema.compare import (
     further_properties,
@@ -91,7 +91,7 @@ def _show_one_table(
         at = str(place) if place is not None else None
         print_schema(context, name, view, at)
         return Outcome(exits.DONE, schema_values(name, view, at))
-    raise unknown_table(table, known_tables, "the history")
+    raise unknown_table_error(table, known_tables, "the history")
 
 
 def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | None) -> Outcome:

@@ -18,8 +18,7 @@ from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
-from lockstep.pipeline.run.catalog import CatalogStanding
-from lockstep.pipeline.run.catalog import stand as standing_of_catalog
+from lockstep.pipeline.run.catalog import CatalogStanding, registrations_of
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
@@ -56,7 +55,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             code = exit_code(standing, now, longest_pause_from_now(source.schedule))
             catalog = catalog_standing(adapters, source.mirror_names())
             consumers = adapters.consumers().consumers(source.name)
-            settings = settings_in_words(filter(plan.patterns.matches, states), plan.tables)
+            settings = settings_in_words(filter(plan.patterns.matches, states), plan.table_settings)
             values = {
                 **status_values(standing, source_verdict, now, decisions),
                 "tables": inactive_values(tables),
@@ -83,7 +82,7 @@ def catalog_standing(adapters: Adapters, mirrors: MirrorNames) -> CatalogStandin
         registry = adapters.registry()
     except LockstepError:
         return None
-    return None if registry is None else standing_of_catalog(adapters.ledger(), mirrors, registry)
+    return None if registry is None else registrations_of(adapters.ledger(), mirrors, registry)
 
 
 def exit_code(standing: Standing, now: datetime, pause: timedelta | None) -> int:
@@ -120,8 +119,8 @@ _PROOF_KEYS: Final = (
     "proof.kind as proof, proof.row_count as rows, proof.at as position, proof.gtid_set as gtid_set"
 )
 _UNCLEARED_KEYS: Final = (
-    "table, tightening.columns as columns, tightening.rows as rows, "
-    "tightening.rehashed as rehashed, tightening.through as through_batch, noted_at, "
+    "table, tightening.columns as columns, tightening.has_fewer_rows as rows, "
+    "tightening.is_rehashed as rehashed, tightening.through as through_batch, noted_at, "
     "has_begun as begun, holders, kept_because, hint as until"
 )
 
@@ -190,8 +189,8 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
 
 
 def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dict[str, Any]]:
-    """Return each table's comparisons with MySQL; `age_seconds`: since it was last
-    proven equal."""
+    """Return each table's comparisons with MySQL; `age_seconds`: the time since the table
+    was last proven equal."""
     return [
         {
             **attributes(record, _COMPARISON_KEYS),

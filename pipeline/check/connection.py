@@ -100,7 +100,7 @@ def _judge_clock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         yield Fine("the clocks agree")
 
 
-def _judge_zone(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+def _judge_time_zone(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     zone = evidence.variable("time_zone")
     if zone is not None:
         name = evidence.variable("system_time_zone") if zone == "SYSTEM" else zone
@@ -161,7 +161,7 @@ CHECK_RULES: Final = with_topic(
         "ok",
         "nothing: our sessions use UTC, and so does the log",
         "nothing to do",
-        _judge_zone,
+        _judge_time_zone,
     ),
     CheckRule(
         "net_write_timeout",
@@ -224,7 +224,7 @@ _HARMLESS_VARIABLES: Final = frozenset({"skip_replication", "binlog_transaction_
 def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
     """Return the rule for sessions in which a variable has one of the values in
     `_NOTABLE_VALUES`."""
-    values, cost = _NOTABLE_VALUES[variable]
+    values, consequence = _NOTABLE_VALUES[variable]
 
     def judge(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         if variable not in evidence.survey.settings and variable != "sql_log_bin":
@@ -238,7 +238,7 @@ def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
             count = (
                 "one session" if session.session_count == 1 else f"{session.session_count} sessions"
             )
-            sentence = f"{variable} = {session.value} in {count}: {cost}"
+            sentence = f"{variable} = {session.value} in {count}: {consequence}"
             yield Fine(sentence) if variable in _HARMLESS_VARIABLES else Fault(sentence)
         if not sessions:
             is_unseen = "session_overrides" in evidence.survey.unanswered_fields
@@ -248,7 +248,7 @@ def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
         f"session {variable}",
         f"sessions with {variable} = {' or '.join(values)}",
         "ok" if variable in _HARMLESS_VARIABLES else "warning",
-        cost,
+        consequence,
         "nothing to do" if variable in _HARMLESS_VARIABLES else _SESSION_CURE,
         judge,
     )

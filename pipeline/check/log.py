@@ -54,7 +54,7 @@ def _variable_rule(
     name: str,
     values: tuple[str, ...],
     level: Level,
-    cost: str,
+    consequence: str,
     cure: str,
     error: type[LockstepError] | None = None,
 ) -> CheckRule[RunEvidence | SourceEvidence]:
@@ -68,10 +68,12 @@ def _variable_rule(
         if value.upper() in values:
             yield Fine(f"{name} = {value or repr(value)}")
         else:
-            yield Fault(f"{name} is {value!r}: {cost}")
+            yield Fault(f"{name} is {value!r}: {consequence}")
 
     wanted = " or ".join(value or "''" for value in values)
-    return CheckRule(name, f"global variable, wanted: {wanted}", level, cost, cure, judge, error)
+    return CheckRule(
+        name, f"global variable, wanted: {wanted}", level, consequence, cure, judge, error
+    )
 
 
 _REQUIRED_RULES: Final = (
@@ -345,7 +347,7 @@ def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    room = LogRoom(kept_for(evidence.survey.settings), evidence.snapshot_plan.seconds)
+    room = LogRoom(kept_for(evidence.survey.settings), evidence.snapshot_plan.max_seconds)
     if room.short is not None:
         yield Fault(room.short, cure=set_global_hint(*one_week(evidence.survey.settings)))
 

@@ -22,7 +22,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
-from lockstep.pipeline.source_plan import given_to, settings_in_words
+from lockstep.pipeline.source_plan import policies_given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.policies import ForeignKeys
@@ -214,7 +214,7 @@ def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         if len(unmatched) == len(block.match.include):
             continue
         matched = [name for name in captured if block.match.matches(name)]
-        later = [given_to(name, evidence.table_settings[number + 1 :]) for name in matched]
+        later = [policies_given_to(name, evidence.table_settings[number + 1 :]) for name in matched]
         for key in block.policies:
             if matched and all(key in settings for settings in later):
                 fault = f"its {key!r} applies to no table: later blocks override it for all of them"

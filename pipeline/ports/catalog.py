@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
+from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry
 
 
 class Catalog(Protocol):
@@ -40,7 +40,7 @@ class Catalog(Protocol):
     def find(self, name: EntryName) -> CatalogEntry | None:
         """Return the entry of that name, or None."""
 
-    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+    def put(self, entry: WantedEntry, replaced_name: EntryName | None) -> None:
         """Write the entry, and create its schema if it is missing. `replaced_name`: the
         name of the entry that it replaces, or None; a catalog that cannot change
         entries drops the old one and creates the new one. The caller has checked that

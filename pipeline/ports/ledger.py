@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final, Protocol
 from uuid import UUID
 
-from lockstep.pipeline.catalog import Registered, Registrations
+from lockstep.pipeline.catalog import RecordedEntry, Registrations
 from lockstep.pipeline.model.batch import (
     Batch,
     BatchContent,
@@ -582,7 +582,7 @@ class Writes(Protocol):
         recorded."""
 
     def note_registration(
-        self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
+        self, lease: Lease, catalog: str, table: TableName, entry: RecordedEntry | None
     ) -> None:
         """Record the table's entry in the catalog, before or after it is created there,
         in place of the one recorded before. None: the table has no entry."""

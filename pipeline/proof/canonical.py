@@ -245,8 +245,9 @@ def canonical_form(column: Column, flavour: str) -> CanonicalForm:
     if kind in ("float", "double"):
         return _DOUBLE_OF_MARIADB if flavour == MARIADB else _DOUBLE
     if kind in TEXT_TYPES:
-        short, long = (_TEXT, _LONG_TEXT) if column.charset in _UTF8_CHARSETS else _CONVERTED_FORMS
-        return long if kind in _LONG_TYPES else short
+        forms = (_TEXT, _LONG_TEXT) if column.charset in _UTF8_CHARSETS else _CONVERTED_FORMS
+        short_form, long_form = forms
+        return long_form if kind in _LONG_TYPES else short_form
     form = _FORMS_BY_TYPE.get(kind)
     if form is None:
         raise TableError(

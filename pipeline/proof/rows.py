@@ -205,13 +205,13 @@ class RowTally:
 def unequal_rows(source: RowHashes, lake: RowHashes) -> tuple[RowHashes, npt.NDArray[np.int64]]:
     """Return the pairs that occur more often on one side. Return also their number in
     the source minus that in the lake."""
-    both = np.concatenate([source, lake])
-    order = np.lexsort((both["row"], both["key"]))
-    both = both[order]
+    pairs = np.concatenate([source, lake])
+    order = np.lexsort((pairs["row"], pairs["key"]))
+    pairs = pairs[order]
     sides = np.where(order < len(source), 1, -1)
-    if not len(both):
-        return both, sides.astype(np.int64)
-    starts = np.flatnonzero(np.concatenate([[True], both[1:] != both[:-1]]))
+    if not len(pairs):
+        return pairs, sides.astype(np.int64)
+    starts = np.flatnonzero(np.concatenate([[True], pairs[1:] != pairs[:-1]]))
     surplus = np.add.reduceat(sides, starts)
     unequal = np.flatnonzero(surplus)
-    return both[starts[unequal]], surplus[unequal].astype(np.int64)
+    return pairs[starts[unequal]], surplus[unequal].astype(np.int64)

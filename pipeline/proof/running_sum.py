@@ -71,22 +71,22 @@ class RunningSum:
     def put(
         self,
         transactions: Transactions,
-        changing: Counts,
+        numbers: Counts,
         row_counts: Counts,
         hash_sums: Hashes,
     ) -> None:
-        """Add transactions that changed the table. `changing`: their numbers among
+        """Add transactions that changed the table. `numbers`: their numbers among
         `transactions`, ascending; `row_counts`, `hash_sums`: what each adds to the
         number of rows and to the sum of hashes."""
-        if not len(changing):
+        if not len(numbers):
             return
         through_low, through_high = transactions.through(self.low), transactions.through(self.high)
-        first = int(np.searchsorted(changing, through_low))
+        first = int(np.searchsorted(numbers, through_low))
         self._add(row_counts[:first], hash_sums[:first])
         if first:
             self.sum_since = None
-        for index in range(first, len(changing)):
-            number = int(changing[index])
+        for index in range(first, len(numbers)):
+            number = int(numbers[index])
             self._compare()
             self._add(row_counts[index : index + 1], hash_sums[index : index + 1])
             if number >= through_high:

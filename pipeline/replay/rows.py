@@ -2,7 +2,7 @@
 the newest change of their key. Pure.
 
 Rows are compared by 64-bit hashes of their keys and values. Two different rows have the
-same hash once in 2^64 pairs; such a difference is not found.
+same hash once in 2^64 pairs; such a row_difference is not found.
 """
 
 from __future__ import annotations
@@ -22,45 +22,47 @@ from lockstep.pipeline.mirror.mapping import is_present
 
 DIFFERENT, MISSING, SURPLUS = "different", "not in the mirror", "only in the mirror"
 
-_BETWEEN = "\x1f"
-_NOTHING: Final = object()
+_SEPARATOR = "\x1f"
+_ABSENT: Final = object()
 Flags = npt.NDArray[np.bool_]
 
 
-def wrong_rows(
+def wrong_row_flags(
     changes: pa.Table,
     mirror: Iterable[pa.Table],
     *,
-    key: Sequence[str],
-    compared: Sequence[str],
-    soft: bool,
+    key_names: Sequence[str],
+    compared_names: Sequence[str],
+    has_soft_deletes: bool,
 ) -> Flags:
     """Return, for each folded change (the newest of its key), whether the mirror's row
     of that key differs.
 
     `changes` has the mirror's names and types, and `_change_type`; `mirror` has the
-    columns `key` and `compared`, in pieces. `soft`: deleted rows stay in the mirror
-    with a mark. Then `changes` also has `_committed_at`, and `mirror` has
-    `_deleted_at`.
+    columns `key_names` and `compared_names`, in pieces. `has_soft_deletes`: deleted
+    rows stay in the mirror with a mark. Then `changes` also has `_committed_at`, and
+    `mirror` has `_deleted_at`.
     """
-    names = [*compared, *([DELETED_AT.name] if soft else [])]
+    names = [*compared_names, *([DELETED_AT.name] if has_soft_deletes else [])]
     present = is_present(changes.column("_change_type")).to_numpy()
-    wanted = key_hashes(changes.select(list(key)))
-    shown = _as_shown(changes, present) if soft else changes
-    rows = _row_hashes(shown.select(names))
-    wanted_keys = ordered(wanted)
-    keys, pairs = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
+    changed_keys = key_hashes(changes.select(list(key_names)))
+    expected = _with_deletion_times(changes, present) if has_soft_deletes else changes
+    rows = _row_hashes(expected.select(names))
+    sorted_keys = sorted_unique(changed_keys)
+    mirror_keys, mirror_pairs = [np.zeros(0, np.uint64)], [np.zeros(0, np.uint64)]
     for piece in mirror:
-        hashes = key_hashes(piece.select(list(key)))
-        matching = among(hashes, wanted_keys)
+        keys = key_hashes(piece.select(list(key_names)))
+        matching = membership(keys, sorted_keys)
         if matching.any():
-            candidates = piece.filter(pa.array(matching))
-            keys.append(hashes[matching])
-            pairs.append(_both(hashes[matching], _row_hashes(candidates.select(names))))
-    differs = ~among(_both(wanted, rows), ordered(np.concatenate(pairs)))
-    if soft:
+            candidates = _row_hashes(piece.filter(pa.array(matching)).select(names))
+            mirror_keys.append(keys[matching])
+            mirror_pairs.append(_pair_hashes(keys[matching], candidates))
+    all_pairs = sorted_unique(np.concatenate(mirror_pairs))
+    differs = ~membership(_pair_hashes(changed_keys, rows), all_pairs)
+    if has_soft_deletes:
         return differs
-    return np.where(present, differs, among(wanted, ordered(np.concatenate(keys))))
+    is_in_mirror = membership(changed_keys, sorted_unique(np.concatenate(mirror_keys)))
+    return np.where(present, differs, is_in_mirror)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,51 +83,55 @@ def row_differences(
     wrong: pa.Table,
     mirror: Iterable[pa.Table],
     *,
-    key: Sequence[str],
-    compared: Sequence[str],
-    soft: bool,
+    key_names: Sequence[str],
+    compared_names: Sequence[str],
+    has_soft_deletes: bool,
     show_values: bool,
 ) -> Iterator[ReplayDifference]:
-    """Yield the differences of the changes that `wrong_rows` found. Arguments are as
-    there."""
+    """Yield the difference of each of the changes `wrong`, which `wrong_row_flags`
+    found. It explains the other arguments."""
     present = is_present(wrong.column("_change_type")).to_numpy()
-    names = [*compared, *([DELETED_AT.name] if soft else [])]
-    wanted = key_hashes(wrong.select(list(key)))
-    wanted_keys = ordered(wanted)
+    names = [*compared_names, *([DELETED_AT.name] if has_soft_deletes else [])]
+    wrong_keys = key_hashes(wrong.select(list(key_names)))
+    sorted_keys = sorted_unique(wrong_keys)
     mirror_rows: dict[int, Mapping[str, Any]] = {}
     for piece in mirror:
-        hashes = key_hashes(piece.select(list(key)))
-        matching = among(hashes, wanted_keys)
+        keys = key_hashes(piece.select(list(key_names)))
+        matching = membership(keys, sorted_keys)
         rows = piece.filter(pa.array(matching)).select(names).to_pylist()
-        mirror_rows.update(zip(hashes[matching].tolist(), rows, strict=True))
-    expected = (_as_shown(wrong, present) if soft else wrong).select(names).to_pylist()
-    for key_hash, row, exists in zip(wanted.tolist(), expected, present.tolist(), strict=True):
-        yield difference(
-            row if exists or soft else None,
-            mirror_rows.get(key_hash),
-            {name: row[name] for name in key},
+        mirror_rows.update(zip(keys[matching].tolist(), rows, strict=True))
+    expected = _with_deletion_times(wrong, present) if has_soft_deletes else wrong
+    expected_rows = expected.select(names).to_pylist()
+    for key, row, exists in zip(wrong_keys.tolist(), expected_rows, present.tolist(), strict=True):
+        yield row_difference(
+            row if exists or has_soft_deletes else None,
+            mirror_rows.get(key),
+            {name: row[name] for name in key_names},
             show_values=show_values,
         )
 
 
-def difference(
-    told: Mapping[str, Any] | None,
-    shown: Mapping[str, Any] | None,
+def row_difference(
+    expected: Mapping[str, Any] | None,
+    actual: Mapping[str, Any] | None,
     key: Mapping[str, Any],
     *,
     show_values: bool,
 ) -> ReplayDifference:
-    """Return the difference of one row. `told`: its newest change, `shown`: the lake's
-    row; None if that side has no row."""
+    """Return the difference of one row. `expected`: its newest change; `actual`: the
+    lake's row; None if that side has no row."""
     columns: tuple[str, ...] = ()
-    kind = MISSING if shown is None else SURPLUS
-    if told is not None and shown is not None:
-        names = dict.fromkeys((*told, *shown))
-        differ = (name for name in names if told.get(name, _NOTHING) != shown.get(name, _NOTHING))
-        kind, columns = DIFFERENT, tuple(differ)
+    kind = MISSING if actual is None else SURPLUS
+    if expected is not None and actual is not None:
+        kind = DIFFERENT
+        columns = tuple(
+            name
+            for name in dict.fromkeys((*expected, *actual))
+            if expected.get(name, _ABSENT) != actual.get(name, _ABSENT)
+        )
     texts = [
         {} if row is None else {name: repr(row[name]) for name in columns or row if name in row}
-        for row in (told, shown)
+        for row in (expected, actual)
     ]
     return ReplayDifference(
         kind,
@@ -135,27 +141,28 @@ def difference(
     )
 
 
-def _both(keys: Hashes, rows: Hashes) -> Hashes:
+def _pair_hashes(keys: Hashes, rows: Hashes) -> Hashes:
     return keys * np.uint64(0x9E3779B97F4A7C15) + rows
 
 
-def ordered(numbers: Hashes) -> Hashes:
+def sorted_unique(numbers: Hashes) -> Hashes:
     """Return each number once, ascending."""
     ascending = np.sort(numbers)
-    first = np.ones(len(ascending), np.bool_)
-    first[1:] = ascending[1:] != ascending[:-1]
-    return ascending[first]
+    is_first = np.ones(len(ascending), np.bool_)
+    is_first[1:] = ascending[1:] != ascending[:-1]
+    return ascending[is_first]
 
 
-def among(numbers: Hashes, some: Hashes) -> Flags:
-    """Return for each number whether it is one of `some`, which are `ordered`."""
-    if not len(some):
+def membership(numbers: Hashes, members: Hashes) -> Flags:
+    """Return for each number whether it is one of `members`, which are
+    `sorted_unique`."""
+    if not len(members):
         return np.zeros(len(numbers), np.bool_)
-    at = np.minimum(np.searchsorted(some, numbers), len(some) - 1)
-    return np.asarray(some[at] == numbers)
+    indexes = np.minimum(np.searchsorted(members, numbers), len(members) - 1)
+    return np.asarray(members[indexes] == numbers)
 
 
-def _as_shown(changes: pa.Table, present: Flags) -> pa.Table:
+def _with_deletion_times(changes: pa.Table, present: Flags) -> pa.Table:
     """Add the mirror's column with the time of deletion; it is NULL for rows that
     exist."""
     deleted = pa.array(~present)
@@ -168,14 +175,14 @@ def _row_hashes(rows: pa.Table) -> Hashes:
     columns = []
     for column in rows.columns:
         if pa.types.is_list(column.type):
-            column = _joined(column)
+            column = _list_texts(column)
         columns += [column, pc.is_null(column)]
-    return key_hashes(pa.table(columns, names=[str(at) for at in range(len(columns))]))
+    return key_hashes(pa.table(columns, names=[str(index) for index in range(len(columns))]))
 
 
-def _joined(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _list_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return each list as a text: the number of elements, then the elements."""
     texts = column.cast(pa.list_(pa.string()))
-    joined = pc.binary_join(texts, _BETWEEN)
+    joined = pc.binary_join(texts, _SEPARATOR)
     count = pc.list_value_length(texts).cast(pa.string())
-    return pc.binary_join_element_wise(count, joined, _BETWEEN)
+    return pc.binary_join_element_wise(count, joined, _SEPARATOR)

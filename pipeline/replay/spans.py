@@ -64,7 +64,9 @@ from lockstep.pipeline.values.places import (
 )
 from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
-_SHOWN = "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
+_SPAN_HINT = (
+    "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class Span:
         return f"{self.since} to {self.until}"
 
 
-def batches_of(
+def batches_in_span(
     span: Span,
     chain: Sequence[Batch],
     runs: Mapping[str, int],
@@ -88,27 +90,28 @@ def batches_of(
     """Return the batches in the span, oldest first; none if nothing was captured in it.
 
     `chain`: all acknowledged batches, oldest first. If `times` has the times of all
-    batches and both places are moments, the batches in the ranges of `wanted` are
-    enough. `runs`: the batch id of each run. Raise SpanRefused for a span that lies
-    before or after all batches, or that ends before it begins.
+    batches and both places are moments, the batches in the ranges of
+    `needed_id_ranges` are enough. `runs`: the batch id of each run. Raise SpanRefused
+    for a span that lies before or after all batches, or that ends before it begins.
     """
     if not chain:
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
     if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
         _require_ascending(span, span.since.moment < span.until.moment)
     all_times = list(map(BatchTimes.of, chain)) if times is None else times
-    later, earlier = _later(all_times, span.since), _earlier(all_times, span.until)
-    after = _after(span.since, chain, runs, later)
-    before = _before(span.until, chain, runs, earlier)
+    later_ids = _ids_after_place(all_times, span.since)
+    earlier_ids = _ids_before_place(all_times, span.until)
+    after = _batches_after(span.since, chain, runs, later_ids)
+    before = _batches_before(span.until, chain, runs, earlier_ids)
     if not after:
         raise SpanRefused(
-            f"nothing was captured after {span.since}: the lake ends at {end_of(chain[-1])}",
-            hint=_SHOWN,
+            f"nothing was captured after {span.since}: the lake ends at {end_text(chain[-1])}",
+            hint=_SPAN_HINT,
         )
     if not before:
         raise SpanRefused(
-            f"no transaction up to {span.until} is known: {beginning(chain[0])}",
-            hint=_SHOWN,
+            f"no transaction up to {span.until} is known: {beginning_sentence(chain[0])}",
+            hint=_SPAN_HINT,
         )
     ids_before = {batch.id for batch in before}
     batches = tuple(batch for batch in after if batch.id in ids_before)
@@ -117,24 +120,24 @@ def batches_of(
     return batches
 
 
-def wanted(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int, int]]:
-    """Return the ranges of batch ids that `batches_of` needs for a span between
+def needed_id_ranges(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int, int]]:
+    """Return the ranges of batch ids that `batches_in_span` needs for a span between
     moments: the batches in it. For messages it also needs the first and the last of all
     batches, the first after the span's beginning, and the last before its end."""
     ids = [batch.id for batch in times]
-    after = sorted(_later(times, span.since) or ids)
-    before = sorted(_earlier(times, span.until) or ids)
+    after = sorted(_ids_after_place(times, span.since) or ids)
+    before = sorted(_ids_before_place(times, span.until) or ids)
     inside = sorted({*after} & {*before})
     ranges = [(number, number) for number in (ids[0], ids[-1], after[0], before[-1])]
     return [*ranges, (inside[0], inside[-1])] if inside else ranges
 
 
-def beginning(first: Batch) -> str:
+def beginning_sentence(first: Batch) -> str:
     """Return a sentence on what lies before the ledger's first batch: no history, or
     deleted changes."""
     if first.follows is None:
         return f"the history begins at {first.start}"
-    return f"changes up to {end_of(first)} were deleted, as {KEEP_CHANGES} says"
+    return f"changes up to {end_text(first)} were deleted, as {KEEP_CHANGES} says"
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
@@ -146,7 +149,7 @@ def ends_early(span: Span, chain: Sequence[Batch]) -> bool:
     return last.committed_at < span.until.moment
 
 
-def runs_named(span: Span) -> tuple[str, ...]:
+def named_runs(span: Span) -> tuple[str, ...]:
     return tuple(place.run for place in (span.since, span.until) if isinstance(place, OfRun))
 
 
@@ -158,57 +161,61 @@ def _require_ascending(span: Span, ascends: bool) -> None:
         )
 
 
-def _later(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
+def _ids_after_place(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
     """Return the ids of the batches at or after a place's moment; none if it has no
     moment."""
-    return at_or_after(times, place.moment) if isinstance(place, AtMoment | InFile) else frozenset()
+    if not isinstance(place, AtMoment | InFile):
+        return frozenset()
+    return ids_at_or_after(times, place.moment)
 
 
-def _earlier(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
+def _ids_before_place(times: Sequence[BatchTimes], place: Place) -> frozenset[int]:
     """Return the ids of the batches before a place's moment; none if it has no moment."""
     if not isinstance(place, AtMoment | InFile):
         return frozenset()
-    return before_moment(times, place.moment)
+    return ids_before(times, place.moment)
 
 
-def _after(
-    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], later: frozenset[int]
+def _batches_after(
+    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], later_ids: frozenset[int]
 ) -> list[Batch]:
-    """Return the batches with something at or after the beginning of a span. `later`:
-    from `_later`."""
+    """Return the batches with something at or after the beginning of a span.
+    `later_ids`: from `_ids_after_place`."""
     match place:
         case Earliest():
             return list(chain)
         case AtMoment():
-            return [batch for batch in chain if batch.id in later]
+            return [batch for batch in chain if batch.id in later_ids]
         case InFile(file):
-            batches = _ending_after(Coordinates(file, 0), chain) if later else []
-            return [batch for batch in batches if batch.id in later]
+            batches = _batches_ending_after(Coordinates(file, 0), chain) if later_ids else []
+            return [batch for batch in batches if batch.id in later_ids]
         case AtCoordinates(at):
-            return _ending_after(at, chain)
+            return _batches_ending_after(at, chain)
         case AfterGtids(gtids):
-            return [batch for batch in chain if not gtids.contains(_end(batch).gtid_set)]
+            return [batch for batch in chain if not gtids.contains(_end_position(batch).gtid_set)]
         case OfRun(run):
             return [batch for batch in chain if batch.id >= runs[run]]
         case _:
             raise SpanRefused(f"no span begins at {place}", hint="`lockstep replay --help`")
 
 
-def _before(
-    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], earlier: frozenset[int]
+def _batches_before(
+    place: Place, chain: Sequence[Batch], runs: Mapping[str, int], earlier_ids: frozenset[int]
 ) -> list[Batch]:
-    """Return the batches with something before the end of a span. `earlier`: from
-    `_earlier`."""
+    """Return the batches with something before the end of a span. `earlier_ids`:
+    from `_ids_before_place`."""
     match place:
         case Latest():
             return list(chain)
         case AtMoment():
-            return [batch for batch in chain if batch.id in earlier]
+            return [batch for batch in chain if batch.id in earlier_ids]
         case InFile(file):
-            batches = _beginning_before(Coordinates(file, 1 << 62), chain) if earlier else []
-            return [batch for batch in batches if batch.id in earlier]
+            batches = (
+                _batches_beginning_before(Coordinates(file, 1 << 62), chain) if earlier_ids else []
+            )
+            return [batch for batch in batches if batch.id in earlier_ids]
         case AtCoordinates(at):
-            return _beginning_before(at, chain)
+            return _batches_beginning_before(at, chain)
         case AfterGtids(gtids):
             return [batch for batch in chain if not batch.start.gtid_set.contains(gtids)]
         case OfRun(run):
@@ -217,24 +224,24 @@ def _before(
             raise SpanRefused(f"no span ends at {place}", hint="`lockstep replay --help`")
 
 
-def _ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
+def _batches_ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     """Return the batches that end after a place of a log. A place cannot be compared
     with another server's log. So a batch of another log counts if its id is above the
     id of the last batch that begins before the place."""
-    same_log = {batch.id for batch in _of_log(chain, at)}
-    pivot = _last_begun(chain, at)
+    same_log = {batch.id for batch in _batches_of_log(chain, at)}
+    pivot = _last_begun_id(chain, at)
     return [
         batch
         for batch in chain
-        if (at < _end(batch).at if batch.id in same_log else batch.id > pivot)
+        if (at < _end_position(batch).at if batch.id in same_log else batch.id > pivot)
     ]
 
 
-def _beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
+def _batches_beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     """Return the batches that begin before a place of a log. For other servers' logs,
-    ids are compared as in `_ending_after`."""
-    same_log = {batch.id for batch in _of_log(chain, at)}
-    pivot = _last_begun(chain, at)
+    ids are compared as in `_batches_ending_after`."""
+    same_log = {batch.id for batch in _batches_of_log(chain, at)}
+    pivot = _last_begun_id(chain, at)
     return [
         batch
         for batch in chain
@@ -242,13 +249,13 @@ def _beginning_before(at: Coordinates, chain: Sequence[Batch]) -> list[Batch]:
     ]
 
 
-def _last_begun(chain: Sequence[Batch], at: Coordinates) -> int:
-    same_log = _of_log(chain, at)
+def _last_begun_id(chain: Sequence[Batch], at: Coordinates) -> int:
+    same_log = _batches_of_log(chain, at)
     begun = (batch.id for batch in same_log if batch.start.at <= at)
     return max(begun, default=same_log[0].id)
 
 
-def _of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
+def _batches_of_log(chain: Sequence[Batch], at: Coordinates) -> list[Batch]:
     server = _server_of(at, chain)
     return [
         batch
@@ -272,18 +279,19 @@ def _server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
     if len(servers) == 1:
         return servers[0]
     if not servers:
-        raise SpanRefused(f"no batch read {at.file}: {beginning(chain[0])}", hint=_SHOWN)
+        beginning = beginning_sentence(chain[0])
+        raise SpanRefused(f"no batch read {at.file}: {beginning}", hint=_SPAN_HINT)
     raise SpanRefused(
         f"{at} is a place in the logs of {len(servers)} servers that were read",
         hint="name it by a moment, by GTIDs or by a run",
     )
 
 
-_BEFORE_ALL: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_UNKNOWN_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """The commit time that stands for the unknown beginning of the first batch."""
 
 
-def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
+def ids_at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     """Return the ids of the batches with a transaction committed at the moment or
     later."""
     ends = [(batch, batch.end) for batch in times if batch.transactions and batch.end is not None]
@@ -293,13 +301,13 @@ def at_or_after(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]
     return frozenset(batch.id for batch, _ in (*chain[place:], *caught_up))
 
 
-def before_moment(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
+def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     """Return the ids of the batches that may have a transaction committed before the
     moment, because the last transaction before the batch was. Commit times need not
-    ascend. If several places divide them equally well, `before_moment` takes the last
-    and `at_or_after` the first: a span then has too many batches rather than too
+    ascend. If several places divide them equally well, `ids_before` takes the last
+    and `ids_at_or_after` the first: a span then has too many batches rather than too
     few."""
-    begins = [(batch, batch.begin or _BEFORE_ALL) for batch in times if batch.transactions]
+    begins = [(batch, batch.begin or _UNKNOWN_BEGINNING) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
     place = find_moment([begin for _, begin in chain], moment).last_place
     caught_up = [(batch, begin) for batch, begin in begins if batch.catches_up and begin < moment]
@@ -309,20 +317,20 @@ def before_moment(times: Sequence[BatchTimes], moment: datetime) -> frozenset[in
 Flags = npt.NDArray[np.bool_]
 Integers = npt.NDArray[np.int64]
 
-COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
+TRANSACTION_COLUMNS = ("_file", "end_offset", "_gtid", "_committed_at", "last_sequence")
 """The columns of `_transactions`, the lake's table of transactions, that are needed
 here."""
 
-_LIST = "`lockstep versions --list` shows the ends of the newest batches"
+_VERSIONS_HINT = "`lockstep versions --list` shows the ends of the newest batches"
 
 
 @dataclass(frozen=True, slots=True)
 class PlaceInBatch:
-    """The batch at a place. `whole`: the place is the batch's end, otherwise it is
-    inside the batch."""
+    """The batch at a place. `is_batch_end`: the place is the batch's end, otherwise it
+    is inside the batch."""
 
     batch: Batch
-    whole: bool
+    is_batch_end: bool
 
 
 def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> PlaceInBatch:
@@ -334,19 +342,20 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> P
     ordinary = [batch for batch in chain if not batch.catches_up]
     match place:
         case Latest():
-            return PlaceInBatch(chain[-1], whole=True)
+            return PlaceInBatch(chain[-1], is_batch_end=True)
         case Earliest():
-            return PlaceInBatch(chain[0], whole=True)
+            return PlaceInBatch(chain[0], is_batch_end=True)
         case OfRun(run):
-            return PlaceInBatch(next(batch for batch in chain if batch.id == runs[run]), whole=True)
+            batch = next(batch for batch in chain if batch.id == runs[run])
+            return PlaceInBatch(batch, is_batch_end=True)
         case AtMoment(moment):
-            return _caught_up(_at_moment(place, ordinary, moment), chain)
+            return _moved_past_catch_up(_batch_at_moment(place, ordinary, moment), chain)
         case AtCoordinates(at):
-            return _caught_up(_at_coordinates(place, ordinary, at), chain)
+            return _moved_past_catch_up(_batch_at_coordinates(place, ordinary, at), chain)
         case InFile(file, moment):
-            return _caught_up(_in_file(place, ordinary, file, moment), chain)
+            return _moved_past_catch_up(_batch_in_file(place, ordinary, file, moment), chain)
         case AfterGtids(gtids):
-            return _caught_up(_after_gtids(place, ordinary, gtids), chain)
+            return _moved_past_catch_up(_batch_after_gtids(place, ordinary, gtids), chain)
         case Snapshot():
             raise PastRefused(
                 "'snapshot' is a way to start, not a place in time",
@@ -354,13 +363,13 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> P
             )
 
 
-def _caught_up(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
+def _moved_past_catch_up(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
     """Return the place, moved from a batch's end to the end of the last batch that
     caught tables up to there. A place inside a batch is returned unchanged."""
     newest = within.batch
     for batch in chain:
         if (
-            within.whole
+            within.is_batch_end
             and batch.catches_up
             and batch.follows == newest.id
             and batch.end == newest.end
@@ -369,26 +378,27 @@ def _caught_up(within: PlaceInBatch, chain: Sequence[Batch]) -> PlaceInBatch:
     return replace(within, batch=newest)
 
 
-def transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> int:
+def count_transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> int:
     """Return the number of a batch's transactions before a place. `transactions`: the
-    columns `COLUMNS`, in the order of the log."""
+    columns `TRANSACTION_COLUMNS`, in the order of the log."""
     match place:
         case AtMoment(moment):
-            return _divided(_times(transactions, batch), moment, batch)
+            return _count_before_end_of(_commit_times(transactions, batch), moment, batch)
         case InFile(file, moment):
             numbers = _file_numbers(transactions)
-            begin = _leading(numbers < file.number)
-            end = begin + _leading(numbers[begin:] == file.number)
-            return begin + _divided(_times(transactions, batch)[begin:end], moment, batch)
+            begin = _count_leading(numbers < file.number)
+            end = begin + _count_leading(numbers[begin:] == file.number)
+            times = _commit_times(transactions, batch)[begin:end]
+            return begin + _count_before_end_of(times, moment, batch)
         case AtCoordinates(at):
             numbers, ends = _file_numbers(transactions), transactions["end_offset"].to_numpy()
             before = numbers < at.file.number
-            return _leading(before | ((numbers == at.file.number) & (ends <= at.offset)))
+            return _count_leading(before | ((numbers == at.file.number) & (ends <= at.offset)))
         case AfterGtids(gtids):
             counts = [
                 count
                 for count, gtid in enumerate(transactions["_gtid"].to_pylist(), start=1)
-                if gtid and _has(gtids, gtid)
+                if gtid and _contains(gtids, gtid)
             ]
             if not counts:
                 raise PastRefused(
@@ -400,33 +410,33 @@ def transactions_up_to(place: Place, transactions: pa.Table, batch: Batch) -> in
             return int(transactions.num_rows)
 
 
-def _has(gtids: GtidSet, text: str) -> bool:
+def _contains(gtids: GtidSet, text: str) -> bool:
     """Return whether a set has a GTID, which is written as MySQL or MariaDB log it."""
     source, _, number = text.rpartition(":" if ":" in text else "-")
     spans = gtids.intervals.get(source, ())
     return any(first <= int(number) <= last for first, last in spans)
 
 
-def _leading(inside: Flags) -> int:
+def _count_leading(inside: Flags) -> int:
     """Return the number of true values before the first false value."""
     outside = np.flatnonzero(~inside)
     return int(outside[0]) if outside.size else int(inside.size)
 
 
-def _times(transactions: pa.Table, batch: Batch) -> Integers:
+def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
     """Return the commit times in microseconds since 1970, 0 if unknown. If all are
     later than the commit time of the batch's end, they are wrong, and that time is the
     upper bound."""
     times: Integers = transactions["_committed_at"].cast(pa.int64()).fill_null(0).to_numpy()
-    end = _committed(batch)
+    end = _committed_at(batch)
     if end is None or (times <= microseconds(end)).any():
         return times
     return np.minimum(times, microseconds(end))
 
 
-def _divided(times: Integers, moment: datetime, batch: Batch) -> int:
+def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int:
     """Return the number of transactions before the end of a moment."""
-    end = _committed(batch)
+    end = _committed_at(batch)
     divider = MomentSearch(microseconds(moment) + 1, None if end is None else microseconds(end))
     divider.add(times)
     return divider.place
@@ -442,95 +452,98 @@ def _file_numbers(transactions: pa.Table) -> Integers:
 # -- the batch of a place ---------------------------------------------------------------------
 
 
-def _at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> PlaceInBatch:
-    timed = [batch for batch in chain if batch.transactions and _committed(batch) is not None]
-    ended = _ended_by(timed, moment)
-    if ended < len(timed):
-        return PlaceInBatch(timed[ended], whole=False)
-    last = _last_commit(chain)
+def _batch_at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> PlaceInBatch:
+    timed = [batch for batch in chain if batch.transactions and _committed_at(batch) is not None]
+    ended_count = _count_ended_by(timed, moment)
+    if ended_count < len(timed):
+        return PlaceInBatch(timed[ended_count], is_batch_end=False)
+    last = _last_commit_at(chain)
     if last is None or moment > last:
-        raise _not_read(place, chain[-1])
-    return PlaceInBatch(chain[-1], whole=True)
+        raise _unread_error(place, chain[-1])
+    return PlaceInBatch(chain[-1], is_batch_end=True)
 
 
-def _committed(batch: Batch) -> datetime | None:
+def _committed_at(batch: Batch) -> datetime | None:
     return None if batch.end is None else batch.end.committed_at
 
 
-def _ended_by(batches: Sequence[Batch], moment: datetime) -> int:
+def _count_ended_by(batches: Sequence[Batch], moment: datetime) -> int:
     """Return the number of batches that end before the end of a moment."""
-    ends = [at for at in map(_committed, batches) if at is not None]
+    ends = [at for at in map(_committed_at, batches) if at is not None]
     return find_moment_end(ends, moment).place
 
 
-def _last_commit(chain: Sequence[Batch]) -> datetime | None:
-    return max((at for at in map(_committed, chain) if at is not None), default=None)
+def _last_commit_at(chain: Sequence[Batch]) -> datetime | None:
+    return max((at for at in map(_committed_at, chain) if at is not None), default=None)
 
 
-def _at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
-    same_log = _of_log(chain, at)
+def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
+    same_log = _batches_of_log(chain, at)
     covering = [
         batch for batch in same_log if batch.end is not None and batch.start.at < at <= batch.end.at
     ]
     if covering:
         end = covering[-1].end
-        return PlaceInBatch(covering[-1], whole=end is not None and end.at == at)
+        return PlaceInBatch(covering[-1], is_batch_end=end is not None and end.at == at)
     begin = min(batch.start.at for batch in same_log)
     if at <= begin:
-        raise _before_all(place, chain)
+        raise _too_early_error(place, chain)
     last = same_log[-1]
     if last.id == chain[-1].id and last.end is not None and at > last.end.at:
-        raise _not_read(place, last)
-    raise PastRefused(f"no batch has read {place}", hint=_LIST)
+        raise _unread_error(place, last)
+    raise PastRefused(f"no batch has read {place}", hint=_VERSIONS_HINT)
 
 
-def _in_file(place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime) -> PlaceInBatch:
-    same_log = _of_log(chain, Coordinates(file, FIRST_OFFSET))
+def _batch_in_file(
+    place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime
+) -> PlaceInBatch:
+    same_log = _batches_of_log(chain, Coordinates(file, FIRST_OFFSET))
     in_file = [
         batch
         for batch in same_log
-        if batch.end is not None and batch.end.at.file == file and _committed(batch) is not None
+        if batch.end is not None and batch.end.at.file == file and _committed_at(batch) is not None
     ]
     later = [batch for batch in same_log if batch.end and batch.end.at.file.number > file.number]
-    after = [*in_file[_ended_by(in_file, moment) :], *later]
+    after = [*in_file[_count_ended_by(in_file, moment) :], *later]
     if after:
-        return PlaceInBatch(after[0], whole=False)
-    last = _last_commit(same_log)
+        return PlaceInBatch(after[0], is_batch_end=False)
+    last = _last_commit_at(same_log)
     if same_log[-1].id == chain[-1].id and (last is None or moment > last):
-        raise _not_read(place, chain[-1])
-    return PlaceInBatch(same_log[-1], whole=True)
+        raise _unread_error(place, chain[-1])
+    return PlaceInBatch(same_log[-1], is_batch_end=True)
 
 
-def _after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> PlaceInBatch:
+def _batch_after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> PlaceInBatch:
     batches = [
         batch for batch in chain if batch.end is not None and batch.end.gtid_set.contains(gtids)
     ]
     if not batches:
-        raise _not_read(place, chain[-1])
+        raise _unread_error(place, chain[-1])
     if batches[0].start.gtid_set.contains(gtids):
-        raise _before_all(place, chain)
-    return PlaceInBatch(batches[0], whole=False)
+        raise _too_early_error(place, chain)
+    return PlaceInBatch(batches[0], is_batch_end=False)
 
 
-def _not_read(place: Place, last: Batch) -> PastRefused:
+def _unread_error(place: Place, last: Batch) -> PastRefused:
     return PastRefused(
-        f"the lake does not show {place} yet: it ends at {end_of(last)}",
+        f"the lake does not show {place} yet: it ends at {end_text(last)}",
         hint="`lockstep run` reads on; `--as-of latest` is where it ends",
     )
 
 
-def _before_all(place: Place, chain: Sequence[Batch]) -> PastRefused:
-    return PastRefused(f"no transaction up to {place} is known: {beginning(chain[0])}", hint=_LIST)
+def _too_early_error(place: Place, chain: Sequence[Batch]) -> PastRefused:
+    sentence = f"no transaction up to {place} is known: {beginning_sentence(chain[0])}"
+    return PastRefused(sentence, hint=_VERSIONS_HINT)
 
 
-def end_of(batch: Batch) -> str:
+def end_text(batch: Batch) -> str:
     """Return the end of an acknowledged batch as text, with its commit time if that is
     known."""
-    end = _end(batch)
+    end = _end_position(batch)
     moment = end.committed_at
     return str(end.at) if moment is None else f"{end.at} ({moment_text(moment)})"
 
 
-def _end(batch: Batch) -> Position:
+def _end_position(batch: Batch) -> Position:
     assert batch.end is not None, "an acknowledged batch has an end"
     return batch.end

@@ -153,7 +153,7 @@ def gather_facts(work: Workplace, cursor: Cursor | None, override: Override | No
         cursor=cursor,
         anchor_reading=read_anchor_of(work, cursor, facts),
         configured=work.source.start_at(facts),
-        policies=work.source.policies,
+        policies=work.source.start_policies,
         override=override,
         chosen_place=_place_of_override(work, override, facts) if override else None,
         set_reading=set_reading,

@@ -40,11 +40,11 @@ from lockstep.pipeline.run.load.by_condition import (
     sentences_about_rows,
 )
 from lockstep.pipeline.run.load.loads import (
-    begun_loads,
-    give_up,
     load_tables,
-    order_readings,
+    order_later_readings,
     read_columns,
+    readings_of_begun_loads,
+    void_load,
 )
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import abandon, repair
@@ -65,8 +65,8 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class _MisreadTables:
-    """The findings of earlier attempts to capture a batch, which decoded rows with a
-    wrong structure.
+    """The findings of earlier attempts to capture a batch. Each of these attempts
+    decoded rows with a wrong structure.
 
     - `errors`: tables with a wrong structure. They are quarantined where the batch begins.
     - `restarted_loads`: tables whose reading from the source began again for this reason.
@@ -83,8 +83,8 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
     """Capture the log up to its present end, or up to the end that a person chose. If
     this stops tables that only have to be read from the source, read them at once by a
     second capture."""
-    if work.source.part is not None:
-        return _capture_with_read(work, lease, work.source.part)
+    if work.source.reread_rows is not None:
+        return _capture_with_read(work, lease, work.source.reread_rows)
     try:
         return _capture_to_end(work, lease)
     except LogStops as error:
@@ -93,21 +93,21 @@ def capture(work: Workplace, lease: Lease) -> CaptureReport:
 
 def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
-    captured, and batches still have to be merged, return an empty report, so that they
-    are. Otherwise raise the error: a run that dies after this capture then needs no
-    record of it."""
-    before = Coordinates.parse(error.transaction_end) if error.transaction_end else None
+    captured, raise the error, unless batches still have to be merged: then return an
+    empty report, so that this run merges them. The stop needs no record, because every
+    later run meets the event again."""
+    stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
     cursor = work.ledger.cursors(work.source.name).captured
     at = _captured_at(work)
-    if before is not None and (at is None or at.file != before.file or at < before):
-        source = replace(work.source, until=AtCoordinates(before))
+    if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
+        source = replace(work.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(work, source=source), lease)
         return replace(report, stop_error=error)
     states = {batch.state for batch in work.ledger.unfinished_batches(work.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
     return CaptureReport(
-        batch=None,
+        batch_id=None,
         rule="nothing-to-do",
         reason="what was captured before is merged first",
         start=cursor.position,
@@ -130,7 +130,7 @@ def _capture_to_end(work: Workplace, lease: Lease) -> CaptureReport:
 def _capture_with_read(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
     """Read rows of a table by a condition. Capture the log up to their low watermark,
     and then the log after it, in a batch that begins with these rows."""
-    without_read = replace(work, source=replace(work.source, part=None))
+    without_read = replace(work, source=replace(work.source, reread_rows=None))
     with closing(read_by_condition(without_read, order)) as read:
         report_before = _capture_up_to_read(without_read, lease, read)
         report = _capture_once(without_read, lease, read)
@@ -208,7 +208,7 @@ def _capture_once(
 
 
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:
-    """Return both reports as one, with the start of the second batch, which is an
+    """Return both reports as one, with the start of the second batch: it is the
     ordinary one."""
     tables_read = {
         quarantine.table for quarantine in before.quarantined if quarantine.starts_by_itself
@@ -272,7 +272,7 @@ def _record_idle(
     decision = Decision(kind, "nothing-to-do", reason, to_json(facts), head=facts.head)
     work.ledger.decide(lease, decision)
     return CaptureReport(
-        batch=None,
+        batch_id=None,
         rule=run_start.decision.rule.value,
         reason=reason,
         start=run_start.start,
@@ -313,7 +313,7 @@ def _capture_batch(
     if high_watermarks:
         run_start = _extended_start(work, run_start, max(high_watermarks))
     resumed_tables = [order.table for order in plans.resumed_orders]
-    resumed_tables += [load.table for load in begun_loads(source_readings)]
+    resumed_tables += [load.table for load in readings_of_begun_loads(source_readings)]
     extents, basis = partial_tables_at_start(
         basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
@@ -347,7 +347,7 @@ def _capture_batch(
         capture.drop()
         return _abandon_misread(work, lease, batch, proof, misread, read)
     note_unproven(work, lease, proof, earlier_unproven)
-    record = capture.record(
+    record = capture.finish(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
@@ -409,7 +409,7 @@ def _abandon_misread(
     for load in work.ledger.open_loads(work.source.name):
         if load.table not in new_errors:
             continue
-        give_up(work, lease, load, new_errors[load.table].reason)
+        void_load(work, lease, load, new_errors[load.table].reason)
         if load.table not in earlier.restarted_loads:
             work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
             work.progress.note(
@@ -424,8 +424,8 @@ def _abandon_misread(
 
 def _stop_unsupported_engines(capture: BatchCapture) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
-    because the log may not show the engine: a CREATE TABLE may name none, or one that
-    the server replaced."""
+    because the log does not always show the engine: a CREATE TABLE may name none, or an
+    engine that the server replaced."""
     basis, segmenter = capture.basis, capture.segmenter
     for table, engine in basis.work.server.engines().items():
         reason = reason_refused(engine)
@@ -437,7 +437,7 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
     """Quarantine tables whose mirror would have the folder of another table's mirror."""
     work, segmenter = capture.basis.work, capture.segmenter
-    if not work.source.mirrors.rules:
+    if not work.source.mirror_names.rules:
         return
     states = work.ledger.table_states(work.source.name)
     tables = filter(work.source.patterns.matches, work.server.engines())
@@ -461,7 +461,7 @@ def read_from_source(
     """Read the rows and columns that the plans supply from the server. A run with
     `--until` only orders that the next run reads them."""
     if work.source.until is not None:
-        order_readings(work, lease, plans)
+        order_later_readings(work, lease, plans)
         return []  # a run without --until reads them
     column_readings, plans = read_columns(work, plans, batch.id)
     return [*column_readings, *load_tables(work, lease, run_start, plans)]

@@ -20,18 +20,18 @@ from time import perf_counter
 
 from lockstep.pipeline.catalog import (
     CatalogEntry,
-    Entry,
     EntryColumn,
     EntryName,
-    Registered,
-    Step,
-    Unregistered,
-    at_one_of,
+    EntryStep,
+    MissingEntry,
+    RecordedEntry,
+    WantedEntry,
     entry_name,
     entry_names,
-    marked,
-    place,
-    plan,
+    is_at_one_of,
+    is_own_entry,
+    normal_location,
+    plan_steps,
 )
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableCondition, TableState
@@ -51,50 +51,62 @@ _WORD = re.compile(r"[\w$]+")
 
 
 @dataclass(frozen=True, slots=True)
-class GatheredEntries:
+class EntriesToExamine:
     """The entries to examine.
 
     - `registered`: all entries that the ledger has recorded.
-    - `wanted`: the entries as they should be. `gone`: registered tables whose mirrors are gone.
-    - `left`: tables that cannot be registered.
-    - `statement`: id of the newest statement in the ledger. `seen`: the same at the last complete
-      registration.
+    - `wanted_entries`: those that should be there, as they should be.
+    - `gone_tables`: registered tables whose mirrors are gone.
+    - `unregistered`: tables that cannot be registered.
+    - `statement_id`: the newest statement in the ledger.
+    - `seen_statement_id`: the newest one at the last complete registration.
     """
 
-    registered: Mapping[TableName, Registered]
-    wanted: tuple[Entry, ...] = ()
-    gone: tuple[TableName, ...] = ()
-    left: tuple[Unregistered, ...] = ()
-    statement: int = 0
-    seen: int = 0
+    registered: Mapping[TableName, RecordedEntry]
+    wanted_entries: tuple[WantedEntry, ...] = ()
+    gone_tables: tuple[TableName, ...] = ()
+    unregistered: tuple[MissingEntry, ...] = ()
+    statement_id: int = 0
+    seen_statement_id: int = 0
 
 
-def gather(work: Workplace, registry: Registry, *, every: bool = False) -> GatheredEntries:
+def gather_entries(
+    work: Workplace, registry: Registry, *, examine_all: bool = False
+) -> EntriesToExamine:
     """Gather the entries of tables whose registration may have changed, or of all
-    tables (`every`). MySQL is only asked for the comments of these tables."""
+    tables (`examine_all`). MySQL is only asked for the comments of these tables."""
     ledger, source = work.ledger, work.source.name
-    seen = ledger.registrations(source, registry.catalog.identity).statement
-    statement, texts = _statements(work, seen)
+    seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement_number
+    statement_id, texts = _new_statements(work, seen_statement_id)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
-    registered, names, left, differing = _compared(ledger, work.source.mirrors, registry, states)
-    stays = {
+    registered, names, unregistrable, differing = _compare_registered(
+        ledger, work.source.mirror_names, registry, states
+    )
+    tables_to_keep = {
         table
         for table, state in states.items()
         if table in names
         or (state.condition is not TableCondition.DROPPED and not _is_shown(state))
     }
-    gone = [table for table in registered if table not in stays]
-    due = [
+    gone_tables = [table for table in registered if table not in tables_to_keep]
+    states_to_examine = [
         states[table]
         for table in names
-        if every or table in differing or _named_in(table.name.lower(), words, texts)
+        if examine_all or table in differing or _may_be_named_in(table.name.lower(), words, texts)
     ]
-    wanted: tuple[Entry, ...] = ()
-    if due:
-        wanted, unread = _wanted(work, registry, due, names)
-        left += unread
-    return GatheredEntries(registered, wanted, tuple(gone), tuple(left), statement, seen)
+    wanted_entries: tuple[WantedEntry, ...] = ()
+    if states_to_examine:
+        wanted_entries, unregistered = _wanted_entries(work, registry, states_to_examine, names)
+        unregistrable += unregistered
+    return EntriesToExamine(
+        registered,
+        wanted_entries,
+        tuple(gone_tables),
+        tuple(unregistrable),
+        statement_id,
+        seen_statement_id,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,33 +122,35 @@ class CatalogStanding:
     left: tuple[TableName, ...]
 
 
-def stand(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
+def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -> CatalogStanding:
     """Return the state of a source's registrations. Only the ledger is read."""
     states = ledger.table_states(mirrors.source)
-    registered, _, left, differing = _compared(ledger, mirrors, registry, states)
+    registered, _, unnamable, differing = _compare_registered(ledger, mirrors, registry, states)
     count = sum(1 for entry in registered.values() if entry.content is not None)
-    unnamed = tuple(entry.table for entry in left)
-    return CatalogStanding(registry.catalog.identity, count, tuple(sorted(differing)), unnamed)
+    unnamed_tables = tuple(entry.table for entry in unnamable)
+    return CatalogStanding(
+        registry.catalog.identity, count, tuple(sorted(differing)), unnamed_tables
+    )
 
 
-def _compared(
+def _compare_registered(
     ledger: Writes, mirrors: MirrorNames, registry: Registry, states: Mapping[TableName, TableState]
 ) -> tuple[
-    Mapping[TableName, Registered],
+    Mapping[TableName, RecordedEntry],
     dict[TableName, EntryName],
-    list[Unregistered],
+    list[MissingEntry],
     frozenset[TableName],
 ]:
     """Return the registered entries, the names for all tables with a mirror, the tables
     that can have no name, and the tables whose registered entry has to be changed."""
     catalog, source = registry.catalog, mirrors.source
     registered = ledger.registrations(source, catalog.identity).entries
-    shown = [table for table, state in states.items() if _is_shown(state)]
+    tables_with_mirror = [table for table, state in states.items() if _is_shown(state)]
 
-    def named(table: TableName) -> EntryName:
+    def name_of(table: TableName) -> EntryName:
         return entry_name(registry.schema_template, source, mirrors.of(table))
 
-    names, left = entry_names(shown, named, catalog.reason_refused, registered)
+    names, left = entry_names(tables_with_mirror, name_of, catalog.reason_refused, registered)
     differing = frozenset(
         table
         for table, name in names.items()
@@ -145,19 +159,23 @@ def _compared(
     return registered, names, left, differing
 
 
-def _statements(work: Workplace, seen: int) -> tuple[int, list[str]]:
+def _new_statements(work: Workplace, seen_statement_id: int) -> tuple[int, list[str]]:
     """Return the id of the newest statement, and the lower-case texts of those after
-    `seen`."""
+    `seen_statement_id`."""
     texts: list[str] = []
     while True:
-        statements = work.ledger.schema_statements(work.source.name, limit=_STATEMENTS, after=seen)
+        statements = work.ledger.schema_statements(
+            work.source.name, limit=_STATEMENTS, after=seen_statement_id
+        )
         texts += [statement.text.lower() for statement in statements]
-        seen = max((statement.id for statement in statements), default=seen)
+        seen_statement_id = max(
+            (statement.id for statement in statements), default=seen_statement_id
+        )
         if len(statements) < _STATEMENTS:
-            return seen, texts
+            return seen_statement_id, texts
 
 
-def _named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
+def _may_be_named_in(name: str, words: Collection[str], texts: Collection[str]) -> bool:
     """Return whether a statement may concern a table of this name."""
     if _WORD.fullmatch(name):
         return name in words
@@ -172,69 +190,78 @@ def _is_shown(state: TableState) -> bool:
 
 
 def _differs(
-    registered: Registered | None, state: TableState, name: EntryName, catalog: Catalog
+    registered: RecordedEntry | None, state: TableState, name: EntryName, catalog: Catalog
 ) -> bool:
-    if registered is None or registered.name != name or registered.shows != state.mirror_version:
+    if (
+        registered is None
+        or registered.name != name
+        or registered.schema_version != state.mirror_version
+    ):
         return True
-    return place(registered.location) != place(catalog.location(state.mirror))
+    return normal_location(registered.location) != normal_location(catalog.location(state.mirror))
 
 
-def _wanted(
+def _wanted_entries(
     work: Workplace,
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
-) -> tuple[tuple[Entry, ...], list[Unregistered]]:
+) -> tuple[tuple[WantedEntry, ...], list[MissingEntry]]:
     """Return the entries of tables, and the tables whose mirrors cannot be read."""
     tables = frozenset(state.table for state in states)
     table_comments = work.server.table_comments(tables)
     column_comments = work.server.comments(tables) if registry.catalog.has_columns else {}
-    entries, left = [], []
+    entries, unreadable = [], []
     for state in states:
         try:
             comments = own_comments(work.source.policies_of(state.table))
             comments |= column_comments.get(state.table, {})
-            columns = _columns(work, registry, state, comments)
+            columns = _entry_columns(work, registry, state, comments)
         except TableError as error:
-            left.append(Unregistered(state.table, names[state.table], error.reason, error.hint))
+            unreadable.append(
+                MissingEntry(state.table, names[state.table], error.reason, error.hint)
+            )
             continue
-        entry = Entry(
+        entry = WantedEntry(
             source=work.source.name,
             table=state.table,
             name=names[state.table],
             location=registry.catalog.location(state.mirror),
             comment=table_comments.get(state.table, ""),
             columns=columns,
-            shows=state.mirror_version,
+            schema_version=state.mirror_version,
         )
         entries.append(entry)
-    return tuple(entries), left
+    return tuple(entries), unreadable
 
 
-def _columns(
+def _entry_columns(
     work: Workplace, registry: Registry, state: TableState, comments: Mapping[str, str]
 ) -> tuple[EntryColumn, ...]:
     version = work.mirrors.version(state.mirror) if registry.catalog.has_columns else None
     if version is None:
         return ()
-    folded = {name.lower(): comment for name, comment in comments.items()}
+    comments_by_lower_name = {name.lower(): comment for name, comment in comments.items()}
     return tuple(
-        EntryColumn(field.name, sql_type(field.type), folded.get(field.name.lower(), ""))
+        EntryColumn(
+            field.name, sql_type(field.type), comments_by_lower_name.get(field.name.lower(), "")
+        )
         for field in work.mirrors.schema(state.mirror, version)
     )
 
 
-_TAKEN = "rename that table, or choose other schemas for mirrors under [catalog]"
-_OF_LOCKSTEP = "`lockstep catalog --yes` takes it over"
+_TAKEN_HINT = "rename that table, or choose other schemas for mirrors under [catalog]"
+_TAKE_OVER_HINT = "`lockstep catalog --yes` takes it over"
 
 _REPORT_SECONDS = 10.0
 """Shortest time between two progress messages, in seconds."""
 
 _RUN_SECONDS = 60.0
-"""Longest time that a run spends on registrations, in seconds. The next run continues."""
+"""Longest time that a run spends on registrations, in seconds. The next run
+continues."""
 
 
-class CatalogStep(StrEnum):
+class EntryChangeKind(StrEnum):
     """How a catalog entry was changed."""
 
     REGISTERED = "registered"
@@ -247,7 +274,7 @@ class CatalogStep(StrEnum):
 class EntryChange:
     """A change of a catalog entry that was made, or would be made (`differences`)."""
 
-    deed: CatalogStep
+    deed: EntryChangeKind
     table: TableName
     name: EntryName
 
@@ -264,7 +291,7 @@ class CatalogReport:
 
     catalog: str
     done: tuple[EntryChange, ...] = ()
-    left: tuple[Unregistered, ...] = ()
+    left: tuple[MissingEntry, ...] = ()
     fine: int = 0
     waiting: int = 0
     trouble: LockstepError | None = None
@@ -286,12 +313,12 @@ class CatalogReport:
 
 
 def register(
-    work: Workplace, lease: Lease, registry: Registry, *, every: bool = False
+    work: Workplace, lease: Lease, registry: Registry, *, examine_all: bool = False
 ) -> CatalogReport:
-    """Bring the catalog up to date. Errors are reported and not raised. `every`: a
-    person ordered to examine all entries, and to take over entries of others that point
-    at Lockstep's mirrors."""
-    return _Registering(work, registry, lease, every).all()
+    """Bring the catalog up to date. Errors are reported and not raised. `examine_all`:
+    a person ordered to examine all entries, and to take over entries of others that
+    point at Lockstep's mirrors."""
+    return _Registration(work, registry, lease, examine_all).carry_out()
 
 
 def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
@@ -313,38 +340,46 @@ def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
 def differences(work: Workplace, registry: Registry) -> CatalogReport:
     """Return the report that `register` would return for all entries, and change
     nothing."""
-    return _Registering(work, registry, None, every=True).all()
+    return _Registration(work, registry, None, examine_all=True).carry_out()
 
 
 @dataclass(slots=True)
-class _Registering:
+class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
-    changed. `every`: as in `register`. `freed`: names of entries that were dropped, or
-    would be. `refused`: the catalog refused an entry, which the next run tries
-    again."""
+    changed. `examine_all`: examine all entries, and take over entries of others
+    that point at Lockstep's mirrors. `freed_names`: names of entries that were
+    dropped, or would be. `refused`: the catalog refused an entry, which the next run
+    tries again."""
 
     work: Workplace
     registry: Registry
     lease: Lease | None
-    every: bool
+    examine_all: bool
     done: list[EntryChange] = field(default_factory=list)
-    freed: set[EntryName] = field(default_factory=set)
-    left: list[Unregistered] = field(default_factory=list)
+    freed_names: set[EntryName] = field(default_factory=set)
+    left: list[MissingEntry] = field(default_factory=list)
     fine: int = 0
     waiting: int = 0
     refused: bool = False
 
-    def all(self) -> CatalogReport:
-        clock = perf_counter()
+    def carry_out(self) -> CatalogReport:
+        timer_start = perf_counter()
         trouble: LockstepError | None = None
         try:
-            entries = gather(self.work, self.registry, every=self.every)
-            self.left += entries.left
-            self._carry_all_out(plan(entries.wanted, entries.registered, entries.gone), clock)
+            entries = gather_entries(self.work, self.registry, examine_all=self.examine_all)
+            self.left += entries.unregistered
+            self._carry_all_out(
+                plan_steps(entries.wanted_entries, entries.registered, entries.gone_tables),
+                timer_start,
+            )
             complete = not self.waiting and not self.refused
-            if self.lease is not None and complete and entries.statement != entries.seen:
+            if (
+                self.lease is not None
+                and complete
+                and entries.statement_id != entries.seen_statement_id
+            ):
                 catalog = self.registry.catalog.identity
-                self.work.ledger.note_registered_up_to(self.lease, catalog, entries.statement)
+                self.work.ledger.note_registered_up_to(self.lease, catalog, entries.statement_id)
         except LockstepError as error:
             trouble = error
         return CatalogReport(
@@ -354,131 +389,147 @@ class _Registering:
             self.fine,
             self.waiting,
             trouble,
-            perf_counter() - clock,
+            perf_counter() - timer_start,
         )
 
-    def _carry_all_out(self, steps: list[Step], clock: float) -> None:
-        reported = clock
-        for number, step in enumerate(steps):
-            if perf_counter() - reported > _REPORT_SECONDS:
-                reported = perf_counter()
-                self.work.progress.note(f"catalog: {number:,} of {len(steps):,} entries")
-            if not self.every and perf_counter() - clock > _RUN_SECONDS:
-                self.waiting = len(steps) - number
+    def _carry_all_out(self, steps: list[EntryStep], timer_start: float) -> None:
+        last_report_at = timer_start
+        for step_index, step in enumerate(steps):
+            if perf_counter() - last_report_at > _REPORT_SECONDS:
+                last_report_at = perf_counter()
+                self.work.progress.note(f"catalog: {step_index:,} of {len(steps):,} entries")
+            if not self.examine_all and perf_counter() - timer_start > _RUN_SECONDS:
+                self.waiting = len(steps) - step_index
                 return
             try:
-                self._carry_out(step.known, step.wanted)
+                self._carry_out(step.recorded, step.wanted)
             except CatalogRefused as error:  # The other entries are still examined.
                 self.refused = True
-                entry = step.wanted or step.known
+                entry = step.wanted or step.recorded
                 assert entry is not None, "a step has one or the other"
-                self.left.append(Unregistered(entry.table, entry.name, error.message, error.hint))
+                self.left.append(MissingEntry(entry.table, entry.name, error.message, error.hint))
 
-    def _carry_out(self, registered: Registered | None, wanted: Entry | None) -> None:
+    def _carry_out(self, registered: RecordedEntry | None, wanted: WantedEntry | None) -> None:
         if wanted is None:
             assert registered is not None, "a step has one or the other"
             self._drop(registered)
         elif registered is not None and registered.name != wanted.name:
             self._rename(registered, wanted)
-        elif registered is not None and not self.every and registered.content == wanted.content:
+        elif (
+            registered is not None and not self.examine_all and registered.content == wanted.content
+        ):
             self._record(wanted)
         else:
             self._put(wanted, registered)
 
-    def _drop(self, registered: Registered) -> None:
+    def _drop(self, registered: RecordedEntry) -> None:
         existing = self._find(registered.name)
-        if existing is not None and self._ours(existing, registered):
+        if existing is not None and self._is_ours(existing, registered):
             self._announce(registered, registered.location)
             if self.lease is not None:
                 self.registry.catalog.drop(registered.name)
-            self.freed.add(registered.name)
-            self.done.append(EntryChange(CatalogStep.DROPPED, registered.table, registered.name))
+            self.freed_names.add(registered.name)
+            self.done.append(
+                EntryChange(EntryChangeKind.DROPPED, registered.table, registered.name)
+            )
         self._note(registered.table, None)
 
-    def _rename(self, registered: Registered, entry: Entry) -> None:
+    def _rename(self, registered: RecordedEntry, entry: WantedEntry) -> None:
         """Rename an entry. Drop the old entry and make a new one instead if the old one
         is not Lockstep's or the new name is taken.
 
         Do so too for a table's own entry in a catalog without marks (properties that
         say who made an entry). The ledger records one name per table, so after a killed
         run, an entry under the other name could not be recognized."""
-        own = registered.table == entry.table
+        is_own = registered.table == entry.table
         existing = self._find(registered.name)
-        as_recorded = existing is not None and self._ours(existing, registered)
-        unmarked = own and not self.registry.catalog.has_marks
-        if not as_recorded or unmarked or self._find(entry.name) is not None:
+        is_as_recorded = existing is not None and self._is_ours(existing, registered)
+        has_no_mark = is_own and not self.registry.catalog.has_marks
+        if not is_as_recorded or has_no_mark or self._find(entry.name) is not None:
             self._drop(registered)
             self._put(entry, None)
             return
-        self._announce(registered if own else entry, registered.location)
-        self._write(entry, registered.name, CatalogStep.RENAMED)
-        if not own:
+        self._announce(registered if is_own else entry, registered.location)
+        self._write(entry, registered.name, EntryChangeKind.RENAMED)
+        if not is_own:
             self._note(registered.table, None)
         self._record(entry)
 
-    def _put(self, entry: Entry, registered: Registered | None) -> None:
-        """Make or change an entry, unless it is as it should be or its name is taken."""
+    def _put(self, entry: WantedEntry, registered: RecordedEntry | None) -> None:
+        """Make or change an entry, unless it is as it should be or its name is
+        taken."""
         existing = self._find(entry.name)
-        in_place = existing is not None and at_one_of(existing, (entry.location,))
-        may_take = in_place and self.every
-        if existing is not None and not may_take and not self._ours(existing, registered, entry):
-            self._leave(entry, existing, registered)
+        is_in_place = existing is not None and is_at_one_of(existing, (entry.location,))
+        may_take_over = is_in_place and self.examine_all
+        if (
+            existing is not None
+            and not may_take_over
+            and not self._is_ours(existing, registered, entry)
+        ):
+            self._report_taken_name(entry, existing, registered)
             return
         content = existing.content if existing is not None else None
         if not content and registered is not None:
             content = registered.content  # An entry without marks: the ledger has its content.
-        if in_place and content == entry.content:
+        if is_in_place and content == entry.content:
             self.fine += 1
         else:
             self._announce(entry, entry.location if registered is None else registered.location)
             if existing is None:
-                self._write(entry, None, CatalogStep.REGISTERED)
+                self._write(entry, None, EntryChangeKind.REGISTERED)
             else:
-                self._write(entry, entry.name, CatalogStep.CHANGED)
+                self._write(entry, entry.name, EntryChangeKind.CHANGED)
         self._record(entry)
 
     def _find(self, name: EntryName) -> CatalogEntry | None:
-        return None if name in self.freed else self.registry.catalog.find(name)
+        return None if name in self.freed_names else self.registry.catalog.find(name)
 
-    def _ours(
-        self, existing: CatalogEntry, registered: Registered | None, entry: Entry | None = None
+    def _is_ours(
+        self,
+        existing: CatalogEntry,
+        registered: RecordedEntry | None,
+        entry: WantedEntry | None = None,
     ) -> bool:
         """Return whether Lockstep made an entry. In a catalog without marks, this is
         true if the ledger has registered the table and the entry has its location."""
         catalog, source = self.registry.catalog, self.work.source.name
         if catalog.has_marks:
-            return marked(existing, source, catalog.location(""), registered)
+            return is_own_entry(existing, source, catalog.location(""), registered)
         locations = [item.location for item in (registered, entry) if item is not None]
-        return registered is not None and at_one_of(existing, locations)
+        return registered is not None and is_at_one_of(existing, locations)
 
-    def _leave(self, entry: Entry, existing: CatalogEntry, registered: Registered | None) -> None:
+    def _report_taken_name(
+        self, entry: WantedEntry, existing: CatalogEntry, registered: RecordedEntry | None
+    ) -> None:
         """Report that the name is taken by an entry of somebody else."""
-        if at_one_of(existing, (entry.location,)):
-            why, hint = "somebody else registered the mirror under that name", _OF_LOCKSTEP
+        if is_at_one_of(existing, (entry.location,)):
+            reason, hint = "somebody else registered the mirror under that name", _TAKE_OVER_HINT
         else:
             whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
-            why, hint = f"another table has that name in the catalog, {whose}", _TAKEN
-        self.left.append(Unregistered(entry.table, entry.name, why, hint))
+            reason, hint = f"another table has that name in the catalog, {whose}", _TAKEN_HINT
+        self.left.append(MissingEntry(entry.table, entry.name, reason, hint))
         if registered is not None:
             self._note(registered.table, None)
 
-    def _write(self, entry: Entry, name: EntryName | None, deed: CatalogStep) -> None:
+    def _write(self, entry: WantedEntry, name: EntryName | None, deed: EntryChangeKind) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
         self.done.append(EntryChange(deed, entry.table, entry.name))
 
-    def _announce(self, entry: Entry | Registered, location: str) -> None:
+    def _announce(self, entry: WantedEntry | RecordedEntry, location: str) -> None:
         """Record that the catalog may have the entry from now on, at `location` or at
         its new place. It is recorded without content, so that the next run examines it
         after a crash."""
-        self._note(entry.table, Registered(entry.table, entry.name, location))
+        self._note(entry.table, RecordedEntry(entry.table, entry.name, location))
 
-    def _record(self, entry: Entry) -> None:
+    def _record(self, entry: WantedEntry) -> None:
         """Record that the catalog has the entry."""
-        registered = Registered(entry.table, entry.name, entry.location, entry.content, entry.shows)
+        registered = RecordedEntry(
+            entry.table, entry.name, entry.location, entry.content, entry.schema_version
+        )
         self._note(entry.table, registered)
 
-    def _note(self, table: TableName, entry: Registered | None) -> None:
+    def _note(self, table: TableName, entry: RecordedEntry | None) -> None:
         if self.lease is not None:
             catalog = self.registry.catalog.identity
             self.work.ledger.note_registration(self.lease, catalog, table, entry)

@@ -26,7 +26,7 @@ from lockstep.pipeline.run.dump.captured_tables import CapturedTables, Returning
 from lockstep.pipeline.run.dump.initial_schemas import (
     RecordedVersions,
     history_of,
-    known_at,
+    structures_in_batch,
     tracker_of,
 )
 from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
@@ -147,7 +147,10 @@ def _capture_missing_changes(
             catch_up_before=min(stop_batches, default=0),
         ),
         structures=tracker_of(
-            work, known_at(work, first.batch, first.start.at), facts, recorded=find_recorded
+            work,
+            structures_in_batch(work, first.batch, first.start.at),
+            facts,
+            recorded=find_recorded,
         ),
         prepared_transactions=plans.prepared_transactions,
     )
@@ -166,7 +169,7 @@ def _capture_missing_changes(
     read_proven(lease, capture)
     origins = plans.changelog_origins
     capture.rewrite({table: origins[table] for table in origins.keys() & plans.spans.keys()})
-    record = capture.record(
+    record = capture.finish(
         end=cursor.position,
         anchor=cursor.anchor,
         by_gtid=cursor.by_gtid,
@@ -218,19 +221,17 @@ def _quarantines(
     """
     quarantines = tables.quarantines
     suppliers = {order.table: order.supplier for order in plans.catch_up_orders}
-    for table, quarantined in tables.quarantines.items():
-        made_no_progress = (
-            quarantined.at is not None and not plans.spans[table].low < quarantined.at
-        )
-        if quarantined.need is Need.CONSENT:
+    for table, quarantine in tables.quarantines.items():
+        made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
+        if quarantine.need is Need.CONSENT:
             continue
         if suppliers[table] is Supplier.CHANGELOG:
-            if made_no_progress or quarantined.starts_by_itself:
+            if made_no_progress or quarantine.starts_by_itself:
                 hint = f"`lockstep resume {table} --reason …` reads it from the source"
-                quarantines[table] = _read_after_resume(quarantined, hint)
+                quarantines[table] = _read_after_resume(quarantine, hint)
         elif made_no_progress:
             quarantines[table] = StoppedTable.of(
-                table, reread_error(quarantined.reason), quarantined.position, quarantined.at
+                table, reread_error(quarantine.reason), quarantine.position, quarantine.at
             )
     at = cursor.position.at
     lacking_columns = _tables_with_supply(plans, ColumnsRead)
@@ -244,24 +245,22 @@ def _quarantines(
         if not waits_for_rows(quarantines[table]):
             quarantines[table] = _with_rows_needed(quarantines[table])
     for table, reason in lacking_columns.items():
-        quarantined = StoppedTable.of(table, reread_error(reason, Need.COLUMNS), str(at), at)
-        quarantines.setdefault(table, quarantined)
+        quarantine = StoppedTable.of(table, reread_error(reason, Need.COLUMNS), str(at), at)
+        quarantines.setdefault(table, quarantine)
     for table, reason in lacking_rows.items():
         quarantines.setdefault(table, StoppedTable.of(table, reread_error(reason), str(at), at))
     return tuple(quarantines.values())
 
 
-def _with_rows_needed(quarantined: StoppedTable) -> StoppedTable:
+def _with_rows_needed(quarantine: StoppedTable) -> StoppedTable:
     """Return the quarantine of a table that stopped before its other supply was used.
     All of its rows are read from the source."""
-    if quarantined.starts_by_itself:
-        return replace(quarantined, hint=reread_error("").hint, need=Need.ROWS)
-    return _read_after_resume(
-        quarantined, f"{quarantined.hint}; resumed, it is read from the source"
-    )
+    if quarantine.starts_by_itself:
+        return replace(quarantine, hint=reread_error("").hint, need=Need.ROWS)
+    return _read_after_resume(quarantine, f"{quarantine.hint}; resumed, it is read from the source")
 
 
-def _read_after_resume(quarantined: StoppedTable, hint: str) -> StoppedTable:
+def _read_after_resume(quarantine: StoppedTable, hint: str) -> StoppedTable:
     """Return the quarantine of a table that waits for a person and is read from the
     source then."""
-    return replace(quarantined, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)
+    return replace(quarantine, hint=hint, need=Need.ROWS, by=StoppedBy.SYSTEM)

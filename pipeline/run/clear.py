@@ -199,7 +199,7 @@ def upkeep_target(
     write = newest.settled_write
     if write is None or write.delta_version < (state.adopted_version or 0):
         return "nothing was written to it since it was adopted"
-    relation = mirror_judgement(work, state, examined_version, newest=newest)
+    relation = mirror_judgement(work, state, examined_version, newest_writes=newest)
     if not isinstance(relation, AllExpected) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
     version, written_version = relation.newest, write.delta_version
@@ -245,8 +245,8 @@ def _redacted_statements(work: Workplace, note: UnclearedValues) -> Mapping[int,
     while page := work.ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         after = page[-1].id
         for statement in page:
-            concerns = statement.id in of_versions or _mentions(statement.text, note.table)
-            if concerns and statement.batch <= note.tightening.through:
+            is_of_table = statement.id in of_versions or _mentions(statement.text, note.table)
+            if is_of_table and statement.batch <= note.tightening.through:
                 redactions[statement.id] = _redacted_statement(statement)
     return redactions
 
@@ -281,27 +281,27 @@ def _clear_texts(
     folder = system_table_path(source, system_table)
     require_held = partial(work.ledger.require_held, lease)
     above = work.ledger.deletion_notes(source).through
-    cleared, kept = list[ClearedFile](), set[str]()
+    cleared, kept_paths = list[ClearedFile](), set[str]()
     for batch, file in _system_files(work, system_table, above, through):
-        after = _redacted_file(work, note, system_table, batch, file, statements)
-        kept.add(file.path if after is None else after.path)
-        if after is not None:
-            cleared.append(ClearedFile(batch, system_table, file.path, after))
+        new_file = _redacted_file(work, note, system_table, batch, file, statements)
+        kept_paths.add(file.path if new_file is None else new_file.path)
+        if new_file is not None:
+            cleared.append(ClearedFile(batch, system_table, file.path, new_file))
     if cleared:
         work.changelog.revise(
             folder,
             app_id=f"{system_table_app_id(source, system_table)}/cleared",
             revision=note.id,
             schema=SYSTEM_TABLE_SCHEMAS[system_table],
-            removed_paths=[file.before for file in cleared],
-            files=[file.after for file in cleared],
+            removed_paths=[file.old_path for file in cleared],
+            files=[file.new_file for file in cleared],
             user_metadata=clearing_metadata(work, system_table, through),
             require_held=require_held,
         )
         work.ledger.clear_files(lease, cleared)
         work.segments.remove_folder(scratch_path(source, folder))
     listed = work.changelog.listed_files(folder) or {}
-    work.segments.purge(folder, through, {*kept, *listed}, require_held)
+    work.segments.purge(folder, through, {*kept_paths, *listed}, require_held)
 
 
 def _system_files(
@@ -351,8 +351,8 @@ def _redacted_file(
     writer.write(redacted_rows)
     files = with_revised_names(writer.close())
     work.segments.move_files(scratch, folder, files)
-    [after] = files
-    return after
+    [new_file] = files
+    return new_file
 
 
 def _rows_without_texts(rows: pa.Table) -> pa.Table:

@@ -61,9 +61,9 @@ def commit_metadata(
       lake (`Claims.store_structures`). For a commit to `_transactions`, this function stores the
       structures that the metadata names.
     """
-    ordered = list(batches)
-    last = ordered[-1]
-    fields = _common_fields(work, kind, table, (ordered[0].id, last.id), last)
+    batch_list = list(batches)
+    last = batch_list[-1]
+    fields = _common_fields(work, kind, table, (batch_list[0].id, last.id), last)
     if files is not None:
         fields["files"] = files_digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
@@ -103,7 +103,7 @@ def recovery_metadata(work: Workplace, table: TableName | SystemTable, record: B
     commit says of this batch."""
     fields = _common_fields(work, WriteKind.RESTATE, table, (record.batch, record.batch), None)
     return metadata_text(
-        fields | {"ledger": record.ledger, "position": str(record.at), "restated": True}
+        fields | {"ledger": record.ledger, "position": str(record.end), "restated": True}
     )
 
 

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class StepProgress:
     """The progress of a step. `done`, `total`: numbers of bytes, rows or tables,
-    depending on the step. `words`: the progress for people. `figures`: the progress for
+    depending on the step. `text`: the progress for people. `figures`: the progress for
     programs; if tables are read, one mapping for each table."""
 
     step: str
     done: int
     total: int
-    words: str
+    text: str
     figures: tuple[Mapping[str, object], ...]
 
 
@@ -49,35 +49,37 @@ def capture_progress(
         "log_bytes": log_bytes,
         "total_bytes": total_bytes,
     }
-    words = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
-    return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, words, (figures,))
+    text = f"{rows:,} rows, {transactions:,} transactions, {log_bytes / 1e6:,.1f} MB"
+    return StepProgress("capture", min(log_bytes, total_bytes), total_bytes, text, (figures,))
 
 
-def search_progress(read: int, total: int) -> StepProgress:
-    """Return the progress of a search in the log. `read`, `total`: bytes of the log."""
-    figures = {"log_bytes": read, "total_bytes": total}
-    return StepProgress("search", read, total, f"{read / 1e6:,.1f} MB of the log", (figures,))
+def search_progress(read_bytes: int, total_bytes: int) -> StepProgress:
+    """Return the progress of a search in the log. `read_bytes`, `total_bytes`: bytes of the log."""
+    figures = {"log_bytes": read_bytes, "total_bytes": total_bytes}
+    return StepProgress(
+        "search", read_bytes, total_bytes, f"{read_bytes / 1e6:,.1f} MB of the log", (figures,)
+    )
 
 
 def load_progress(tables: Sequence[LoadProgress]) -> StepProgress:
     """Return the progress of reading tables from the source."""
     done = sum(table.rows for table in tables)
     total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
-    reading = [table for table in tables if not table.finished]
-    words = reading[0].sentence() if len(reading) == 1 else f"{done:,} of about {total:,} rows"
+    unfinished = [table for table in tables if not table.finished]
+    text = unfinished[0].sentence() if len(unfinished) == 1 else f"{done:,} of about {total:,} rows"
     figures = tuple(
         {"table": str(table.table), "rows": table.rows, "estimated_rows": table.estimated_rows}
         for table in tables
     )
-    return StepProgress("load", done, total, words, figures)
+    return StepProgress("load", done, total, text, figures)
 
 
 def table_progress(step: str, done: int, total: int, table: TableName) -> StepProgress:
     """Return the progress of merging or comparing tables. `table`: the last one that
     ended."""
     figures = {"table": str(table), "done": done, "total": total}
-    words = f"{done} of {total} tables, {table}"
-    return StepProgress(step, done, total, words, (figures,))
+    text = f"{done} of {total} tables, {table}"
+    return StepProgress(step, done, total, text, (figures,))
 
 
 class Progress(Protocol):
@@ -129,8 +131,8 @@ class Workplace:
     """The settings that hide or change columns and rows of the source's tables in the
     lake."""
 
-    def report_quarantine(self, quarantined: StoppedTable) -> None:
+    def report_quarantine(self, quarantine: StoppedTable) -> None:
         """Report a quarantine while the run continues."""
         self.progress.note(
-            f"{quarantined.table} was quarantined at {quarantined.position}: {quarantined.reason}"
+            f"{quarantine.table} was quarantined at {quarantine.position}: {quarantine.reason}"
         )

@@ -160,10 +160,10 @@ def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ChosenPl
     """Return the place on the server of a start that a person chose, in a form that can
     be compared with a cursor (the end of a batch)."""
     where = resolve_place(work, place, facts)
-    proven = find_place(work, where, facts)
+    proven_position = find_place(work, where, facts)
     if isinstance(where, GtidSet):
         return ChosenPlace(where, where)
-    return ChosenPlace(proven.at, proven.gtid_set)
+    return ChosenPlace(proven_position.at, proven_position.gtid_set)
 
 
 def resolve_place(work: Workplace, place: Place, facts: ServerFacts) -> LogPlace:
@@ -218,12 +218,15 @@ def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> LogPlace:
 
 
 def require_listed(at: Coordinates, facts: ServerFacts) -> None:
-    """Raise `StartUnreachable` unless the place is in a log file that the server lists."""
+    """Raise `StartUnreachable` unless the place is in a log file that the server
+    lists."""
     size = facts.size_of(at.file)
     if size is not None and FIRST_OFFSET <= at.offset <= size:
         return
-    listed = f"{facts.binlogs[0].file} to {facts.binlogs[-1].file}" if facts.binlogs else "none"
-    detail = f"{at.file} ends at {size}" if size is not None else f"files listed: {listed}"
+    listed_files = (
+        f"{facts.binlogs[0].file} to {facts.binlogs[-1].file}" if facts.binlogs else "none"
+    )
+    detail = f"{at.file} ends at {size}" if size is not None else f"files listed: {listed_files}"
     raise StartUnreachable(
         f"{at} is not on the server ({detail})", hint="choose a place that SHOW BINARY LOGS lists"
     )
@@ -329,13 +332,13 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
 
 
 def end_of_transactions_to_leave_out(
-    work: Workplace, proven: ProvenPosition, facts: ServerFacts
+    work: Workplace, proven_position: ProvenPosition, facts: ServerFacts
 ) -> Coordinates:
     """Return the end of the last transaction that has to be left out. If some of these
     transactions are neither in the log nor purged, return the log's end."""
-    before = read_file_head(work.server, proven.at.file).gtid_set
-    start = Position(proven.at, before, facts.server_uuid)
-    in_log = proven.leave_out.difference(GtidSet.parse(facts.gtid_purged))
+    gtids_before = read_file_head(work.server, proven_position.at.file).gtid_set
+    start = Position(proven_position.at, gtids_before, facts.server_uuid)
+    in_log = proven_position.leave_out.difference(GtidSet.parse(facts.gtid_purged))
     try:
         return find_end_of(
             work.server,
@@ -349,8 +352,8 @@ def end_of_transactions_to_leave_out(
         return facts.head
     except TransactionsWithoutGtid as error:
         raise TransactionsWithoutGtid(
-            f"the log of {facts.server_uuid} holds transactions without a GTID after {proven.at}: "
-            "nothing says whether they were read before",
+            f"the log of {facts.server_uuid} holds transactions without a GTID after "
+            f"{proven_position.at}: nothing says whether they were read before",
             hint=f"choose the place to go on at: {start_at('PLACE', work.source.name)}; if they "
             "come after it, with gtid_mode = ON_PERMISSIVE until they are read",
         ) from error

@@ -150,7 +150,7 @@ class PastScan:
         """Tables with a change in the present group that is not in the log, each with
         the place of the change (None if it is not known) and the reason."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         self._buffer = buffer
         buffer.prepared.leaves_out_unread = True
 
@@ -161,18 +161,18 @@ class PastScan:
         return self._watch.watches(table)
 
     def reach(self, at: Coordinates | None) -> None:
-        """Do nothing, since no table of a scan waits for a place."""
+        """Do nothing: no table of a scan waits for a place."""
 
-    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         treatments = self._shaping.treatments_in_words
-        by_table = consequences(followed, self._source.policies_of, logged, treatments)
+        by_table = consequences(followed, self._source.policies_of, statement, treatments)
         for table in self.pasts.keys() & by_table.keys():
             past_before = self.pasts[table]
-            past = after_statement(past_before, by_table[table], logged)
+            past = after_statement(past_before, by_table[table], statement)
             if past != past_before:
                 self._begin_later(table, past)
         if self._watch.refresh():
-            self._buffer.maps.update_wanted()
+            self._buffer.maps.update_captured()
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._unlogged_changes[table] = at, error.reason
@@ -217,8 +217,8 @@ class PastScan:
             if not losses:
                 return
             for table, loss in losses.items():
-                self._begin_later(table, Past.after(group.end(loss.transaction), loss.reason))
-            first_loss = min(loss.transaction for loss in losses.values())
+                self._begin_later(table, Past.after(group.end(loss.transaction_index), loss.reason))
+            first_loss = min(loss.transaction_index for loss in losses.values())
             later = block.events[:, columns.TRANSACTION] > first_loss
             block = Block(block.data, block.events[later])
 
@@ -234,7 +234,7 @@ class PastScan:
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
     """Return the end of the transaction at this place; if it is None, the end of the
     group's last transaction."""
-    ends = (group.end(number) for number in range(len(group.transactions)))
+    ends = (group.end(transaction) for transaction in range(len(group.transactions)))
     later_ends = (end for end in ends if place is not None and place < end)
     return next(later_ends, group.end(-1))
 
@@ -257,11 +257,11 @@ def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
     if not loads:
         return plans
     pasts = find_pasts(work, loads)
-    new_plans = {table: _plan(load, pasts) for table, load in loads.items()}
+    new_plans = {table: _plan_past(load, pasts) for table, load in loads.items()}
     return replace(plans, plans={**plans.plans, **new_plans})
 
 
-def _plan(load: Load, pasts: Pasts) -> Plan:
+def _plan_past(load: Load, pasts: Pasts) -> Plan:
     have = Have(load.table, Standing.NEW, reason=load.reason, load=load)
     past = pasts.by_table[load.table]
     table_plan = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
@@ -280,17 +280,17 @@ def _loads_with_past(work: Workplace) -> tuple[list[Load], list[Load]]:
     if work.source.until is not None:
         return [], []
     states, cursor = work.ledger.table_states(work.source.name), None
-    with_past, too_late = list[Load](), list[Load]()
+    ordered_loads, late_loads = list[Load](), list[Load]()
     for load in work.ledger.open_loads(work.source.name):
         if not load.with_past or load.followed_from is not None:
             continue
         cursor = cursor or work.ledger.cursors(work.source.name).captured
         at = None if cursor is None else cursor.position.at
         if load.table in states or (load.begin is not None and load.begin.low != at):
-            too_late.append(load)
+            late_loads.append(load)
         elif work.source.patterns.matches(load.table):
-            with_past.append(load)
-    return with_past, too_late
+            ordered_loads.append(load)
+    return ordered_loads, late_loads
 
 
 # -- the capture of the pasts ----------------------------------------------------------------
@@ -300,14 +300,14 @@ def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
     """Capture the tables that were ordered with their past, and return the report; None
     if there is no past to capture. A table without a past is read from MySQL alone, and
     a message says why."""
-    timer_start, (with_past, too_late) = perf_counter(), _loads_with_past(work)
-    for load in too_late:
+    timer_start, (ordered_loads, late_loads) = perf_counter(), _loads_with_past(work)
+    for load in late_loads:
         _give_up_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
-    if not with_past:
+    if not ordered_loads:
         return None
-    pasts = find_pasts(work, [load.table for load in with_past])
+    pasts = find_pasts(work, [load.table for load in ordered_loads])
     load_by_table, past_by_table = dict[TableName, Load](), dict[TableName, Past]()
-    for load in with_past:
+    for load in ordered_loads:
         past = pasts.by_table[load.table]
         if isinstance(past, str):
             _give_up_past(work, lease, load, past)
@@ -391,15 +391,15 @@ def _capture_pasts(
     capture.reading.buffer.prepared.leaves_out_unread = True
     read_proven(lease, capture)
     loads_to_begin = {table: loads[table] for table in tables_to_load}
-    quarantined = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))
-    record = capture.record(
+    quarantines = tuple(_begin_loads(lease, capture, loads_to_begin, cursor))
+    record = capture.finish(
         end=cursor.position, anchor=cursor.anchor, by_gtid=cursor.by_gtid, carried_out_orders=()
     )
-    stopped_tables = {quarantine.table for quarantine in quarantined}
+    stopped_tables = {quarantine.table for quarantine in quarantines}
     record = replace(
         record,
         history=_carried_versions(record.history, pasts),
-        stopped_tables=quarantined,
+        stopped_tables=quarantines,
         needless_loads=tuple(
             loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables
         ),
@@ -438,32 +438,30 @@ def _begin_loads(
     from the source, unless a person has to consent first. A table without a key for
     chunks stops too, because its rows are read in one piece, as of a later place."""
     basis, work = capture.basis, capture.basis.work
-    at, stopped_tables = cursor.position.at, basis.tables.quarantines
-    for table, quarantined in stopped_tables.items():
-        waits_for_person = quarantined.need is Need.ROWS and not quarantined.starts_by_itself
-        if not waits_for_person and quarantined.need is not Need.CONSENT:
-            error = reread_error(quarantined.reason)
-            stopped_tables[table] = StoppedTable.of(
-                table, error, quarantined.position, quarantined.at
-            )
+    at, quarantines = cursor.position.at, basis.tables.quarantines
+    for table, quarantine in quarantines.items():
+        waits_for_person = quarantine.need is Need.ROWS and not quarantine.starts_by_itself
+        if not waits_for_person and quarantine.need is not Need.CONSENT:
+            error = reread_error(quarantine.reason)
+            quarantines[table] = StoppedTable.of(table, error, quarantine.position, quarantine.at)
     estimates = work.server.estimated_rows(loads)
     for table, load in loads.items():
         version = basis.structures.version(table)
-        if table in stopped_tables or version is None or version.schema is None:
+        if table in quarantines or version is None or version.schema is None:
             continue
         try:
             if not chunk_key(version.schema):
                 raise reread_error(load.reason)
             shape = work.shaping.shape_fingerprint(version.schema)
             uuid = cursor.position.server_uuid
-            reading = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
-            begun_load = load if load.begin is not None else replace(load, begin=reading)
+            begin = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
+            begun_load = load if load.begin is not None else replace(load, begin=begin)
             capture.segmenter.begin_load(
                 SourceReading(table, load.reason, version.schema, at, at, load=begun_load)
             )
         except TableError as error:
-            stopped_tables[table] = basis.tables.stop(table, at, error)
+            quarantines[table] = basis.tables.stop(table, at, error)
             continue
         if load.begin is None:
-            work.ledger.begin_load(lease, load.id, reading)
-    return stopped_tables.values()
+            work.ledger.begin_load(lease, load.id, begin)
+    return quarantines.values()

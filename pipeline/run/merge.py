@@ -105,11 +105,11 @@ def merge(
             pass
     unfinished = work.ledger.unfinished_batches(work.source.name)
     batches_merged = work.ledger.mark_merged(lease) if unfinished else []
-    waiting = tuple(sorted(work.ledger.pending_batches(work.source.name)))
+    waiting_tables = tuple(sorted(work.ledger.pending_batches(work.source.name)))
     return MergeReport(
         merges=tuple(sorted(merger.merges, key=lambda report: (report.table, report.first_batch))),
         quarantined=tuple(merger.quarantined),
-        waiting_tables=waiting,
+        waiting_tables=waiting_tables,
         merged_batches=tuple(batches_merged),
         publish_seconds=merge_start - timer_start,
         merge_seconds=perf_counter() - merge_start,
@@ -140,9 +140,11 @@ def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
     source = work.source.name
     pending = work.ledger.pending_batches(source)
     batches = {batch.id: batch for batch in work.ledger.unfinished_batches(source)}
-    older = {batch_id for batch_ids in pending.values() for batch_id in batch_ids} - batches.keys()
-    if older:
-        acknowledged = work.ledger.live_batches(source, min(older), max(older))
+    older_ids = {
+        batch_id for batch_ids in pending.values() for batch_id in batch_ids
+    } - batches.keys()
+    if older_ids:
+        acknowledged = work.ledger.live_batches(source, min(older_ids), max(older_ids))
         batches |= {batch.id: batch for batch in acknowledged}
     return {table: [batches[batch_id] for batch_id in pending[table]] for table in sorted(pending)}
 
@@ -183,9 +185,9 @@ class _Merger:
         work = self.work
         self.examined_versions = work.ledger.examined_versions(work.source.name)
         pending = work.ledger.pending_batches(work.source.name)
-        newest = work.ledger.cursors(work.source.name).captured
+        cursor = work.ledger.cursors(work.source.name).captured
         for state in mirrors_with_new_commits(work, self.examined_versions):
-            if state.table in pending or newest is None:
+            if state.table in pending or cursor is None:
                 continue
             try:
                 self._note_examined(
@@ -193,7 +195,7 @@ class _Merger:
                     require_expected_commits(work, state, self.examined_versions.get(state.mirror)),
                 )
             except TableError as error:
-                self._quarantine(state.table, newest.batch, error)
+                self._quarantine(state.table, cursor.batch, error)
 
     def _note_examined(self, state: TableState, version: int | None) -> None:
         """Record the version up to which the mirror's log was checked."""
@@ -209,21 +211,21 @@ class _Merger:
         states = work.ledger.table_states(source)
         intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
         count_before, jobs = len(self.merges) + len(self.tables_with_new_mirror), []
-        lacking = {
+        batches_by_table = {
             table: batches
             for table, batches in lacking_batches(work).items()
             if self.only_tables is None or table in self.only_tables
         }
-        for table, batches in lacking.items():
+        for table, batches in batches_by_table.items():
             intents.setdefault(table, new_intent(source, states[table], batches))
-        applications = {table: intents[table].app_id for table in lacking}
-        self.records = table_records(work, lacking, states, applications)
-        for table, batches in lacking.items():
+        app_ids = {table: intents[table].app_id for table in batches_by_table}
+        self.records = table_records(work, batches_by_table, states, app_ids)
+        for table, batches in batches_by_table.items():
             last_batch = self._last_batch_of_write(table, batches)
             if not intents[table].id and last_batch is not None:
                 intents[table] = replace(intents[table], last_batch=last_batch)
-        self.tables_with_all_rows = tables_written_whole(lacking, self.records)
-        for table, batches in lacking.items():
+        self.tables_with_all_rows = tables_written_whole(batches_by_table, self.records)
+        for table, batches in batches_by_table.items():
             intent = intents[table]
             if not intent.id and self._renew_if_needed(states[table]):
                 continue
@@ -242,7 +244,9 @@ class _Merger:
         unacknowledged = {
             batch.id for batch in batches if batch.state is not BatchState.ACKNOWLEDGED
         }
-        return read_before(part for part in records.contents if part.batch in unacknowledged)
+        return read_before(
+            content for content in records.contents if content.batch in unacknowledged
+        )
 
     def _renew_if_needed(self, state: TableState) -> bool:
         """Give the table a new mirror if its next write has all rows and the present
@@ -278,18 +282,20 @@ class _Merger:
                 self._note_examined(state, self._check_log(task, intent if intent.id else None))
                 return prepare_job(self.work, self.records[intent.table], task)
         except TableError as error:
-            self._take_refusal(intent.table, intent.first_batch, error)
+            self._handle_refusal(intent.table, intent.first_batch, error)
             return None
 
     def _record_intents(self, jobs: Sequence[Job]) -> list[Job]:
-        """Record the intents of the jobs, which are now known to be possible. Return
-        the jobs with the recorded intents."""
-        unrecorded = [job.task.intent for job in jobs if not job.task.intent.id]
-        recorded = self.work.ledger.intend(self.lease, unrecorded) if unrecorded else {}
+        """Record the intents of the jobs: by now the jobs are known to be possible.
+        Return the jobs with the recorded intents."""
+        new_intents = [job.task.intent for job in jobs if not job.task.intent.id]
+        recorded_intents = self.work.ledger.intend(self.lease, new_intents) if new_intents else {}
         return [
             replace(
                 job,
-                task=replace(job.task, intent=recorded.get(job.task.state.table, job.task.intent)),
+                task=replace(
+                    job.task, intent=recorded_intents.get(job.task.state.table, job.task.intent)
+                ),
             )
             for job in jobs
         ]
@@ -301,18 +307,18 @@ class _Merger:
             running = {
                 pool.submit(_write_with_retries, self.work, self.lease, job): job for job in jobs
             }
-            for done, future in enumerate(as_completed(running), start=1):
+            for done_count, future in enumerate(as_completed(running), start=1):
                 job = running[future]
                 try:
                     written, seconds, size = future.result()
                 except TableError as error:
-                    self._take_refusal(job.task.intent.table, job.task.intent.first_batch, error)
+                    self._handle_refusal(job.task.intent.table, job.task.intent.first_batch, error)
                 except Exception as error:  # noqa: BLE001 - raised once the others are settled
                     errors.append(error)
                 else:
                     self._settle(job.task, written, list(job.lineage.schema), seconds, size)
                 table = job.task.intent.table
-                self.work.progress.tell(table_progress("merge", done, len(jobs), table))
+                self.work.progress.tell(table_progress("merge", done_count, len(jobs), table))
         if errors:
             raise errors[0]
 
@@ -330,8 +336,8 @@ class _Merger:
             task.state,
             self.examined_versions.get(task.state.mirror),
             intent,
-            replaced=task.plan.replaces,
-            newest=newest,
+            will_be_replaced=task.plan.replaces,
+            newest_writes=newest,
         )
 
     def _settle(
@@ -383,7 +389,7 @@ class _Merger:
         self.merges.append(report)
         self.on_merged(report)
 
-    def _take_refusal(self, table: TableName, batch: int, error: TableError) -> None:
+    def _handle_refusal(self, table: TableName, batch_id: int, error: TableError) -> None:
         """Give the table a new mirror if its present one refused a write of all rows;
         otherwise quarantine it. A table that should have begun with a copy of another
         table's rows is then read from the source."""
@@ -398,18 +404,18 @@ class _Merger:
         ):
             self._renew(table, error.reason)
         else:
-            self._quarantine(table, batch, error)
+            self._quarantine(table, batch_id, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
         replace_mirror(self.work, self.lease, table, reason)
         self.tables_with_new_mirror.add(table)
 
-    def _quarantine(self, table: TableName, batch: int, error: TableError) -> None:
+    def _quarantine(self, table: TableName, batch_id: int, error: TableError) -> None:
         """Quarantine a table. Its intent was not committed to the lake: otherwise
         `find_commit_of` would have found the commit."""
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         stopped = replace(
-            StoppedTable.of(table, error, f"batch {batch}"),
+            StoppedTable.of(table, error, f"batch {batch_id}"),
             hint=hint,
             need=error.need or Need.MIRROR,
         )
@@ -438,16 +444,18 @@ def _write_with_retries(
 
 
 def tables_written_whole(
-    lacking: Mapping[TableName, Sequence[Batch]], records: Mapping[TableName, TableRecords]
+    batches_by_table: Mapping[TableName, Sequence[Batch]], records: Mapping[TableName, TableRecords]
 ) -> frozenset[TableName]:
     """Return the tables whose next write has all rows."""
-    missing_batches = {(table, batch.id) for table, batches in lacking.items() for batch in batches}
+    missing_batches = {
+        (table, batch.id) for table, batches in batches_by_table.items() for batch in batches
+    }
     return frozenset(
         table
-        for table, own in records.items()
-        for part in own.contents
-        if (table, part.batch) in missing_batches
-        and any(event.kind in FULL_REWRITE_EVENTS for event in part.events)
+        for table, records_of_table in records.items()
+        for content in records_of_table.contents
+        if (table, content.batch) in missing_batches
+        and any(event.kind in FULL_REWRITE_EVENTS for event in content.events)
     )
 
 

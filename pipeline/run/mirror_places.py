@@ -33,9 +33,9 @@ def collisions(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
     """Return the tables that must not be captured because another table's mirror has
-    the place of their mirror, each with that other table. `tables`: as for
-    `tables_by_precedence`."""
-    return work.source.mirrors.collisions(tables_by_precedence(work, states, tables))
+    the place of their mirror, each with that other table. `tables`: tables of the
+    server, which may be new."""
+    return work.source.mirror_names.collisions(tables_by_precedence(work, states, tables))
 
 
 def tables_by_precedence(
@@ -46,7 +46,7 @@ def tables_by_precedence(
     mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
     new."""
     plan = work.source
-    if not plan.mirrors.rules:
+    if not plan.mirror_names.rules:
         return []
     misplaced = {
         table for table, state in states.items() if plan.misplaced_mirror(state) is not None
@@ -78,9 +78,9 @@ def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None
         and work.source.patterns.matches(table)
         and (name := work.source.misplaced_mirror(state)) is not None
     }
-    colliding = collisions(work, states) if misplaced else {}
+    colliding_tables = collisions(work, states) if misplaced else {}
     unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
-    for table in misplaced.keys() - colliding.keys():
+    for table in misplaced.keys() - colliding_tables.keys():
         state = states[table]
         if state.mirror_version is None:
             unwritten[table] = misplaced[table]
@@ -146,7 +146,8 @@ def delete_former_places(work: Workplace, lease: Lease, folders: Iterable[str]) 
 
 
 def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
-    """Return whether a batch that is not merged yet makes the next write have all rows."""
+    """Return whether a batch that is not merged yet makes the next write have all
+    rows."""
     source = work.source.name
     waiting = work.ledger.pending_batches(source).get(table)
     if not waiting:
@@ -170,7 +171,7 @@ def replace_mirror(work: Workplace, lease: Lease, table: TableName, reason: str)
     if plan.misplaced_mirror(state) is not None:
         # If the mirror gets another name, its folders are numbered from 1 again.
         generation = mirror_generation = 1
-    name, fold = plan.mirror_name(table), plan.mirrors.is_configured(table)
+    name, fold = plan.mirror_name(table), plan.mirror_names.is_configured(table)
     mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
     while work.mirrors.version(mirror) is not None:
         used_folders.add(mirror)

@@ -44,13 +44,13 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     """Publish all captured batches, oldest first. Return the tables that were
     quarantined, because another program wrote to their changelogs or files are lost."""
     source = work.source.name
-    unfinished = work.ledger.unfinished_batches(source)
-    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
-    if not captured:
+    unfinished_batches = work.ledger.unfinished_batches(source)
+    captured_batches = [batch for batch in unfinished_batches if batch.state is BatchState.CAPTURED]
+    if not captured_batches:
         return ()
-    claim_up_to(work, captured[-1])
+    claim_up_to(work, captured_batches[-1])
     publisher = _Publisher(work, lease, work.ledger.examined_versions(source))
-    for batch in captured:
+    for batch in captured_batches:
         states = work.ledger.table_states(source)
         content = batch_content(work.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(work, content).items():
@@ -99,10 +99,10 @@ class _Publisher:
         except TableError as error:
             errors.append(error)
         if errors:
-            quarantined = StoppedTable.of(table, errors[0], str(batch.start.at))
-            self.work.ledger.quarantine(self.lease, quarantined)
-            self.work.progress.note(f"{table} was quarantined: {quarantined.reason}")
-            self.quarantined.append(quarantined)
+            quarantine = StoppedTable.of(table, errors[0], str(batch.start.at))
+            self.work.ledger.quarantine(self.lease, quarantine)
+            self.work.progress.note(f"{table} was quarantined: {quarantine.reason}")
+            self.quarantined.append(quarantine)
 
     def publish_system_segment(self, batch: Batch, segment: SystemTableSegment) -> None:
         """Publish rows of a system table. If another program wrote there, only a
@@ -165,7 +165,7 @@ class _Publisher:
             self.work.ledger.note_examined_versions(self.lease, new_versions)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
-        """Check the commits since the last check, and return an error if another
+        """Check the commits after the last check, and return an error if another
         program made some of them. Each commit is reported once, because the table stays
         quarantined."""
         folder = changelog.folder

@@ -47,7 +47,12 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Copies, Mirrors
-from lockstep.pipeline.replay.spans import COLUMNS, batch_at, end_of, transactions_up_to
+from lockstep.pipeline.replay.spans import (
+    TRANSACTION_COLUMNS,
+    batch_at,
+    count_transactions_up_to,
+    end_text,
+)
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
@@ -91,17 +96,18 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class Cut:
     """A place between two transactions. It lies inside `batch`, or at its end if
-    `whole`. Before it lie all changes up to number `sequence` and all table events up
-    to the place `at`. `gtid`, `committed_at`: those of the last transaction before the
-    cut, if known. `before`: the newest batch that ends before the cut; 0 for none."""
+    `is_end_of_batch`. Before it lie all changes up to number `sequence` and all table
+    events up to the place `at`. `gtid`, `committed_at`: those of the last transaction
+    before the cut, if known. `previous_batch`: the newest that ends before the cut; 0
+    for none."""
 
     batch: Batch
-    whole: bool
+    is_end_of_batch: bool
     sequence: int
     at: Coordinates
     committed_at: datetime | None
     gtid: str | None
-    before: int
+    previous_batch: int
 
     def __str__(self) -> str:
         moment = "" if self.committed_at is None else f", {moment_text(self.committed_at)}"
@@ -113,19 +119,21 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     inside a batch, the table `_transactions` in the lake is read. Raise `PastRefused`
     if it lacks the batch, and `SpanRefused` for a place that occurs in several servers'
     logs."""
-    chain = unpruned_batches(work.ledger, work.source.name)
-    within = batch_at(place, chain, _runs(work, place))
-    if within.whole:
-        return end_of_batch(within.batch)
-    forgotten = work.ledger.deletion_notes(work.source.name).newest
-    if forgotten is not None and within.batch.id <= forgotten.through:
+    batches = unpruned_batches(work.ledger, work.source.name)
+    placed_batch = batch_at(place, batches, _batch_of_named_run(work, place))
+    if placed_batch.is_batch_end:
+        return end_of_batch(placed_batch.batch)
+    deletion = work.ledger.deletion_notes(work.source.name).newest
+    if deletion is not None and placed_batch.batch.id <= deletion.through:
         raise PastRefused(
             f"nothing records where the transactions around {place} end any more: "
-            f"{forgotten.sentence}",
-            hint=f"the earliest place that works is {forgotten.end.at}; before that, ends of "
+            f"{deletion.sentence}",
+            hint=f"the earliest place that works is {deletion.end.at}; before that, ends of "
             "batches whose versions the lake still has: `lockstep versions --list`",
         )
-    return _inside(work, place, within.batch, oldest=within.batch.id == chain[0].id)
+    return _cut_inside(
+        work, place, placed_batch.batch, is_oldest=placed_batch.batch.id == batches[0].id
+    )
 
 
 def end_of_batch(batch: Batch) -> Cut:
@@ -136,7 +144,7 @@ def end_of_batch(batch: Batch) -> Cut:
     return Cut(batch, True, batch.base + batch.changes, end.at, end.committed_at, last, batch.id)
 
 
-def _runs(work: Workplace, place: Place) -> dict[str, int]:
+def _batch_of_named_run(work: Workplace, place: Place) -> dict[str, int]:
     """Return, by run, the batch of the run that a place names; empty if it names none.
     Raise `SpanRefused` if that batch is not acknowledged."""
     if not isinstance(place, OfRun):
@@ -151,34 +159,34 @@ def _runs(work: Workplace, place: Place) -> dict[str, int]:
     return {place.run: batch.id}
 
 
-def _inside(work: Workplace, place: Place, batch: Batch, *, oldest: bool) -> Cut:
-    """Return the cut at a place inside a batch. `oldest`: the batch is the oldest that
-    the ledger knows."""
+def _cut_inside(work: Workplace, place: Place, batch: Batch, *, is_oldest: bool) -> Cut:
+    """Return the cut at a place inside a batch. `is_oldest`: the batch is the oldest
+    that the ledger knows."""
     transactions = _transactions(work, batch)
-    count = transactions_up_to(place, transactions, batch)
-    before = _before(work, batch)
-    if count == transactions.num_rows and count:
+    transaction_count = count_transactions_up_to(place, transactions, batch)
+    previous_batch = _previous_batch(work, batch)
+    if transaction_count == transactions.num_rows and transaction_count:
         return end_of_batch(batch)
-    if not count:
-        if before is None or (oldest and not _begins_before(batch, place)):
+    if not transaction_count:
+        if previous_batch is None or (is_oldest and not _begins_before(batch, place)):
             raise PastRefused(
                 f"{place} lies before the first transaction that was captured"
-                f"{_committed(transactions)}",
+                f"{_committed_clause(transactions)}",
                 hint="name a later place: `lockstep versions --list` shows the ends of batches",
             )
         start = batch.start
-        return Cut(batch, False, batch.base, start.at, start.committed_at, None, before.id)
-    included = transactions.slice(0, count)
-    numbers = included.column("last_sequence").drop_null().to_pylist()
-    [last] = included.slice(count - 1).to_pylist()
+        return Cut(batch, False, batch.base, start.at, start.committed_at, None, previous_batch.id)
+    earlier_transactions = transactions.slice(0, transaction_count)
+    sequences = earlier_transactions.column("last_sequence").drop_null().to_pylist()
+    [last] = earlier_transactions.slice(transaction_count - 1).to_pylist()
     return Cut(
         batch,
         False,
-        max(numbers, default=batch.base),
+        max(sequences, default=batch.base),
         Coordinates(LogFile.parse(last["_file"]), last["end_offset"]),
         last["_committed_at"],
         last["_gtid"],
-        0 if before is None else before.id,
+        0 if previous_batch is None else previous_batch.id,
     )
 
 
@@ -191,7 +199,7 @@ def _begins_before(batch: Batch, place: Place) -> bool:
     return begin is not None and begin <= place.moment
 
 
-def _committed(transactions: pa.Table) -> str:
+def _committed_clause(transactions: pa.Table) -> str:
     """Return when the first of the transactions was committed, as the end of a
     sentence."""
     [first] = transactions.slice(0, 1).to_pylist()
@@ -199,7 +207,7 @@ def _committed(transactions: pa.Table) -> str:
     return "" if moment is None else f", which was committed at {moment_text(moment)}"
 
 
-def _before(work: Workplace, batch: Batch) -> Batch | None:
+def _previous_batch(work: Workplace, batch: Batch) -> Batch | None:
     if batch.follows is None:
         return None
     [before] = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
@@ -218,30 +226,30 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
     ]
     damage = next(iter(work.segments.damage_sentences(folder, files)), None)
     if not files or damage is not None:
-        why = damage or "the ledger has no file of them"
+        reason = damage or "the ledger has no file of them"
         raise PastRefused(
             f"the place lies inside batch {batch.id}, and it is not known where its transactions "
-            f"end: {why}",
+            f"end: {reason}",
             hint=f"name the end of a batch instead: `lockstep versions --list`; this one ends at "
             f"{batch.end}",
         )
-    return pa.concat_tables(work.segments.pieces(folder, files, list(COLUMNS)))
+    return pa.concat_tables(work.segments.pieces(folder, files, list(TRANSACTION_COLUMNS)))
 
 
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
-    """What a table is rebuilt from as of a cut. `changes`: a mirror version or none,
-    and the changes after it; `plan`: the merge of those up to the cut. `versions`: the
-    versions of its structure, oldest first. `line`: how their columns become the
-    table's; `key`: its key columns.
+    """What a table is rebuilt from as of a cut. `changelog_origin`: a mirror version or
+    none, and the changes after it; `plan`: the merge of those up to the cut.
+    `versions`: the versions of its structure, oldest first. `lineage`: how their
+    columns become the table's; `key`: its key columns.
     """
 
     table: TableName
     cut: Cut
-    changes: ChangelogOrigin
+    changelog_origin: ChangelogOrigin
     plan: MergePlan
     versions: tuple[SchemaVersion, ...]
-    line: ColumnLineage
+    lineage: ColumnLineage
     key: tuple[str, ...]
 
 
@@ -252,34 +260,34 @@ def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
     cut = cut_at(work, place)
     parts = _parts_at(work, table, cut)
     _require_captured(work, table, cut, parts)
-    versions = work.ledger.mirror_versions(work.source.name, table, cut.before)
+    versions = work.ledger.mirror_versions(work.source.name, table, cut.previous_batch)
     reasons = []
     base = next((version for version in versions if is_readable(work, version)), None)
     if base is not None:
         try:
-            return _from_version(work, table, cut, base, parts)
+            return _origin_from_version(work, table, cut, base, parts)
         except TableError as error:
             reasons.append(error.reason)
     try:
-        return _from_changelog(work, table, cut, parts)
+        return _origin_from_changelog(work, table, cut, parts)
     except TableError as error:
         reasons.append(error.reason)
     raise PastRefused(
         f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
-        hint=_earliest(work, table),
+        hint=_earliest_hint(work, table),
     )
 
 
 def _parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
     """Return the table's content of all batches up to a cut, oldest first."""
     parts = table_contents(work.ledger, work.source.name, table, 1, cut.batch.id)
-    if cut.whole or not parts or parts[-1].batch != cut.batch.id:
+    if cut.is_end_of_batch or not parts or parts[-1].batch != cut.batch.id:
         return parts
     last = parts[-1]
     segments = [segment for segment in last.segments if segment.first_sequence <= cut.sequence]
     events = [event for event in last.events if _lies_before(event, cut)]
-    included = replace(last, segments=tuple(segments), events=tuple(events))
-    return [*parts[:-1], *([included] if segments or events else [])]
+    earlier_content = replace(last, segments=tuple(segments), events=tuple(events))
+    return [*parts[:-1], *([earlier_content] if segments or events else [])]
 
 
 def _lies_before(event: TableEvent, cut: Cut) -> bool:
@@ -287,41 +295,49 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
     return event.sequence <= cut.sequence and not cut.at < event.place
 
 
-def _from_version(
+def _origin_from_version(
     work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
-    later = tuple(part for part in parts if part.batch > base.last_batch)
-    forgotten = work.ledger.deletion_notes(work.source.name, table).newest
-    if forgotten is not None and any(part.batch <= forgotten.through for part in later):
-        raise TableError(forgotten.sentence, hint="")
-    plan = plan_merge(later)
-    for part in later:
-        read = part.snapshot
-        if read is not None and (read.columns is not None or has_rows(read)):
+    later_contents = tuple(part for part in parts if part.batch > base.last_batch)
+    deletion = work.ledger.deletion_notes(work.source.name, table).newest
+    if deletion is not None and any(part.batch <= deletion.through for part in later_contents):
+        raise TableError(deletion.sentence, hint="")
+    plan = plan_merge(later_contents)
+    for part in later_contents:
+        snapshot = part.snapshot
+        if snapshot is not None and (snapshot.columns is not None or has_rows(snapshot)):
             raise TableError(f"rows of it were read from the source in batch {part.batch}", hint="")
         for event in part.events:
             if event.kind is TableEventKind.COPIED:
                 reason = f"its rows were those of {event.origin} until batch {part.batch}"
                 raise TableError(reason, hint="")
-    shown = schema_version_shown_by(base, parts)
-    plan = replace(plan, final=plan.final or shown)
+    schema_version = schema_version_shown_by(base, parts)
+    plan = replace(plan, final=plan.final or schema_version)
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
-        return _origin(work, table, cut, ChangelogOrigin(later, shown, base), plan, schema)
+        return _origin(
+            work, table, cut, ChangelogOrigin(later_contents, schema_version, base), plan, schema
+        )
     # The table was emptied after the version, so rows of the version count only if they
     # are kept.
     keeps = work.source.policies_of(table).keeps_rows
-    if keeps and any(part.events for part in later[1:]):
+    if keeps and any(part.events for part in later_contents[1:]):
         # A run keeps the rows that its mirror had when it began. Here all changes are
         # merged at once, so rows that were added after the version and before the table
         # was emptied would be missing.
         raise TableError("its rows were kept when it was emptied", hint="")
-    return _origin(work, table, cut, ChangelogOrigin(later, shown, base if keeps else None), plan)
+    return _origin(
+        work,
+        table,
+        cut,
+        ChangelogOrigin(later_contents, schema_version, base if keeps else None),
+        plan,
+    )
 
 
-def _from_changelog(
+def _origin_from_changelog(
     work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
     """Return the origin that begins with an empty table. Raise `TableError` if the
@@ -330,42 +346,42 @@ def _from_changelog(
     gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
     read_twice = [batch.id for batch in overlaps]
-    forgotten = ledger.deletion_notes(source, table)
+    deletion_notes = ledger.deletion_notes(source, table)
     policies = work.source.policies_of(table)
-    settling = [event for part in parts for event in part.events if event.kind in SETTLES]
+    settling_events = [event for part in parts for event in part.events if event.kind in SETTLES]
     if ledger.table_states(source)[table].adopted_version is not None:
         raise TableError("its mirror has rows that are older than this ledger", hint="")
-    if settling:
-        why = "" if forgotten.newest is None else forgotten.newest.reason
+    if settling_events:
+        reason = "" if deletion_notes.newest is None else deletion_notes.newest.reason
         changes = reload_origin(
             parts,
             adopted=False,
             gaps=gaps,
             overlaps=read_twice,
-            forgotten=forgotten.through,
-            why=why,
+            forgotten=deletion_notes.through,
+            why=reason,
         )
         if isinstance(changes, str):
             raise TableError(changes, hint="")
-        if policies.keeps_rows and len(settling) > 1:
+        if policies.keeps_rows and len(settling_events) > 1:
             raise TableError("rows that were deleted before are kept in its mirror", hint="")
     else:
         if not parts or any(batch > parts[0].batch for batch in (*gaps, *read_twice)):
             raise TableError(
                 "its changelog lacks or repeats changes since the table was empty", hint=""
             )
-        if forgotten.newest is not None and parts[0].batch <= forgotten.through:
-            raise TableError(forgotten.newest.sentence, hint="")
+        if deletion_notes.newest is not None and parts[0].batch <= deletion_notes.through:
+            raise TableError(deletion_notes.newest.sentence, hint="")
         plan = plan_merge(parts)
         changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final))
     origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
     keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
-    if keeps_columns and _loses_columns(origin.versions):
+    if keeps_columns and _has_dropped_columns(origin.versions):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
     return origin
 
 
-def _loses_columns(versions: Sequence[SchemaVersion]) -> bool:
+def _has_dropped_columns(versions: Sequence[SchemaVersion]) -> bool:
     """Return whether any version of the structure lacks a column of the version before
     it."""
     for before, after in pairwise(versions):
@@ -389,17 +405,17 @@ def _origin(
     changes do not fit them."""
     first = changes.version if plan.first is None else plan.first
     versions = tuple(versions_between(work, table, first, plan.final))
-    line = lineage_over(work, versions, mirror=schema)
-    if line.reread:
-        raise TableError(line.reread[0], hint="")
-    key = line.key_of(plan.versions)
+    lineage = lineage_over(work, versions, mirror=schema)
+    if lineage.reread:
+        raise TableError(lineage.reread[0], hint="")
+    key = lineage.key_of(plan.versions)
     if key is None:
         raise TableError("no key tells its rows apart in every version it had", hint="")
-    plan = replace(plan, through=None if cut.whole else cut.sequence)
-    return RebuildOrigin(table, cut, changes, plan, versions, line, key)
+    plan = replace(plan, through=None if cut.is_end_of_batch else cut.sequence)
+    return RebuildOrigin(table, cut, changes, plan, versions, lineage, key)
 
 
-_STOPPED: Final = frozenset(
+_REASONS_FOR_REFUSAL: Final = frozenset(
     {MissingReason.STOPPED, MissingReason.READING, MissingReason.BEHIND, MissingReason.LATER}
 )
 
@@ -414,13 +430,13 @@ def _require_captured(
         raise NothingMatches(
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
         )
-    batches = sorted({cut.before, cut.batch.id} - {0})
+    batches = sorted({cut.previous_batch, cut.batch.id} - {0})
     sets = [ledger.version_set(source, batch) for batch in batches]
     for missing in (missing for version_set in sets for missing in version_set.missing_tables):
-        if missing.table == table and missing.reason in _STOPPED:
-            why = explain_missing(ledger, source, missing).reason
+        if missing.table == table and missing.reason in _REASONS_FOR_REFUSAL:
+            reason = explain_missing(ledger, source, missing).reason
             raise PastRefused(
-                f"{table} cannot be made as of {cut}: {why}", hint=_earliest(work, table)
+                f"{table} cannot be made as of {cut}: {reason}", hint=_earliest_hint(work, table)
             )
     version = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
     if version is not None and version.knowledge is Knowledge.DROPPED:
@@ -428,18 +444,18 @@ def _require_captured(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
-    less = reason_no_longer_shown(ledger, source, table, cut.batch.id)
-    if less is not None:
+    hidden_reason = reason_no_longer_shown(ledger, source, table, cut.batch.id)
+    if hidden_reason is not None:
         raise PastRefused(
-            f"{table} cannot be made as of {cut}: {less}", hint=_earliest(work, table)
+            f"{table} cannot be made as of {cut}: {hidden_reason}", hint=_earliest_hint(work, table)
         )
-    if not parts and not ledger.mirror_versions(source, table, cut.before):
+    if not parts and not ledger.mirror_versions(source, table, cut.previous_batch):
         raise PastRefused(
-            f"nothing of {table} was captured up to {cut}", hint=_earliest(work, table)
+            f"nothing of {table} was captured up to {cut}", hint=_earliest_hint(work, table)
         )
 
 
-def _earliest(work: Workplace, table: TableName) -> str:
+def _earliest_hint(work: Workplace, table: TableName) -> str:
     """Return the hint with the earliest place for which the table can be rebuilt."""
     ledger, source = work.ledger, work.source.name
     cursor = ledger.cursors(source).acknowledged
@@ -448,7 +464,7 @@ def _earliest(work: Workplace, table: TableName) -> str:
     if first is None:
         return "`lockstep versions --list` shows the versions that the lake has"
     [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
-    return f"its earliest version that the lake still has is as of {end_of(batch)}"
+    return f"its earliest version that the lake still has is as of {end_text(batch)}"
 
 
 # -- writing it -------------------------------------------------------------------------------
@@ -480,16 +496,16 @@ def rebuild_as_of(
 ) -> RebuildReport:
     """Write the table as it was to the path `into`; no lease is needed. Raise
     `PastRefused` if a file of its origin is damaged."""
-    clock = perf_counter()
+    timer_start = perf_counter()
     with copies.build(NAME, into) as aside:
         version = build(work, aside, origin)
         size = aside.size(NAME, version)
     rows = None if size is None else size.row_count
-    return RebuildReport(origin, into, rows, perf_counter() - clock)
+    return RebuildReport(origin, into, rows, perf_counter() - timer_start)
 
 
 NAME: Final = "table"
-_COPIED, _MERGED = 1, 2
+_COPY_TXN, _MERGE_TXN = 1, 2
 """The numbers of two Delta transactions: the rows that are copied, the changes that are
 merged."""
 
@@ -498,12 +514,12 @@ def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     """Write the table as `NAME` among the given mirrors, and return its Delta version.
     Raise `PastRefused` if a file of its origin is damaged."""
     aside = replace(work, mirrors=mirrors, source=work.source.for_readers(Readers.ANY))
-    _require_whole(work, origin)
+    _require_undamaged(work, origin)
     try:
         with arrow_errors_as_table_error("make it again"):
-            if origin.changes.base is not None:
-                _copy_base(work, aside, origin.changes.base, origin)
-            if origin.changes.parts:
+            if origin.changelog_origin.base is not None:
+                _copy_base(work, aside, origin.changelog_origin.base, origin)
+            if origin.changelog_origin.parts:
                 write_once(aside, _job(aside, origin), no_check)
     except TableError as error:
         raise PastRefused(
@@ -515,7 +531,7 @@ def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     return version
 
 
-def _require_whole(work: Workplace, origin: RebuildOrigin) -> None:
+def _require_undamaged(work: Workplace, origin: RebuildOrigin) -> None:
     """Raise `PastRefused` if a file of the changelog is missing or damaged."""
     folders = _folders(work, origin)
     for segment in origin.plan.segments:
@@ -537,33 +553,39 @@ def _copy_base(
 ) -> None:
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
-    own = work.mirrors.schema(base.mirror, base.delta_version)
+    mirror_schema = work.mirrors.schema(base.mirror, base.delta_version)
     soft = work.source.policies_of(origin.table).deletes == Deletes.SOFT
-    marks = soft and DELETED_AT.name in own.names
-    schema = pa.schema([field for field in own if not (marks and field.name == DELETED_AT.name)])
-    version = work.ledger.schema_version(work.source.name, origin.table, origin.changes.version)
+    has_marks = soft and DELETED_AT.name in mirror_schema.names
+    schema = pa.schema(
+        [field for field in mirror_schema if not (has_marks and field.name == DELETED_AT.name)]
+    )
+    version = work.ledger.schema_version(
+        work.source.name, origin.table, origin.changelog_origin.version
+    )
     key = () if version.shown_schema is None else merge_key(version.shown_schema)
-    present, deleted = list[str](), list[str]()
+    present_paths, deleted_paths = list[str](), list[str]()
     try:
-        for group in row_groups(work.mirrors.rows(base.mirror, own.names, base.delta_version)):
-            rows = group.select(own.names).cast(own)
-            marked = rows.column(DELETED_AT.name) if marks else pa.nulls(rows.num_rows)
-            unmarked = rows.filter(pc.is_null(marked)).select(schema.names)
-            if unmarked.num_rows:
-                present.append(aside.mirrors.stage(NAME, unmarked))
-            if unmarked.num_rows < rows.num_rows:
-                changes = _deletions(rows.filter(pc.is_valid(marked)), schema)
-                deleted.append(aside.mirrors.stage(NAME, changes))
+        for row_group in row_groups(
+            work.mirrors.rows(base.mirror, mirror_schema.names, base.delta_version)
+        ):
+            rows = row_group.select(mirror_schema.names).cast(mirror_schema)
+            deletion_times = rows.column(DELETED_AT.name) if has_marks else pa.nulls(rows.num_rows)
+            present_rows = rows.filter(pc.is_null(deletion_times)).select(schema.names)
+            if present_rows.num_rows:
+                present_paths.append(aside.mirrors.stage(NAME, present_rows))
+            if present_rows.num_rows < rows.num_rows:
+                changes = _deletions(rows.filter(pc.is_valid(deletion_times)), schema)
+                deleted_paths.append(aside.mirrors.stage(NAME, changes))
         columns = tuple(PartColumn(field.name, field.type) for field in schema)
-        snapshot = (StagedFiles(tuple(present), columns),) if present else ()
+        snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
         target = _target(aside, origin, schema)
         aside.mirrors.write(
-            Replace(target, key, snapshot, FoldedChanges(tuple(deleted)))
+            Replace(target, key, snapshot, FoldedChanges(tuple(deleted_paths)))
             if key
             else CountedReplace(target, (), snapshot)
         )
     finally:
-        for path in (*present, *deleted):
+        for path in (*present_paths, *deleted_paths):
             aside.mirrors.unstage(path)
 
 
@@ -579,9 +601,9 @@ def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> Mirro
     return MirrorTarget(
         mirror=NAME,
         schema=schema,
-        app_id=_application(aside, origin),
-        txn_version=_COPIED,
-        user_metadata=_words(aside, origin, _COPIED),
+        app_id=_app_id(aside, origin),
+        txn_version=_COPY_TXN,
+        user_metadata=_user_metadata(aside, origin, _COPY_TXN),
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
@@ -589,11 +611,11 @@ def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> Mirro
     )
 
 
-def _application(work: Workplace, origin: RebuildOrigin) -> str:
+def _app_id(work: Workplace, origin: RebuildOrigin) -> str:
     return f"lockstep/{work.source.name}/{table_id(origin.table)}/copy"
 
 
-def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
+def _user_metadata(work: Workplace, origin: RebuildOrigin, txn_version: int) -> str:
     """Return the user metadata of a commit. It names the place of the log that the
     table shows after its last commit."""
     return metadata_text(
@@ -604,7 +626,7 @@ def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
             "table": str(origin.table),
             "position": str(origin.cut.at),
             "gtid": origin.cut.gtid,
-            "step": number,
+            "step": txn_version,
         }
     )
 
@@ -612,30 +634,30 @@ def _words(work: Workplace, origin: RebuildOrigin, number: int) -> str:
 def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
     """Return the job that merges the changes up to the cut as a run would."""
     source = aside.source.name
-    first, last = origin.changes.parts[0].batch, origin.changes.parts[-1].batch
-    numbers = {part.batch for part in origin.changes.parts}
-    live = aside.ledger.live_batches(source, first, last)
-    batches = tuple(batch for batch in live if batch.id in numbers)
-    again = may_repeat_changes(aside, batches)
-    intent = Intent(0, origin.table, _application(aside, origin), _MERGED, first, last, "copy")
+    first, last = origin.changelog_origin.parts[0].batch, origin.changelog_origin.parts[-1].batch
+    batch_ids = {part.batch for part in origin.changelog_origin.parts}
+    live_batches = aside.ledger.live_batches(source, first, last)
+    batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
+    may_repeat = may_repeat_changes(aside, batches)
+    intent = Intent(0, origin.table, _app_id(aside, origin), _MERGE_TXN, first, last, "copy")
     state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
-    based = origin.changes.base is not None
-    policies = replace(origin.line.policies, readers=Readers.ANY)
-    line = replace(origin.line, policies=policies)
-    words = _words(aside, origin, _MERGED)
+    has_base = origin.changelog_origin.base is not None
+    policies = replace(origin.lineage.policies, readers=Readers.ANY)
+    lineage = replace(origin.lineage, policies=policies)
+    words = _user_metadata(aside, origin, _MERGE_TXN)
     task = Task(intent, state, batches, origin.plan, words, None)
     return Job(
         task=task,
-        lineage=line,
+        lineage=lineage,
         key=origin.key,
-        steps=() if origin.plan.replaces or not based else steps(line),
+        steps=() if origin.plan.replaces or not has_base else steps(lineage),
         segments=origin.plan.segments,
         folders=_folders(aside, origin),
-        last_written_version=0 if based else -1,
+        last_written_version=0 if has_base else -1,
         emptying_stamps=find_emptying_stamps(aside, origin.table, origin.plan, batches),
         read_stamp=find_read_stamp(
-            aside, origin.table, origin.plan, batches, stamped=bool(line.stamps)
+            aside, origin.table, origin.plan, batches, has_stamps=bool(lineage.stamps)
         ),
-        may_repeat=again,
-        all_new=not again and not aside.ledger.gaps(source),
+        may_repeat=may_repeat,
+        all_new=not may_repeat and not aside.ledger.gaps(source),
     )

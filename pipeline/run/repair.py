@@ -1,4 +1,4 @@
-"""Repair: the first step of each run, which cleans up after a dead run. It also
+"""Repair: the first step of each run. It cleans up after a dead run, and it also
 abandons captured batches if an operator chose another start.
 
 A batch with damaged files is abandoned and captured again, as long as no table in the
@@ -102,25 +102,25 @@ def batches_to_abandon(
     of `damages_of`, if the caller has it."""
     source = work.source.name
     unfinished = work.ledger.unfinished_batches(source)
-    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
+    captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     for batch in unfinished:
         if batch.state is BatchState.CAPTURING:
             yield Abandonment(batch, "its capture did not finish")
     damages = damages_of(work) if damages is None else damages
     if damages:
-        yield from _batches_to_capture_again(work, captured, damages)
+        yield from _batches_to_capture_again(work, captured_batches, damages)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
-        yield from _captured_before_override(work, captured, override)
+        yield from _captured_before_override(work, captured_batches, override)
 
 
 def _batches_to_capture_again(
-    work: Workplace, captured: list[Batch], damages: Sequence[Damage]
+    work: Workplace, captured_batches: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows
     changes of them. Raise `SegmentsLost` if one does, and rows of a prepared XA
     transaction are damaged: they belong to no table yet that could be quarantined."""
     first_damage = damages[0]
-    batches = [batch for batch in captured if batch.id >= first_damage.batch.id]
+    batches = [batch for batch in captured_batches if batch.id >= first_damage.batch.id]
     tables = [table for batch in batches for table in _tables_showing(work, batch)]
     if not tables:
         yield from (Abandonment(batch, first_damage.sentence) for batch in reversed(batches))
@@ -133,16 +133,16 @@ def _batches_to_capture_again(
 
 
 def _captured_before_override(
-    work: Workplace, captured: list[Batch], override: Override | None
+    work: Workplace, captured_batches: list[Batch], override: Override | None
 ) -> Iterator[Abandonment]:
     """Yield all captured batches if an operator chose another start, nothing was ever
     acknowledged, and no table shows changes of them."""
     if override is None or work.ledger.cursors(work.source.name).acknowledged is not None:
         return
-    if any(_tables_showing(work, batch) for batch in captured):
+    if any(_tables_showing(work, batch) for batch in captured_batches):
         return
     reason = f"{override.author} chose another start ({override.place})"
-    yield from (Abandonment(batch, reason) for batch in reversed(captured))
+    yield from (Abandonment(batch, reason) for batch in reversed(captured_batches))
 
 
 def abandon(work: Workplace, lease: Lease, batch: Batch, reason: str) -> str:
@@ -181,8 +181,8 @@ def damages_of(work: Workplace) -> list[Damage]:
     """Return the damaged files of batches that are captured and not merged, oldest
     first."""
     unfinished = work.ledger.unfinished_batches(work.source.name)
-    captured = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
-    return [damage for batch in captured for damage in damages_in(work, batch)]
+    captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
+    return [damage for batch in captured_batches for damage in damages_in(work, batch)]
 
 
 def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:

@@ -43,7 +43,7 @@ class RereadCounts:
 class CaptureReport:
     """Report of a capture.
 
-    - `batch`: None if nothing was captured.
+    - `batch_id`: None if nothing was captured.
     - `rule`, `reason`, `continuity`: of the decision where to start.
     - `log_bytes`: bytes of the log that were read. `largest_transaction`: size of its
       largest transaction, in bytes.
@@ -62,7 +62,7 @@ class CaptureReport:
       captured table.
     """
 
-    batch: int | None
+    batch_id: int | None
     rule: str
     reason: str
     start: Position
@@ -99,7 +99,7 @@ class CaptureReport:
         )
         return replace(
             self,
-            batch=other.batch if other.batch is not None else self.batch,
+            batch_id=other.batch_id if other.batch_id is not None else self.batch_id,
             end=other.end,
             transactions=self.transactions + other.transactions,
             rows=self.rows + other.rows,
@@ -285,12 +285,12 @@ class UncomparedTable:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """Report of a comparison of MySQL with the lake. `batch`, `position`: the newest
+    """Report of a comparison of MySQL with the lake. `batch_id`, `position`: the newest
     acknowledged batch, and its end, which the lake shows. `not_compared`: tables with a
     side that could not be read. `not_proven`: tables that could be read, but not as of
     one position."""
 
-    batch: int
+    batch_id: int
     position: Position
     tables: tuple[TableComparison, ...]
     quarantined: tuple[StoppedTable, ...]
@@ -309,16 +309,16 @@ class VerifyReport:
         return not self.differs and not self.not_proven
 
 
-def softened_lines(counts: Mapping[str, int], what: str) -> list[str]:
+def softened_lines(counts: Mapping[str, int], phrase: str) -> list[str]:
     """Return a sentence for each table with softened values. `counts`: numbers of
-    these values by "database.table.column". `what`: words for them, such as "zero or
+    these values by "database.table.column". `phrase`: words for them, such as "zero or
     partial dates are NULL"."""
     tables: dict[str, list[tuple[str, int]]] = {}
     for name, count in counts.items():
         table, _, column = name.rpartition(".")
         tables.setdefault(table, []).append((column, count))
     return [
-        f"{table}: {sum(count for _, count in columns)} {what} in the lake "
+        f"{table}: {sum(count for _, count in columns)} {phrase} in the lake "
         f"({', '.join(f'{count} of {column}' for column, count in columns)})"
         for table, columns in tables.items()
     ]

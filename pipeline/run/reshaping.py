@@ -74,7 +74,7 @@ def versions_to_check(
     paused)."""
     states, rehashed_after = ledger.table_states(source), dict[TableName, int]()
     for note in ledger.uncleared_values(source):
-        if note.tightening.rehashed:
+        if note.tightening.is_rehashed:
             through = rehashed_after.get(note.table, 0)
             rehashed_after[note.table] = max(note.tightening.through, through)
     for version in ledger.schemas_at(source, shaped=True):
@@ -156,7 +156,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     # After the table was read again, the same settings may be relaxed and tightened
     # once more. So a tightening only counts as recorded until then.
     notes = [note for note in work.ledger.uncleared_values(source) if note.has_stale_mirror]
-    recorded = {(note.table, _comparison_key(note.tightening)) for note in notes}
+    recorded_keys = {(note.table, _comparison_key(note.tightening)) for note in notes}
     states = work.ledger.table_states(source)
     dropped = {
         table for table, state in states.items() if state.condition is TableCondition.DROPPED
@@ -176,7 +176,10 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
             change.has_new_key,
             keep_clear_reason(work, name),
         )
-        if tightening.shows_less and (version.table, _comparison_key(tightening)) not in recorded:
+        if (
+            tightening.shows_less
+            and (version.table, _comparison_key(tightening)) not in recorded_keys
+        ):
             yield tightening
 
 
@@ -232,7 +235,7 @@ def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:
 def _comparison_key(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
     """Return the part of a tightening that two tightenings of one table are compared
     by."""
-    return tightening.columns, tightening.rows, tightening.rehashed
+    return tightening.columns, tightening.has_fewer_rows, tightening.is_rehashed
 
 
 def keep_clear_reason(work: Workplace, table: TableName) -> str | None:

@@ -7,8 +7,8 @@ other run works on the source meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -26,7 +26,6 @@ from lockstep.pipeline.run.clear import clear
 from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.proof.verify_sample import prove_sample
-from lockstep.pipeline.run.replay.waiting import wait_for_lock
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease, LeaseView
@@ -38,7 +37,7 @@ from lockstep.pipeline.values.errors import (
     SourceBusy,
 )
 from lockstep.pipeline.values.places import Place
-from lockstep.pipeline.values.retries import STEP
+from lockstep.pipeline.values.retries import REPLAY_LOCK, STEP
 from lockstep.pipeline.values.table import TableName
 
 Result = TypeVar("Result")
@@ -90,9 +89,9 @@ class RunRecord:
 
 @dataclass(slots=True)
 class RunSession:
-    """One run of one source: performs steps under the source's lease, which the first
-    step takes. If steps are separate processes, each has its own session and takes the
-    lease anew.
+    """One run of one source. It performs steps under the source's lease; the first step
+    takes the lease. If steps are separate processes, each has its own session and takes
+    the lease again.
 
     - `holder`: names this process in the lease. `run_id`: names the run in the ledger.
       `in_dagster`: `run_id` is the id of a Dagster run.
@@ -169,16 +168,16 @@ class RunSession:
     def _make_workplace(self) -> Workplace:
         work = self.adapters.workplace(self.source, self.progress)
         self._count_requests = self._count_requests or work.count_requests
-        source = replace(work.source, part=self.reread)
+        source = replace(work.source, reread_rows=self.reread)
         if self.until is not None:
             source = replace(source, until=self.until)
         return replace(work, count_requests=self._count_requests, source=source)
 
     def count_new_requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
-        before, now = self.record.request_counts, self.workplace().count_requests()
-        self.record.request_counts = now
-        return now - before if now is not None and before is not None else now
+        previous, current = self.record.request_counts, self.workplace().count_requests()
+        self.record.request_counts = current
+        return current - previous if current is not None and previous is not None else current
 
     def _note_failure(self, step: Callable[..., object], error: LockstepError) -> None:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger
@@ -209,7 +208,7 @@ class RunSession:
             self._lease_stack.close()
 
     def _leased_workplace(self, patient: bool) -> tuple[Workplace, Lease]:
-        """Return the ports and the lease, which is taken if this session has none."""
+        """Return the ports and the lease. Take the lease if this session has none."""
         if self._work_and_lease is None:
             work = self._make_workplace()
             lease = self._take_lease(work.ledger, patient)
@@ -232,7 +231,7 @@ class RunSession:
             holder = ledger.newest_lease(self.source)
             if not patient and (holder is None or holder.dagster_run != self.run_id):
                 raise
-        held_lock = wait_for_lock(
+        held_lock = lock_when_free(
             ledger, *names, self._note_wait, run=self.run_id, in_dagster=self.in_dagster
         )
         return self._lease_stack.enter_context(held_lock)
@@ -250,6 +249,35 @@ class RunSession:
         except LockstepError:
             self._lease_stack = ExitStack()  # the lock is gone, so there is nothing to release
         self.adapters.close_ledger()
+
+
+_TRIES_BETWEEN_MESSAGES = 30
+"""Number of tries to take a lock from one message that it is waited for to the next."""
+
+
+@contextmanager
+def lock_when_free(
+    ledger: Leases,
+    source: str,
+    holder: str,
+    tell: Callable[[str], None],
+    *,
+    run: str | None = None,
+    in_dagster: bool = False,
+) -> Iterator[Lease]:
+    """Wait for the source's lock without a limit, and hold it while the context lasts.
+    `tell`: called once in `_TRIES_BETWEEN_MESSAGES` tries with a sentence that names
+    the holder. If waiting is interrupted, nothing stays locked."""
+    with ExitStack() as locks:
+        for tries, _ in enumerate(REPLAY_LOCK.tries()):
+            try:
+                lease = locks.enter_context(ledger.lock(source, holder, run, in_dagster=in_dagster))
+            except SourceBusy as error:
+                if tries % _TRIES_BETWEEN_MESSAGES == 0:
+                    tell(f"{error.message} Waiting for it.")
+                continue
+            yield lease
+            return
 
 
 @dataclass(frozen=True, slots=True)

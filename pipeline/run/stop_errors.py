@@ -80,8 +80,8 @@ def reread_error(reason: str, need: Need = Need.ROWS) -> TableError:
 
 
 def read_after_resume_error(table: TableName, reason: str) -> TableError:
-    """Return the error of a table that a person ordered to be written from its changelog
-    alone. It waits for a person, and is then read from the source."""
+    """Return the error of a table that a person ordered to be written from its
+    changelog alone. It waits for a person, and is then read from the source."""
     hint = f"`lockstep resume {table} --reason …` reads it from the source"
     return TableError(reason, hint=hint, need=Need.ROWS)
 

@@ -138,11 +138,11 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
     source, now = work.source.name, work.clock()
     states = work.ledger.table_states(source) if known is None else known.states
     orders = work.ledger.open_orders(source)
-    ordered = {order.table for order in orders}
+    ordered_tables = {order.table for order in orders}
     orders += [
         TableOrder(0, table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
         for table, state in states.items()
-        if state.stopped_by is StoppedBy.RUN and table not in ordered
+        if state.stopped_by is StoppedBy.RUN and table not in ordered_tables
     ]
     cursor = work.ledger.cursors(source).captured
     if work.source.until is None and cursor is not None:
@@ -155,7 +155,8 @@ def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[T
 
 
 def _executable_orders(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
-    """Return the orders that a run can carry out. The others wait for other settings."""
+    """Return the orders that a run can carry out. The others wait for other
+    settings."""
     colliding = collisions(work, work.ledger.table_states(work.source.name)) if orders else {}
     matches = work.source.patterns.matches
     return [order for order in orders if matches(order.table) and order.table not in colliding]
@@ -186,8 +187,8 @@ def only_server_supplies(state: TableState) -> bool:
 
 
 def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) -> Have:
-    """Return what the lake has and lacks of a stopped table. `stale_mirrors`: tables whose
-    mirrors still show values that the settings hide."""
+    """Return what the lake has and lacks of a stopped table. `stale_mirrors`: tables
+    whose mirrors still show values that the settings hide."""
     needs = needs_of(state)
     if state.table in stale_mirrors:
         needs |= {Need.SHAPE}
@@ -209,8 +210,8 @@ class StoppedReach:
     instead of a value says why a supply cannot be used. `cursor`: the end of the newest
     batch.
 
-    `reason_without_log`: why the log after the place where the table stopped is not read. None
-    if it may be read; empty if it was read, and the table stopped again."""
+    `reason_without_log`: why the log after the place where the table stopped is not
+    read. None if it may be read; empty if it was read, and the table stopped again."""
 
     work: Workplace
     state: TableState
@@ -284,13 +285,13 @@ class StoppedReach:
         table."""
         work, state, source = self.work, self.state, self.work.source.name
         app_id = application_id(source, state, "mirror")
-        settled = work.ledger.newest_writes(source, [app_id])[app_id].settled_write
-        if settled is None or self.cursor is None or state.mirror_version is None:
+        settled_write = work.ledger.newest_writes(source, [app_id])[app_id].settled_write
+        if settled_write is None or self.cursor is None or state.mirror_version is None:
             return False
         return not any(
             event.kind in SETTLES
             for content in work.ledger.contents(
-                source, settled.intent.last_batch + 1, self.cursor.batch, [state.table]
+                source, settled_write.intent.last_batch + 1, self.cursor.batch, [state.table]
             )
             for event in content.events
         )
@@ -312,17 +313,17 @@ class StoppedReach:
             return reason
         try:
             versions = versions_between(work, state.table, state.mirror_version, newest.version)
-            lineage = lineage_over(work, versions, read=ColumnsGiven(newest.version))
+            lineage = lineage_over(work, versions, columns_read=ColumnsGiven(newest.version))
         except TableError:
             return reason
-        others = len(structure.columns) - len(structure.primary_key)
+        other_column_count = len(structure.columns) - len(structure.primary_key)
         if (
             lineage.reread
             or not lineage.asked
             or lineage.key_of(lineage.versions) != structure.primary_key
         ):
             return reason
-        if _COLUMNS_PER_MISSING_ONE * len(lineage.asked) > others:
+        if _COLUMNS_PER_MISSING_ONE * len(lineage.asked) > other_column_count:
             return reason
         return NewColumns(newest.version, lineage.asked)
 
@@ -350,10 +351,10 @@ def origin_of(
 ) -> ReloadOrigin:
     """Return the part of the changelog from which a mirror can be rewritten, or a
     sentence that says why there is none. The part begins where the table was empty.
-    `check_files`: also read the files, to find damage. `contents`: the table's content in all
-    batches, if it was read already."""
+    `check_files`: also read the files, to find damage. `contents`: the table's content
+    in all batches, if it was read already."""
     source, table = work.source.name, state.table
-    forgotten = work.ledger.deletion_notes(source, table)
+    deletion_notes = work.ledger.deletion_notes(source, table)
     origin = reload_origin(
         _contents(work, table) if contents is None else contents,
         adopted=state.adopted_version is not None,
@@ -362,8 +363,8 @@ def origin_of(
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
         tried=state.missing_since,
-        forgotten=forgotten.through,
-        why="" if forgotten.newest is None else forgotten.newest.reason,
+        forgotten=deletion_notes.through,
+        why="" if deletion_notes.newest is None else deletion_notes.newest.reason,
     )
     return _usable_origin(work, table, origin, check_files=check_files)
 
@@ -376,8 +377,9 @@ def earlier_version_of(
     contents: Sequence[TableContent] | None = None,
 ) -> ReloadOrigin:
     """Return an earlier version of the mirror and the changelog after it, from which
-    the mirror can be rewritten, or a sentence that says why there is none. `check_files` and
-    `contents`: as in `origin_of`."""
+    the mirror can be rewritten, or a sentence that says why there is none.
+    `check_files`: also read the files, to find damage. `contents`: the table's content
+    in all batches, if it was read already."""
     table = state.table
     parts = _contents(work, table) if contents is None else contents
     return _usable_origin(
@@ -416,15 +418,15 @@ def _reason_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) ->
         if origin.base is None:
             lineage = lineage_over(work, versions)
         else:
-            numbers = [part.batch for part in origin.parts]
-            require_copyable(work, table, f"it would begin with {origin.base}", numbers, segments)
+            batch_ids = [part.batch for part in origin.parts]
+            require_copyable(work, table, f"it would begin with {origin.base}", batch_ids, segments)
             lineage = lineage_of_copy(work, origin.base, versions)
     except TableError as error:
         return error.reason
-    written = {segment.schema_version for segment in segments}
+    schema_versions = {segment.schema_version for segment in segments}
     if lineage.reread or lineage.asked:
         return (*lineage.reread, f"values of {', '.join(lineage.asked)} are not in it")[0]
-    if lineage.key_of((written & lineage.versions.keys()) | {history[-1].version}) is None:
+    if lineage.key_of((schema_versions & lineage.versions.keys()) | {history[-1].version}) is None:
         return "no key tells its rows apart in every version it had"
     return None
 
@@ -438,8 +440,8 @@ def _damage_sentence(work: Workplace, table: TableName, origin: ChangelogOrigin)
             damages += work.segments.damage_sentences(folder, segment.files)
     if not damages:
         return None
-    more = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
-    return f"its changelog is damaged: {damages[0]}{more}"
+    more_clause = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
+    return f"its changelog is damaged: {damages[0]}{more_clause}"
 
 
 # -- plans -----------------------------------------------------------------------------------
@@ -479,8 +481,8 @@ class TablePlans:
     def resumed_orders(self) -> list[TableOrder]:
         """The orders that an ordinary capture carries out. Tables whose rows are read
         from the server come last."""
-        going_on = self.plans.keys() - self.wait_reasons.keys()
-        orders = [order for order in self.orders if order.table in going_on]
+        resumed_tables = self.plans.keys() - self.wait_reasons.keys()
+        orders = [order for order in self.orders if order.table in resumed_tables]
         return sorted(orders, key=lambda order: self.plans[order.table].asks_server)
 
     @property
@@ -496,7 +498,8 @@ class TablePlans:
         return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
 
     def wait_sentence(self, table: TableName) -> str:
-        """Return a sentence for people that says what a table of `wait_reasons` waits for."""
+        """Return a sentence for people that says what a table of `wait_reasons` waits
+        for."""
         if self.wants[table].supplier is not Supplier.CHANGELOG:
             return f"a run without --until reads it from the source: {self.wait_reasons[table]}"
         return (
@@ -539,7 +542,7 @@ def plan_returns(
 
     - `earlier_plans`: the plans that this run made before stopped tables caught up through the
       log. Now only tables that lacked no log in these plans may use it.
-    - `reason_without_log`: why the others may not; empty if they caught up and stopped again.
+    - `reason_without_log`: why the others must not; empty if they caught up and stopped again.
     - `known`: the tables; if None, as the ledger has them.
 
     A run with `--until` reads no rows from the server, because its end is fixed before
@@ -565,11 +568,11 @@ def plan_returns(
                 reaches[order.table].reason_without_log = reason_without_log
     wants = {order.table: want_of(order) for order in orders}
 
-    def planned(table: TableName) -> Plan:
+    def plan_table(table: TableName) -> Plan:
         best = plan(haves[table], wants[table], reaches[table])
         return best if work.source.until is None else best.if_no_rows_are_read
 
-    plans = {table: planned(table) for table in haves}
+    plans = {table: plan_table(table) for table in haves}
     first_span, prepared = None, dict[Xid, PreparedTransaction]()
     spans = [table_plan.span for table_plan in plans.values() if table_plan.span is not None]
     if spans and cursor is not None:
@@ -580,7 +583,7 @@ def plan_returns(
             for table, table_plan in plans.items():
                 if table_plan.span is not None:
                     reaches[table].reason_without_log = PREPARED_GONE
-            plans = {table: planned(table) for table in haves}
+            plans = {table: plan_table(table) for table in haves}
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first_span, prepared)
 
 
@@ -645,18 +648,18 @@ def _span_with_prepared(
     source = work.source.name
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
     begin = span.batch.id + at_end
-    ended = _ended_transactions(work, begin, cursor.batch)
-    earliest = min((transaction.batch for transaction in ended), default=begin)
+    ended_transactions = _ended_transactions(work, begin, cursor.batch)
+    earliest = min((transaction.batch for transaction in ended_transactions), default=begin)
     if earliest >= begin:
         return span, {}
-    before = work.ledger.live_batches(source, earliest, span.batch.id)
-    if _is_interrupted(before[1:]):
+    earlier_batches = work.ledger.live_batches(source, earliest, span.batch.id)
+    if _is_interrupted(earlier_batches[1:]):
         return None
-    first = LogSpan(before[0], before[0].start, None, span.low)
-    ended += _ended_transactions(work, earliest, begin - 1)
+    first = LogSpan(earlier_batches[0], earlier_batches[0].start, None, span.low)
+    ended_transactions += _ended_transactions(work, earliest, begin - 1)
     return first, {
         transaction.xid: replace(transaction, file=None)
-        for transaction in ended
+        for transaction in ended_transactions
         if transaction.batch < earliest
     }
 
@@ -679,10 +682,10 @@ def plan_readings(
     them."""
     states = work.ledger.table_states(work.source.name) if known is None else known.states
     valid_loads, void = _valid_and_void_loads(work, run_start, states)
-    lost = lost_tables(run_start, states, returns)
+    tables_without_log = lost_tables(run_start, states, returns)
     void_by_table = {load.table: load for load, _ in void}
     tables = {
-        *lost,
+        *tables_without_log,
         *valid_loads,
         *void_by_table,
         *_new_tables(work, states, valid_loads.keys() | void_by_table.keys()),
@@ -691,13 +694,13 @@ def plan_readings(
     plans, wants = dict(returns.plans), dict(returns.wants)
     for table in sorted(filter(work.source.patterns.matches, tables)):
         state, load = states.get(table), valid_loads.get(table) or void_by_table.get(table)
-        if table in plans and (table not in lost or plans[table].reads_rows):
+        if table in plans and (table not in tables_without_log or plans[table].reads_rows):
             if work.source.until is None:
                 plans[table] = plans[table].continuing(valid_loads.get(table))
             continue
         if table not in plans and state is not None and state.has_stopped:
             continue  # it waits for an order
-        needs = {Need.LOG} if table in lost else set()
+        needs = {Need.LOG} if table in tables_without_log else set()
         have = _have_of(state, table, valid_loads.get(table), frozenset(needs))
         if load is not None:
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
@@ -765,7 +768,8 @@ def _has_gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
 
 
 def _is_interrupted(batches: Iterable[Batch]) -> bool:
-    """Return whether one of the batches does not begin where the one before it ended."""
+    """Return whether one of the batches does not begin where the one before it
+    ended."""
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
@@ -788,16 +792,20 @@ def _new_tables(
     still to be read, if the settings want their rows (`start = "snapshot"`)."""
     if not work.source.loads_new_tables:
         return
-    source, captured = work.source.name, states.keys() | reading
+    source, captured_tables = work.source.name, states.keys() | reading
     names = [table.name for table in work.server.tables()]
-    new = [name for name in names if work.source.patterns.matches(name) and name not in captured]
+    new_tables = [
+        name for name in names if work.source.patterns.matches(name) and name not in captured_tables
+    ]
     cursor = work.ledger.cursors(source).captured
     if cursor is not None:
         batch, place = cursor.batch, cursor.position.at
-        new = [
+        new_tables = [
             table
-            for table in new
+            for table in new_tables
             if work.ledger.schema_at(source, table, batch=batch, place=place) is not None
         ]
-    kept_out = foreign_mirrors(work, new).keys() | collisions(work, states, new).keys()
-    yield from (table for table in new if table not in kept_out)
+    excluded_tables = (
+        foreign_mirrors(work, new_tables).keys() | collisions(work, states, new_tables).keys()
+    )
+    yield from (table for table in new_tables if table not in excluded_tables)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Deletions, Ledger
-from lockstep.pipeline.replay.spans import Span, end_of
+from lockstep.pipeline.replay.spans import Span, end_text
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.places import AtMoment, Earliest
@@ -58,7 +58,7 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
     batches = ledger.live_batches(source, last_pruned, last_pruned) if last_pruned else []
     if not batches:
         return ""
-    begin = end_of(batches[0])
+    begin = end_text(batches[0])
     return f"; the ledger no longer has what was read before {begin}, as {KEEP_CHANGES} says"
 
 
@@ -88,7 +88,7 @@ def reason_no_longer_shown(
         return deletion.sentence
     for note in ledger.uncleared_values(source):
         through = note.tightening.through
-        is_hidden = note.kept_because is None or (from_log and note.tightening.rehashed)
+        is_hidden = note.kept_because is None or (from_log and note.tightening.is_rehashed)
         if note.table == table and is_hidden and batch <= through:
             return f"less is shown of {note.tightening.hidden_in_words} than up to batch {through}"
     return None

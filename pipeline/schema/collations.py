@@ -144,8 +144,8 @@ def _collation_names() -> dict[int, str]:
     names = {}
     for charset, (_, _, collations) in _CHARSETS.items():
         for pair in collations.split():
-            number, _, rest = pair.partition(":")
-            names[int(number)] = f"{charset}_{rest}" if rest else charset
+            number, _, suffix = pair.partition(":")
+            names[int(number)] = f"{charset}_{suffix}" if suffix else charset
     for charset, first in _FIRST_NUMBERS.items():
         names |= {
             first + at: f"{charset}_{name}_ci"
@@ -235,8 +235,8 @@ def default_collation(charset: str, utf8mb4_default: str) -> str:
     the session (MySQL's `default_collation_for_utf8mb4`)."""
     if charset == "utf8mb4":
         return utf8mb4_default
-    rest = _CHARSETS[charset][1]
-    return f"{charset}_{rest}" if rest else charset
+    suffix = _CHARSETS[charset][1]
+    return f"{charset}_{suffix}" if suffix else charset
 
 
 def binary_collation(charset: str) -> str:

@@ -222,7 +222,7 @@ def written_type(column: ColumnSchema) -> str:
     The display width of integers, which has no effect, is left out."""
     inside = ""
     if column.members:
-        inside = ",".join(_quoted(member) for member in column.members)
+        inside = ",".join(_quote(member) for member in column.members)
     elif column.precision is not None:
         scale = column.scale
         inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
@@ -234,7 +234,7 @@ def written_type(column: ColumnSchema) -> str:
     return f"{column.type}{f'({inside})' if inside else ''}{signs}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -243,7 +243,7 @@ def written_default(column: ColumnSchema) -> str | None:
     is generated."""
     match column.default:
         case ValueDefault(text):
-            return text if text.startswith(("0x", "b'")) else _quoted(text)
+            return text if text.startswith(("0x", "b'")) else _quote(text)
         case WrittenDefault(text):
             return text
         case ExpressionDefault(text):
@@ -263,8 +263,8 @@ def further_properties(column: ColumnSchema, table: TableSchema) -> str:
     collation that differs from the table's, auto_increment, the expression of a
     generated column, and the like."""
     words = []
-    own = column.charset, column.collation
-    if column.charset is not None and own != (table.charset, table.collation):
+    own_charset = column.charset, column.collation
+    if column.charset is not None and own_charset != (table.charset, table.collation):
         words.append(column.collation or column.charset)
     if column.auto_increment:
         words.append("auto_increment")

@@ -129,7 +129,7 @@ Effect = (
 class LoggedStatement:
     """A statement in the log. `text`: decoded by the client's character set.
     `executed_at`: the value of NOW() in the statement. `server_id`: the server that ran
-    it first. `for_rows`: the statement was logged instead of the rows that it
+    it first. `replaces_rows`: the statement was logged instead of the rows that it
     changed."""
 
     text: str
@@ -140,7 +140,7 @@ class LoggedStatement:
     committed_at: datetime
     executed_at: datetime
     server_id: int = 0
-    for_rows: bool = False
+    replaces_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +197,8 @@ def _recorded_effects(effect: Effect) -> Iterator[RecordedEffect]:
         case Changed(table, before, after):
             sentences = differences(before, after)
             further = len(sentences) - _MAX_DIFFERENCES
-            more = f"; and {further} more" if further > 0 else ""
-            yield RecordedEffect(table, f"{'; '.join(sentences[:_MAX_DIFFERENCES])}{more}")
+            suffix = f"; and {further} more" if further > 0 else ""
+            yield RecordedEffect(table, f"{'; '.join(sentences[:_MAX_DIFFERENCES])}{suffix}")
         case Unchanged(table, reason):
             yield RecordedEffect(table, f"nothing, {reason}")
         case UnloggedChange(table, reason):

@@ -124,14 +124,14 @@ def treatment_to_text(treatment: Treatment) -> str:
 def treatment_from_text(words: str) -> Treatment:
     """Read a text that `treatment_to_text` returns; raise ValueError for any other
     text."""
-    kind, _, rest = words.partition(" ")
+    kind, _, parameter = words.partition(" ")
     match kind:
         case "hash":
-            return Hash(rest)
+            return Hash(parameter)
         case "mask":
-            return read_mask(rest)
+            return read_mask(parameter)
         case "as":
-            return Conversion(rest)
+            return Conversion(parameter)
         case _:
             return Visibility(words)
 

@@ -204,16 +204,16 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
     after the change, so that the table has to be read again. A new column has its
     default in all rows; this matters only if the condition on rows uses the column."""
     for before, after in effect.column_pairs:
-        now = effect.treatments_in_words.get(after.name.lower(), "")
+        treatment = effect.treatments_in_words.get(after.name.lower(), "")
         if before is None:
-            if USED_BY_CONDITION in now:
+            if USED_BY_CONDITION in treatment:
                 return f"the condition on rows uses the new column {after.name}"
             continue
-        if effect.treatments_in_words.get(before.name.lower(), "") != now:
+        if effect.treatments_in_words.get(before.name.lower(), "") != treatment:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
-        if USED_BY_CONDITION in now and before.name.lower() != after.name.lower():
+        if USED_BY_CONDITION in treatment and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
-        if now and now != LEFT_OUT_TEXT and _definition(before) != _definition(after):
+        if treatment and treatment != LEFT_OUT_TEXT and _definition(before) != _definition(after):
             return f"column {after.name} was redefined, and the lake does not show it as it is"
     return None
 
@@ -227,8 +227,8 @@ def reason_columns_changed(effect: TableEffect) -> str | None:
     """Return a reason if rows have other columns or types. A column that is dropped and
     added again in one statement is a new column, even with the same definition."""
     before, after = (row_structure(schema).columns for schema in effect.schemas)
-    kept = before == after and effect.columns_from == effect.schemas[0].names
-    return None if kept else "its columns changed"
+    is_same = before == after and effect.columns_from == effect.schemas[0].names
+    return None if is_same else "its columns changed"
 
 
 _GROWING_TYPES: Final = frozenset({"datetime", "timestamp", "bit", "vector"})
@@ -281,17 +281,19 @@ def _generated_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
 
 def _integers_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
     added_bits = INTEGER_BITS[after.type] - INTEGER_BITS[before.type]
-    fits = (
+    fits_all = (
         added_bits >= 0 if before.unsigned == after.unsigned else added_bits > 0 and before.unsigned
     )
-    return None if fits else f"{_type_words(before)} became {_type_words(after)}, which holds less"
+    return (
+        None if fits_all else f"{_type_words(before)} became {_type_words(after)}, which holds less"
+    )
 
 
 def _integer_as_decimal_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    room = (after.precision or 0) - (after.scale or 0)
+    integer_digits = (after.precision or 0) - (after.scale or 0)
     keeps_sign = before.unsigned or not after.unsigned
     largest = (1 << INTEGER_BITS[before.type] - (not before.unsigned)) - 1
-    if keeps_sign and room >= len(str(largest)):
+    if keeps_sign and integer_digits >= len(str(largest)):
         return None
     return f"{_type_words(before)} became {_type_words(after)}, which holds less"
 
@@ -325,28 +327,28 @@ def _capacity(column: ColumnSchema) -> int:
 
 
 def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None:
-    changed = f"{_type_words(before)} became {_type_words(after)}"
+    reason = f"{_type_words(before)} became {_type_words(after)}"
     match before.type, after.type:
         case ("enum", "enum") | ("set", "set"):
-            appended = after.members[: len(before.members)] == before.members
-            readable = _is_superset(before.charset or "", after.charset or "") or (
+            is_appended = after.members[: len(before.members)] == before.members
+            is_readable = _is_superset(before.charset or "", after.charset or "") or (
                 after.charset == "binary" and before.charset in _UTF8_COMPATIBLE
             )
-            kept = appended and readable
-            return None if kept else "its members are others, or in another order"
+            keeps_members = is_appended and is_readable
+            return None if keeps_members else "its members are others, or in another order"
         case ("decimal", "decimal"):
-            return None if _keeps_digits(before, after) else changed
+            return None if _keeps_digits(before, after) else reason
         case ("float" | "double", "float" | "double"):
-            return None if _keeps_floats(before, after) else changed
+            return None if _keeps_floats(before, after) else reason
         case ("date", "datetime"):
             return None
         case (kind, other) if kind == other and kind in _GROWING_TYPES:
-            return None if (after.length or 0) >= (before.length or 0) else changed
+            return None if (after.length or 0) >= (before.length or 0) else reason
         case ("binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob", _):
-            return None if _keeps_bytes(before, after) else changed
+            return None if _keeps_bytes(before, after) else reason
         case (kind, "geometry") if kind in GEOMETRY_TYPES:
             return None
-    return None if _value_properties(before) == _value_properties(after) else changed
+    return None if _value_properties(before) == _value_properties(after) else reason
 
 
 def _keeps_digits(before: ColumnSchema, after: ColumnSchema) -> bool:
@@ -361,11 +363,13 @@ def _keeps_digits(before: ColumnSchema, after: ColumnSchema) -> bool:
 def _keeps_floats(before: ColumnSchema, after: ColumnSchema) -> bool:
     """Return whether ALTER TABLE keeps values of FLOAT or DOUBLE. FLOAT(M,D) rounds all
     others."""
-    plain = before.precision is None and after.precision is None
-    same = (before.precision, before.scale) == (after.precision, after.scale)
+    are_plain = before.precision is None and after.precision is None
+    is_same_type = (before.precision, before.scale) == (after.precision, after.scale)
     keeps_sign = before.unsigned or not after.unsigned
     return (
-        keeps_sign and (plain or same) and not (before.type == "double" and after.type == "float")
+        keeps_sign
+        and (are_plain or is_same_type)
+        and not (before.type == "double" and after.type == "float")
     )
 
 
@@ -376,8 +380,8 @@ def _keeps_bytes(before: ColumnSchema, after: ColumnSchema) -> bool:
         return before.length == after.length
     if after.type != "varbinary" and after.type not in BLOB_FAMILY:
         return False
-    room = [LOB_SIZES.get(column.type, column.length or 0) for column in (before, after)]
-    return room[0] <= room[1]
+    capacities = [LOB_SIZES.get(column.type, column.length or 0) for column in (before, after)]
+    return capacities[0] <= capacities[1]
 
 
 def _value_properties(column: ColumnSchema) -> tuple[object, ...]:
@@ -415,13 +419,14 @@ def may_rename_columns(text: str, context: StatementContext) -> bool:
     return False
 
 
-def match_columns(before: TableSchema, given: TableSchema, renames: Renames) -> ColumnsFrom:
-    """Return for each column of `given` its name in `before`, None for a new column. A
-    column that the person did not list in `renames` is matched by its name."""
+def match_columns(before: TableSchema, given_schema: TableSchema, renames: Renames) -> ColumnsFrom:
+    """Return for each column of `given_schema` its name in `before`, None for a new
+    column. A column that the person did not list in `renames` is matched by its
+    name."""
     old_names = {new.lower(): old for old, new in renames}
     renamed = {old.lower() for old, _ in renames}
     origins = []
-    for column in given.columns:
+    for column in given_schema.columns:
         folded = column.name.lower()
         if folded in old_names:
             origin = before.column(old_names[folded])
@@ -431,7 +436,9 @@ def match_columns(before: TableSchema, given: TableSchema, renames: Renames) -> 
     return tuple(origins)
 
 
-def reason_renames_refused(before: TableSchema, given: TableSchema, renames: Renames) -> str | None:
+def reason_renames_refused(
+    before: TableSchema, given_schema: TableSchema, renames: Renames
+) -> str | None:
     """Return why the columns cannot have been renamed as the person says; None if they
     can."""
     old_names = [old.lower() for old, _ in renames]
@@ -441,8 +448,8 @@ def reason_renames_refused(before: TableSchema, given: TableSchema, renames: Ren
         if before.column(old) is None:
             names = ", ".join(before.names)
             return f"{pair}: the table had no column {old} where it stopped, only {names}"
-        if given.column(new) is None:
-            names = ", ".join(given.names)
+        if given_schema.column(new) is None:
+            names = ", ".join(given_schema.names)
             return f"{pair}: the given structure has no column {new}, only {names}"
         if old.lower() == new.lower():
             return f"{pair}: a column that keeps its name needs no --rename; leave it out"
@@ -452,7 +459,7 @@ def reason_renames_refused(before: TableSchema, given: TableSchema, renames: Ren
             return f"{new} cannot have been two columns"
         if before.column(new) is not None and new.lower() not in old_names:
             return f"{pair}: there was already a column {new}, and nothing says what became of it"
-        if given.column(old) is not None and old.lower() not in new_names:
+        if given_schema.column(old) is not None and old.lower() not in new_names:
             return (
                 f"{pair}: the given structure has a column {old} as well, and nothing says which "
                 "column that was"
@@ -461,7 +468,7 @@ def reason_renames_refused(before: TableSchema, given: TableSchema, renames: Ren
 
 
 def reason_unclear(
-    before: TableSchema, given: TableSchema, renames: Renames = (), *, may_rename: bool
+    before: TableSchema, given_schema: TableSchema, renames: Renames = (), *, may_rename: bool
 ) -> str | None:
     """Return why the mirror (the Delta table with the current rows) cannot keep its
     rows under the given structure; None if it can. Either it is unclear which column is
@@ -470,16 +477,18 @@ def reason_unclear(
     renamed columns."""
     if may_rename and not renames:
         return "the statement that stopped it renames, which the given structure does not show"
-    origins = match_columns(before, given, renames)
+    origins = match_columns(before, given_schema, renames)
     kept = {name for name in origins if name is not None}
     missing = [name for name in before.names if name not in kept]
-    new = [name for name, origin in zip(given.names, origins, strict=True) if origin is None]
+    new = [name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None]
     if missing and new:
         return (
             f"by the structure given, {', '.join(missing)} may have been renamed to "
             f"{', '.join(new)}, or dropped and {', '.join(new)} added"
         )
-    change = TableEffect(given.name, "changed", "", before, given, origins, is_strict=False)
+    change = TableEffect(
+        given_schema.name, "changed", "", before, given_schema, origins, is_strict=False
+    )
     for test in (
         reason_engine_changed,
         reason_values_changed,

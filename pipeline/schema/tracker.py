@@ -432,8 +432,10 @@ class SchemaTracker:
         number = new_versions[-1].version if new_versions else self._initial.last_number(table)
         generation = 1
         if number and self._choose_generation is not None:
-            shown = schema if shown_as is None else shown_as.schema
-            generation = self._choose_generation(self._all_versions(table), shown, shown_as, schema)
+            shown_schema = schema if shown_as is None else shown_as.schema
+            generation = self._choose_generation(
+                self._all_versions(table), shown_schema, shown_as, schema
+            )
         version = SchemaVersion(
             table,
             number + 1,

@@ -85,14 +85,14 @@ def arrow_type(column: Column) -> pa.DataType:
         return _decimal_type(column)
     if column.type == "bit":
         return _bit_type(column)
-    plain = _FIXED_TYPES.get(column.type)
-    if plain is None:
+    fixed_type = _FIXED_TYPES.get(column.type)
+    if fixed_type is None:
         raise TableError(
             f"column {column.name!r} has the type {column.type.upper()}, "
             "which this version does not read",
             hint=_TYPE_HINT,
         )
-    return plain
+    return fixed_type
 
 
 def _decimal_type(column: Column) -> pa.DataType:
@@ -177,8 +177,8 @@ def times_to_microseconds(times: pa.Array) -> pa.Int64Array:
     names = ("hours", "minutes", "seconds")
     hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in names)
     fraction = pc.utf8_rpad(pc.struct_field(parts, "fraction"), 6, "0").cast(pa.int64())
-    whole = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
-    size = pc.add(pc.multiply(whole, 1_000_000), fraction)
+    total_seconds = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
+    size = pc.add(pc.multiply(total_seconds, 1_000_000), fraction)
     return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(size), size)
 
 
@@ -187,8 +187,8 @@ def time_to_microseconds(text: str) -> int:
     match = re.match(_TIME_PARTS, text, re.ASCII)
     if match is None or int(match["minutes"]) > 59 or int(match["seconds"]) > 59:
         raise ValueError(text)
-    whole = (int(match["hours"]) * 60 + int(match["minutes"])) * 60 + int(match["seconds"])
-    size = whole * 1_000_000 + int((match["fraction"] or "").ljust(6, "0"))
+    total_seconds = (int(match["hours"]) * 60 + int(match["minutes"])) * 60 + int(match["seconds"])
+    size = total_seconds * 1_000_000 + int((match["fraction"] or "").ljust(6, "0"))
     return -size if match["sign"] else size
 
 

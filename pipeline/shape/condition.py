@@ -311,9 +311,9 @@ def _number_test(column: Column, sign: str, literal: Literal) -> _Test:
         if sign in _EQUALITY_SIGNS:
             return _constant_test(sign == "<>")
         sign = {"<": "<=", ">=": ">"}.get(sign, sign)
-    least, most = _value_range(kind)
-    if not least <= floor <= most:
-        above = floor > most
+    least, greatest = _value_range(kind)
+    if not least <= floor <= greatest:
+        above = floor > greatest
         return _constant_test(
             sign == "<>" or (sign in ("<", "<=") if above else sign in (">", ">="))
         )

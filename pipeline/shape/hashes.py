@@ -126,7 +126,7 @@ def _decimal_texts(_: Column, values: pa.Array) -> pa.Array:
     """Return the texts of DECIMALs. `values` has texts if the DECIMAL has more digits
     than Arrow's decimals."""
     printed = canonical.decimal_texts(values) if pa.types.is_decimal(values.type) else values
-    trimmed = _trimmed(printed.cast(pa.large_string()), pc.match_substring(printed, "."))
+    trimmed = _trim_fractions(printed.cast(pa.large_string()), pc.match_substring(printed, "."))
     return pc.if_else(pc.equal(trimmed, "-0"), "0", trimmed).cast(pa.large_binary())
 
 
@@ -147,7 +147,7 @@ def _float_text(value: float | None) -> bytes | None:
 
 def _moment_texts(column: Column, values: pa.Array) -> pa.Array:
     printed = canonical.moment_texts(values).cast(pa.large_string())
-    trimmed = _trimmed(printed, pc.is_valid(printed)).cast(pa.large_binary())
+    trimmed = _trim_fractions(printed, pc.is_valid(printed)).cast(pa.large_binary())
     if column.type == "datetime":
         return trimmed
     zone, separator = (pa.scalar(text, pa.large_binary()) for text in (b"Z", b""))
@@ -156,10 +156,10 @@ def _moment_texts(column: Column, values: pa.Array) -> pa.Array:
 
 def _time_texts(_: Column, values: pa.Array) -> pa.Array:
     printed = values.cast(pa.large_string())
-    return _trimmed(printed, pc.match_substring(printed, ".")).cast(pa.large_binary())
+    return _trim_fractions(printed, pc.match_substring(printed, ".")).cast(pa.large_binary())
 
 
-def _trimmed(printed: pa.Array, has_fraction: pa.Array) -> pa.Array:
+def _trim_fractions(printed: pa.Array, has_fraction: pa.Array) -> pa.Array:
     """Return the texts without zeros at the end of a fraction, and without a point
     before them."""
     trimmed = pc.utf8_rtrim(pc.utf8_rtrim(printed, "0"), ".")

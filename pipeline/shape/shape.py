@@ -424,7 +424,7 @@ def shape_change(before: Shape, after: Shape, *, key_replaced: bool = False) -> 
     pairs = zip(after.source.columns, before.treatments, after.treatments, strict=True)
     return ShapeChange(
         tightened_columns=tuple(
-            column.name for column, then, now in pairs if not shows_no_more(then, now)
+            column.name for column, old, new in pairs if not shows_no_more(old, new)
         ),
         has_tighter_rows=after.row_condition is not None
         and before.row_condition != after.row_condition,

@@ -104,14 +104,16 @@ class Shaper:
         """Return the function for rows that are read with these columns alone. Columns
         that the condition uses are read too, but the shaped rows leave them out unless
         they are listed."""
-        source, wanted = self._shape.source, {*columns}
-        read_names = wanted | {source.names[index] for index in self._condition_indexes}
-        kept = [index for index, name in enumerate(source.names) if name in read_names]
+        source, shown_names = self._shape.source, {*columns}
+        read_names = shown_names | {source.names[index] for index in self._condition_indexes}
+        read_indexes = [index for index, name in enumerate(source.names) if name in read_names]
         treatments = tuple(
-            self._shape.treatments[index] if source.names[index] in wanted else Visibility.LEFT_OUT
-            for index in kept
+            self._shape.treatments[index]
+            if source.names[index] in shown_names
+            else Visibility.LEFT_OUT
+            for index in read_indexes
         )
-        structure = replace(source, columns=tuple(source.columns[index] for index in kept))
+        structure = replace(source, columns=tuple(source.columns[index] for index in read_indexes))
         return Shaper(replace(self._shape, source=structure, treatments=treatments), self._key)
 
     def shape_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -176,22 +178,22 @@ class Shaper:
         """Return the images that the condition takes. An update becomes a delete or an
         insert as in the table in the module's docstring. `condition_values`: the
         condition's value for each image."""
-        taken = pc.fill_null(condition_values, False).to_numpy(zero_copy_only=False)
+        is_taken = pc.fill_null(condition_values, False).to_numpy(zero_copy_only=False)
         kinds = images.change_type.to_numpy().copy()
         # The image after an update always follows the image before it.
         before = np.flatnonzero(kinds == _BEFORE)
         after = before + 1
-        leaves, enters = taken[before] & ~taken[after], ~taken[before] & taken[after]
+        leaves, enters = is_taken[before] & ~is_taken[after], ~is_taken[before] & is_taken[after]
         kinds[before[leaves]] = _DELETE
         kinds[after[enters]] = _INSERT
         if images.present is not None:
             self._require_shown_columns(images.present, after[enters])
-        updated = images.updated
-        if updated is not None:  # It is NULL for an update that became an insert.
+        update_bits = images.updated
+        if update_bits is not None:  # It is NULL for an update that became an insert.
             is_update = pa.array(kinds == _AFTER)
-            updated = pc.if_else(is_update, updated, pa.scalar(None, updated.type))
+            update_bits = pc.if_else(is_update, update_bits, pa.scalar(None, update_bits.type))
         kinds = pa.array(kinds, pa.int8())
-        return _select_images(replace(images, change_type=kinds, updated=updated), taken)
+        return _select_images(replace(images, change_type=kinds, updated=update_bits), is_taken)
 
     def _require_shown_columns(self, present: pa.Array, entering: npt.NDArray[np.int64]) -> None:
         """Raise TableError if a row that becomes an insert lacks a column that the lake
@@ -265,18 +267,18 @@ def _without_unchanged_updates(images: RowImages) -> RowImages:
     before = np.flatnonzero(kinds == _BEFORE)
     if not len(before):
         return images
-    after, same = before + 1, np.ones(len(before), np.bool_)
+    after, is_unchanged = before + 1, np.ones(len(before), np.bool_)
     present = None if images.present is None else unpack_bits(images.present)
     for index, column in enumerate(images.columns.columns):
         equal = _equal_pairs(column.take(pa.array(before)), column.take(pa.array(after)))
         if present is not None and present.shape[1]:
             equal = ~present[after, index] | (present[before, index] & equal)
-        same &= equal
-    kept = np.ones(len(kinds), np.bool_)
-    kept[before[same]] = kept[after[same]] = False
-    if kept.all():
+        is_unchanged &= equal
+    is_kept = np.ones(len(kinds), np.bool_)
+    is_kept[before[is_unchanged]] = is_kept[after[is_unchanged]] = False
+    if is_kept.all():
         return images
-    return _select_images(images, kept)
+    return _select_images(images, is_kept)
 
 
 def _select_images(images: RowImages, is_kept: npt.NDArray[np.bool_]) -> RowImages:
@@ -304,8 +306,8 @@ def _equal_pairs(left: pa.Array, right: pa.Array) -> npt.NDArray[np.bool_]:
         left, right = left.view(bits), right.view(bits)
     equal = pc.fill_null(pc.equal(left, right), False)
     both_null = pc.and_(pc.is_null(left), pc.is_null(right))
-    same: npt.NDArray[np.bool_] = pc.or_(equal, both_null).to_numpy(zero_copy_only=False)
-    return same
+    is_equal: npt.NDArray[np.bool_] = pc.or_(equal, both_null).to_numpy(zero_copy_only=False)
+    return is_equal
 
 
 # -- one column's values -------------------------------------------------------------------------
@@ -318,14 +320,14 @@ _HIDDEN_PART: Final = "***"
 def _mask_texts(values: pa.Array, mask: Mask) -> pa.Array:
     longer = pc.greater(pc.utf8_length(values), mask.length)
     if mask.kind == "first":
-        shown = pc.binary_join_element_wise(
+        shown_part = pc.binary_join_element_wise(
             pc.utf8_slice_codeunits(values, 0, mask.length), _HIDDEN_PART, ""
         )
     else:
-        shown = pc.binary_join_element_wise(
+        shown_part = pc.binary_join_element_wise(
             _HIDDEN_PART, pc.utf8_slice_codeunits(values, -mask.length, None), ""
         )
-    return pc.if_else(longer, shown, _HIDDEN_PART)
+    return pc.if_else(longer, shown_part, _HIDDEN_PART)
 
 
 def _printed_texts(column: Column, values: pa.Array) -> pa.Array:

@@ -325,14 +325,14 @@ class Shaping:
         shown_as = version.shown_as
         if shown_as is None and self.rules_of(version.table) is None:
             return None
-        before, now = self._shapes_of(version, version.schema)
-        pairs = zip(now.source.names, before.treatments, now.treatments, strict=True)
+        before, after = self._shapes_of(version, version.schema)
+        pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         if changed := [name for name, old, new in pairs if old != new]:
             return f"other settings apply to {', '.join(changed)}"
-        if now.row_condition != before.row_condition:
+        if after.row_condition != before.row_condition:
             return "another condition decides which rows are taken"
         if (
-            now.has_hashes
+            after.has_hashes
             and shown_as is not None
             and shown_as.key_fingerprint != self._key_fingerprint
         ):
@@ -351,9 +351,9 @@ class Shaping:
 
     def _shapes_of(self, version: SchemaVersion, schema: TableSchema) -> tuple[Shape, Shape]:
         """Return the version's own shape, and its shape by the settings."""
-        shown_as, whole = version.shown_as, _plain_shape(schema)
-        before = whole if shown_as is None else _shape_of_version(schema, shown_as)
-        return before, self.shape(schema) or whole
+        shown_as, plain_shape = version.shown_as, _plain_shape(schema)
+        before = plain_shape if shown_as is None else _shape_of_version(schema, shown_as)
+        return before, self.shape(schema) or plain_shape
 
     def cleared_version(self, version: SchemaVersion, columns: Collection[str]) -> SchemaVersion:
         """Return an earlier version without the values of `columns` and of the columns
@@ -381,12 +381,12 @@ class Shaping:
 
     def _shown_schema(self, schema: TableSchema, shape: Shape) -> TableSchema:
         """Return the structure that the lake shows."""
-        treated = zip(schema.columns, shape.source.columns, shape.treatments, strict=False)
+        treated_columns = zip(schema.columns, shape.source.columns, shape.treatments, strict=False)
         columns = tuple(
             column
             if treatment is Visibility.SHOWN
             else self._shown_column(column, decoded, treatment)
-            for column, decoded, treatment in treated
+            for column, decoded, treatment in treated_columns
             if treatment is not Visibility.LEFT_OUT
         )
         names = {column.name.lower() for column in columns}
@@ -410,22 +410,22 @@ class Shaping:
     ) -> ColumnSchema:
         """Return a treated column as the lake has it. Its default is treated like a
         value in a row."""
-        alone = Shape(TableStructure(TableName("", ""), (decoded,), ()), (treatment,))
-        shown = schema_of(alone.structure).columns[0]
-        unknown = replace(shown, default=WrittenDefault(_REDACTED))
+        column_shape = Shape(TableStructure(TableName("", ""), (decoded,), ()), (treatment,))
+        shown_column = schema_of(column_shape.structure).columns[0]
+        unknown = replace(shown_column, default=WrittenDefault(_REDACTED))
         kind = arrow_type(decoded)
         fill = pa.scalar(None, kind) if treatment == Mask("null") else fill_of(column, kind, None)
         if fill is None:  # Only the server knows the default.
             return unknown
         rows = pa.RecordBatch.from_arrays([pa.array([fill.as_py()], kind)], names=[decoded.name])
         try:
-            value = Shaper(alone, self.key).shape_rows(rows).column(0)[0].as_py()
+            value = Shaper(column_shape, self.key).shape_rows(rows).column(0)[0].as_py()
         except TableError:  # The default cannot be converted: '' is not a UUID.
             return unknown
         if value is None:
-            return replace(shown, default=None, nullable=True)
+            return replace(shown_column, default=None, nullable=True)
         text = f"b'{int(value)}'" if isinstance(value, bool) else str(value)
-        return replace(shown, default=ValueDefault(text))
+        return replace(shown_column, default=ValueDefault(text))
 
 
 def _hidden_names(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:

@@ -145,7 +145,8 @@ def history_rewritten(question: Question) -> Answer:
 
 
 def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
-    """Return why the server's log cannot be the log that was read; None if it can be."""
+    """Return why the server's log cannot be the log that was read; None if it can
+    be."""
     at, facts = cursor.position.at, question.facts
     if question.anchor_reading is AnchorReading.DIFFERENT:
         return "the event before the cursor is a different one"
@@ -351,7 +352,8 @@ def _reason_without_set(question: Question) -> str:
 
 
 def _proof_clause(question: Question) -> str:
-    """Return how it is known that the server's transactions are those that were read."""
+    """Return how it is known that the server's transactions are those that were
+    read."""
     if question.set_reading is SetReading.SAME:
         return "; the last transactions read are the same in its log"
     return (

@@ -88,7 +88,7 @@ def table_standings(
     }
 
 
-def unseen(table: TableName) -> TableStanding:
+def unseen_standing(table: TableName) -> TableStanding:
     """Return the health of a table that the ledger does not know."""
     return TableStanding(table, TableHealth.UNSEEN, "nothing of it was captured yet")
 

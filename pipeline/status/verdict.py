@@ -118,15 +118,17 @@ def _busy_verdict(standing: Standing, now: datetime) -> Verdict | None:
     lease = standing.lease
     if lease is None or not lease.live:
         return None
-    who = f"{lease.holder}, since {utc_text(lease.taken_at)}"
+    holder = f"{lease.holder}, since {utc_text(lease.taken_at)}"
     silence = now - lease.beat_at if lease.beat_at is not None else timedelta()
     if silence < SILENCE_LIMIT:
         return Verdict(
-            State.BUSY, f"a run is going on ({who})", "wait for it, or look at it on Dagster's page"
+            State.BUSY,
+            f"a run is going on ({holder})",
+            "wait for it, or look at it on Dagster's page",
         )
     return Verdict(
         State.BUSY,
-        f"a run holds the source but gave no sign of life for {duration_text(silence)} ({who})",
+        f"a run holds the source but gave no sign of life for {duration_text(silence)} ({holder})",
         f"end that process; or `lockstep run --source {standing.source}`, which takes over from "
         "a run that has been silent for a minute",
         Recovery.RETRY,
@@ -225,10 +227,10 @@ def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -
     least = max(min(_DAY, room.retention / 2), longest_pause or timedelta())
     if room.remaining >= least:
         return None
-    left = f"in {duration_text(room.remaining)}" if room.remaining else "at the next rotation"
+    when = f"in {duration_text(room.remaining)}" if room.remaining else "at the next rotation"
     return Verdict(
         State.AT_RISK,
-        f"the server may purge the log at the cursor {left}, and the position with it",
+        f"the server may purge the log at the cursor {when}, and the position with it",
         f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
         Recovery.OPERATOR,
         "the server may purge the log at the cursor",

@@ -125,11 +125,11 @@ class DeletableChanges:
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
     """A file of a changelog, or of a system table (`_transactions`, `_ddl`).
-    `generation`: the number of the changelog among all that its table has had; `size`:
+    `changelog_generation`: the number of the changelog among all that its table has had; `size`:
     bytes."""
 
     table: TableName | SystemTable
-    generation: int
+    changelog_generation: int
     path: str
     size: int
 

@@ -35,28 +35,28 @@ from lockstep.pipeline.values.table import TableName
 @dataclass(frozen=True, slots=True)
 class Tightening:
     """A change of settings that shows less of a table in batches after `through`.
-    `columns`: columns of which less is shown; `rows`: fewer rows are captured;
-    `rehashed`: values are hashed with another key. `kept_because`: a person's reason to
-    keep earlier values in plaintext."""
+    `columns`: columns of which less is shown; `has_fewer_rows`: fewer are captured;
+    `is_rehashed`: values are hashed with another key. `kept_because`: a person's reason
+    to keep earlier values in plaintext."""
 
     table: TableName
     through: int
     columns: tuple[str, ...] = ()
-    rows: bool = False
-    rehashed: bool = False
+    has_fewer_rows: bool = False
+    is_rehashed: bool = False
     kept_because: str | None = None
 
     @property
     def shows_less(self) -> bool:
         """Whether the change hides anything."""
-        return bool(self.columns) or self.rows or self.rehashed
+        return bool(self.columns) or self.has_fewer_rows or self.is_rehashed
 
     @property
     def hidden_in_words(self) -> str:
         """The values that it hides."""
         nouns = [", ".join(self.columns)] if self.columns else []
-        nouns += ["rows that a condition leaves out"] if self.rows else []
-        nouns += ["hashes made with another key"] if self.rehashed else []
+        nouns += ["rows that a condition leaves out"] if self.has_fewer_rows else []
+        nouns += ["hashes made with another key"] if self.is_rehashed else []
         return " and ".join(nouns)
 
 
@@ -143,8 +143,8 @@ class ClearedFile:
 
     batch: int
     table: SystemTable
-    before: str
-    after: SegmentFile
+    old_path: str
+    new_file: SegmentFile
 
 
 @dataclass(frozen=True, slots=True)

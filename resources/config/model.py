@@ -19,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from lockstep.pipeline.catalog import DATABASE
+from lockstep.pipeline.catalog import DATABASE_PLACEHOLDER
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
 from lockstep.pipeline.values.policies import DEFAULT_KEEP
@@ -216,14 +216,15 @@ class CatalogSection(Section):
     uri: Text | None = None
     name: Text | None = None
     token: Annotated[str, AfterValidator(require_secret_reference)] | None = None
-    schemas: Text = DATABASE
+    schemas: Text = DATABASE_PLACEHOLDER
 
     @field_validator("schemas")
     @classmethod
     def _require_database(cls, schemas: str) -> str:
-        if DATABASE not in schemas:
+        if DATABASE_PLACEHOLDER not in schemas:
             raise ValueError(
-                f"{schemas!r} has no {DATABASE} in it: tables of two databases may have one name"
+                f"{schemas!r} has no {DATABASE_PLACEHOLDER} in it: tables of two databases may "
+                "have one name"
             )
         return schemas
 

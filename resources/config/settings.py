@@ -110,12 +110,12 @@ class SourceSettings:
             ),
             start=self._place(self.section.start),
             budget=Budget(**self.section.bounds.model_dump()),
-            policies=StartPolicies(
+            start_policies=StartPolicies(
                 on_position_lost=self.section.on_position_lost,
                 on_source_changed=self.section.on_source_changed,
                 fallback_interval=timedelta(seconds=self.section.fallback_interval),
             ),
-            lake=LakePolicies(
+            lake_policies=LakePolicies(
                 **{
                     field.name: getattr(self.section, field.name)
                     for field in fields(LakePolicies)
@@ -127,11 +127,11 @@ class SourceSettings:
             else StandbyPlan(self._place(standby.start), standby.server_uuid),
             until=until,
             snapshot=self._snapshot_plan(),
-            prove_rows=self.section.prove_rows,
+            sample_rows=self.section.prove_rows,
             allowed_statements=NamePatterns(
                 tuple(map(self._pattern, self.section.passed_statements))
             ),
-            tables=tuple(
+            table_settings=tuple(
                 TableSettings(
                     TablePatterns(tuple(map(self._pattern, section.match))),
                     section.policies,

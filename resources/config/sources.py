@@ -107,7 +107,7 @@ class SnapshotSection(Section):
 
     max_seconds: Annotated[
         float, Field(gt=0, strict=False), BeforeValidator(duration_in_seconds)
-    ] = _SNAPSHOT_DEFAULTS.seconds
+    ] = _SNAPSHOT_DEFAULTS.max_seconds
     connections: Annotated[int, Field(ge=1, le=64)] = _SNAPSHOT_DEFAULTS.connections
     chunk_seconds: Annotated[float, Field(gt=0, strict=False)] = _SNAPSHOT_DEFAULTS.pace.seconds
     max_threads_running: Annotated[int, Field(ge=1)] | None = _LIMIT_DEFAULTS.threads_running

@@ -22,9 +22,9 @@ from lockstep.pipeline.catalog import (
     CONTENT_MARK,
     SOURCE_MARK,
     CatalogEntry,
-    Entry,
     EntryColumn,
     EntryName,
+    WantedEntry,
 )
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -95,7 +95,7 @@ class HiveCatalog:
             properties.get(CONTENT_MARK),
         )
 
-    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+    def put(self, entry: WantedEntry, replaced_name: EntryName | None) -> None:
         """Create the entry, or alter the one named `replaced_name` in place, which
         keeps the properties that others added."""
         from pymetastore.hive_metastore import ttypes
@@ -173,7 +173,7 @@ def _catalog_error(identity: str, error: Exception) -> LockstepError:
     )
 
 
-def _fill_in(table: Any, entry: Entry) -> Any:
+def _fill_in(table: Any, entry: WantedEntry) -> Any:
     """Fill the entry into the metastore's table, which is returned, and keep its other
     properties."""
     from pymetastore.hive_metastore import ttypes

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName
+from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.spark.spark import Spark, exclusive_session
@@ -59,7 +59,7 @@ class SparkCatalog:
         is_delta = str(properties.get("Provider", "")).lower() == "delta"
         return CatalogEntry(properties.get("Location") if is_delta else None)
 
-    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+    def put(self, entry: WantedEntry, replaced_name: EntryName | None) -> None:
         """Create the entry, and drop the one with the former name `replaced_name`: not
         every catalog of Spark can rename an entry."""
         if replaced_name is not None:

@@ -32,7 +32,12 @@ from lockstep.resources.lake.delta.pin import Head, head_of
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.mirror.writing import commit_write
 from lockstep.resources.lake.spark.java_errors import spark_errors
-from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, Spark, session_settings
+from lockstep.resources.lake.spark.spark import (
+    APP_ID_SETTING,
+    TXN_VERSION_SETTING,
+    Spark,
+    session_settings,
+)
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.staging import Staging
 from lockstep.resources.lake.store.storage import lake_errors, remove_folder, remove_table
@@ -91,7 +96,10 @@ def _require_commits_once(
     ):
         # `SparkMirrors.write` would see that there is nothing to do, and not ask Spark.
         write = _trial_write(staging, number)
-        transaction = {APP_ID: write.target.app_id, TXN_VERSION: str(write.target.txn_version)}
+        transaction = {
+            APP_ID_SETTING: write.target.app_id,
+            TXN_VERSION_SETTING: str(write.target.txn_version),
+        }
         session = spark.session()
         with (
             suppress(LockstepError, TableError),

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import read_layouts
 from lockstep.pipeline.binlog.stream.framing import CHECKSUM_BYTES, FIRST_OFFSET, HEADER, EventType
@@ -95,12 +95,12 @@ def rehearse() -> None:
     buffer.put(Received(array, HEADROOM, len(array)))
     while (group := buffer.get()) is not None:
         for block in group.blocks:
-            for number, _, events in by_map(block):
+            for number, _, events in split_by_map(block):
                 layouts = read_layouts(buffer.maps.maps[number])
                 schema = arrow_schema(structure)
-                decoder = TableDecoder(structure, layouts, schema, updated=True)
+                decoder = TableDecoder(structure, layouts, schema, reports_updates=True)
                 list(decoder.decode(events))
-                decoder.first_changes(events, (0,))
+                decoder.first_changed_events(events, (0,))
         buffer.ack()
     _rehearse_result()
 

@@ -104,7 +104,7 @@ def run_event(
     set_producer(producer)  # the facets below contain it
     facet = LockstepRunFacet(lockstep_run_id, tablesNotListed=news.unreported_count or None)
     if capture_report is not None:
-        facet.batch = capture_report.batch
+        facet.batch = capture_report.batch_id
         facet.start, facet.end = str(capture_report.start), str(capture_report.end)
         facet.transactions, facet.rows = capture_report.transactions, capture_report.rows
         facet.logBytes = capture_report.log_bytes

@@ -176,17 +176,17 @@ class PostgresBatches(Subject):
             )
             life_events.record_events(transaction, lease, events, batch)
             _record_segments(transaction, source, batch, record.segments)
-            parts = [
+            system_files = [
                 {**keys, "name": part.table.value, **file}
                 for part in record.system_segments
                 for file in file_rows(part.files)
             ]
-            transaction.insert("record_source_files", parts)
+            transaction.insert("record_source_files", system_files)
             _record_events(transaction, source, batch, record)
             record_loads(transaction, source, batch, record)
             tables.record_extents(transaction, source, batch, record.extents)
-            for quarantined in record.stopped_tables:
-                tables.note_behind(transaction, source, quarantined.table)
+            for stopped in record.stopped_tables:
+                tables.note_behind(transaction, source, stopped.table)
             transaction.run("count_behind_of_loading", source=source)
             _record_prepared(transaction, source, batch, record)
             if record.scope is not None:
@@ -210,10 +210,10 @@ class PostgresBatches(Subject):
         contents = map(_content, rows)
         if tables is None:
             return list(contents)
-        # The query selects by database and by name separately, so some tables are too
-        # many.
-        own = (content.for_tables(frozenset(tables)) for content in contents)
-        return [content for content in own if content.changed_tables]
+        # The query selects by database and by name separately, so it returns some
+        # tables too many.
+        wanted = (content.for_tables(frozenset(tables)) for content in contents)
+        return [content for content in wanted if content.changed_tables]
 
     def open_prepared(self, source: str) -> list[PreparedTransaction]:
         return self._cached(_prepared, "open_prepared", source=source)

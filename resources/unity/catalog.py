@@ -21,9 +21,9 @@ from lockstep.pipeline.catalog import (
     CONTENT_MARK,
     SOURCE_MARK,
     CatalogEntry,
-    Entry,
     EntryColumn,
     EntryName,
+    WantedEntry,
 )
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
 
@@ -70,7 +70,7 @@ class UnityCatalog:
             properties.get(CONTENT_MARK),
         )
 
-    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+    def put(self, entry: WantedEntry, replaced_name: EntryName | None) -> None:
         if replaced_name is not None:
             self.drop(replaced_name)
         schema = entry.name.schema

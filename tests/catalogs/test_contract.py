@@ -15,7 +15,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryColumn, EntryName, place
+from lockstep.pipeline.catalog import (
+    CatalogEntry,
+    EntryColumn,
+    EntryName,
+    WantedEntry,
+    normal_location,
+)
 from lockstep.pipeline.ports.catalog import Catalog
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable, ConfigurationError
@@ -70,7 +76,7 @@ def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
             return MemoryCatalog(root=tmp_path.as_uri())
 
 
-def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> Entry:
+def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> WantedEntry:
     """A mirror with rows, in a schema that is not there."""
     name = EntryName(f"shop_{uuid4().hex}", "orders")
     table = TableName(name.schema, "Orders")
@@ -78,7 +84,7 @@ def entry(catalog: Catalog, tmp_path: Path, **other: Any) -> Entry:
     (tmp_path / mirror).mkdir(parents=True)
     write_deltalake(tmp_path / mirror, ROWS)
     columns = COLUMNS if catalog.has_columns else ()
-    told = Entry("shop", table, name, catalog.location(mirror), "What is ordered", columns)
+    told = WantedEntry("shop", table, name, catalog.location(mirror), "What is ordered", columns)
     return replace(told, **other)
 
 
@@ -119,12 +125,12 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
     assert catalog.require_ready()
 
 
-def require_found(catalog: Catalog, told: Entry) -> None:
+def require_found(catalog: Catalog, told: WantedEntry) -> None:
     found = catalog.find(told.name)
     assert found is not None and found.location is not None
-    marks = CatalogEntry(place(found.location), found.source, found.content)
+    marks = CatalogEntry(normal_location(found.location), found.source, found.content)
     source, content = (told.source, told.content) if catalog.has_marks else (None, None)
-    assert marks == CatalogEntry(place(told.location), source, content)
+    assert marks == CatalogEntry(normal_location(told.location), source, content)
 
 
 @pytest.mark.parametrize("read", [False, pytest.param(True, marks=pytest.mark.soak)])
@@ -145,7 +151,7 @@ def test_spark_finds_a_mirror_by_its_name_in_the_metastore(
         ]
         about = {name: value for name, value, _ in shown[len(COLUMNS) :]}
         assert about["Provider"] == "delta"
-        assert place(about["Location"]) == place(told.location)
+        assert normal_location(about["Location"]) == normal_location(told.location)
         if read:
             named, there = by_name(f"table {told.name}", f"table delta.`{told.location}`")
             assert len(named) == rows and sorted(named) == sorted(there)
@@ -172,7 +178,7 @@ def test_what_another_made_is_seen_as_it_is(metastore: str, by_name: Asked, tmp_
     )
     found = catalog.find(told.name)
     assert found is not None and found.location is not None
-    assert (place(found.location), found.source) == (place(told.location), None)
+    assert (normal_location(found.location), found.source) == (normal_location(told.location), None)
     assert catalog.find(EntryName(told.name.schema, "seen")) == CatalogEntry(None)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lockstep.pipeline.run.dump.image_decoder import with_defaults
+from lockstep.pipeline.run.dump.image_decoder import with_default_values
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
     ExpressionDefault,
@@ -69,7 +69,9 @@ EMPTY = a_column("b", "varchar", nullable=False)
 
 def test_what_is_left_out_is_the_default() -> None:
     """A literal, and the type's own where NULL is not allowed; rows are whole then."""
-    found = with_defaults(images((INSERT, False, False), (INSERT, True, True)), table(SEVEN, EMPTY))
+    found = with_default_values(
+        images((INSERT, False, False), (INSERT, True, True)), table(SEVEN, EMPTY)
+    )
     assert found.columns.to_pylist() == [
         {"id": 0, "a": 7, "b": ""},
         {"id": 1, "a": 9, "b": "given"},
@@ -79,7 +81,7 @@ def test_what_is_left_out_is_the_default() -> None:
 
 def test_updates_are_left_as_they_are() -> None:
     """What they leave out did not change, and is still told apart from NULL."""
-    found = with_defaults(
+    found = with_default_values(
         images((INSERT, False, True), (BEFORE, False, False), (AFTER, True, False)),
         table(SEVEN, EMPTY),
     )
@@ -104,7 +106,7 @@ def test_updates_are_left_as_they_are() -> None:
 def test_what_only_the_source_knows_is_refused(schema: TableSchema | None, read: bool) -> None:
     """No value is made up; what the source tells once and for all is read from it."""
     with pytest.raises(TableError, match="leaves out column") as refused:
-        with_defaults(images((INSERT, schema is not None, False)), schema)
+        with_default_values(images((INSERT, schema is not None, False)), schema)
     assert isinstance(refused.value, ValueLeftOut) == read
 
 
@@ -117,4 +119,4 @@ def test_a_zero_date_in_a_key_is_refused() -> None:
         (KeySchema("PRIMARY", "primary", (KeyPart("a"),)),),
     )
     with pytest.raises(TableError, match="of its key holds a zero or partial date"):
-        with_defaults(dated_images(), keyed)
+        with_default_values(dated_images(), keyed)

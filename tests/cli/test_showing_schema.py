@@ -12,7 +12,11 @@ from lockstep.commands.schema import schema_values
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.status.schema_history import ShownSchema, show_schema, unknown_table
+from lockstep.pipeline.run.status.schema_history import (
+    ShownSchema,
+    show_schema,
+    unknown_table_error,
+)
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.values.errors import NothingMatches, SchemaUnknownAt
 from lockstep.pipeline.values.places import parse_place
@@ -205,5 +209,5 @@ def test_an_unknown_table_is_answered_with_near_names(shop: Shop) -> None:
     with pytest.raises(NothingMatches) as caught:
         shop.shown(table="Order")
     assert caught.value.hint == f"did you mean {shop.orders}?"
-    far = unknown_table(TableName("zzz", "yyy"), [shop.orders], "the history")
+    far = unknown_table_error(TableName("zzz", "yyy"), [shop.orders], "the history")
     assert "lockstep tables" in far.hint

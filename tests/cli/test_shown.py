@@ -39,7 +39,7 @@ from lockstep.pipeline.model.table_state import (
 )
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.replay.heal import MirrorCorrection
+from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayedBatch, ReplayReport
 from lockstep.pipeline.run.replay.segment_comparison import (
     Details,

@@ -368,7 +368,7 @@ def test_without_a_start_the_file_is_valid() -> None:
 
 def test_policies_default_to_what_loses_nothing() -> None:
     """Without a word about them the lake keeps what it has, and a person decides the rest."""
-    assert asdict(parsed(SOURCE).source("shop").plan().lake) == {
+    assert asdict(parsed(SOURCE).source("shop").plan().lake_policies) == {
         "on_rewrite": "quarantine",
         "dropped_columns": "keep",
         "dropped_tables": "keep",
@@ -399,13 +399,13 @@ def test_each_policy_is_read(key: str, policy: str) -> None:
     """It reaches the run, and changes no other."""
     plan = parsed(SOURCE + f'{key} = "{policy}"\n').source("shop").plan()
     changed: dict[str, Any] = {key: policy}
-    assert plan.lake == replace(LakePolicies(), **changed)
+    assert plan.lake_policies == replace(LakePolicies(), **changed)
 
 
 def test_updated_columns_are_asked_for() -> None:
     """It reaches the run; a word in quotes is a mistake."""
     plan = parsed(SOURCE + "updated_columns = true\n").source("shop").plan()
-    assert plan.lake == LakePolicies(updated_columns=True)
+    assert plan.lake_policies == LakePolicies(updated_columns=True)
     error = refused(SOURCE + 'updated_columns = "yes"\n')
     assert error.message == "lockstep.toml: line 7: 'updated_columns' must be true or false."
 

@@ -142,5 +142,5 @@ def test_a_mistake_is_told_by_its_key(addition: str, sentence: str) -> None:
 def test_an_interval_in_seconds_or_words(addition: str, expected: int) -> None:
     """None at all is a choice, too."""
     settings = parse_settings(SOURCE + addition, Path("/project/lockstep.toml"))
-    policies = settings.source("shop").plan().policies
+    policies = settings.source("shop").plan().start_policies
     assert policies.fallback_interval.total_seconds() == expected

@@ -67,7 +67,7 @@ def made(table: TableName, text: str) -> SpanReport:
         made_at=BEGIN,
         batches=(own,),
         earlier_batches=(before,),
-        rows=(
+        captured_rows=(
             CapturedRows(1, table, RowCounts(9, 0, 0), 9, 10, 0),
             CapturedRows(2, table, RowCounts(1, 2, 3), 8, 5000, 4),
         ),
@@ -130,7 +130,7 @@ def test_a_run_is_told_without_the_runs_before_it() -> None:
     report = made(TableName("shop", "orders"), "text")
     assert report.counts == RowCounts(1, 2, 3)
     columns, highest = rows_over_time(
-        (*report.earlier_batches, *report.batches), report.rows, frozenset({2})
+        (*report.earlier_batches, *report.batches), report.captured_rows, frozenset({2})
     )
     assert (highest, [column.is_own for column in columns]) == (10, [False, True])
     assert [bar.step for bar in waterfall(report.batches, report.writes)] == [

@@ -130,4 +130,4 @@ def _only_capture(place: Place) -> None:
     """A capture by itself, as if the run had ended there."""
     work = place.adapters.workplace("shop", SilentProgress())
     with work.ledger.lock("shop", "a test", None) as lease:
-        assert capture(work, lease).batch is not None
+        assert capture(work, lease).batch_id is not None

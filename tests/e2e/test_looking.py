@@ -145,7 +145,9 @@ def test_looking_changes_no_row_and_no_file(
         adapters.ledger().lock("shop", "test", None) as lease,
     ):
         done = capture(work(adapters), lease)
-        adapters.ledger().begin_batch(lease, done.end, predecessor=done.batch, start_decision=None)
+        adapters.ledger().begin_batch(
+            lease, done.end, predecessor=done.batch_id, start_decision=None
+        )
     mysql.execute(f"create table {database}.wide (id int primary key, v longblob)")
     values = ", ".join(f"({n}, repeat('x', 8 * 1024 * 1024))" for n in range(9))
     mysql.execute(f"insert into {database}.wide values {values}")

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from lockstep.pipeline.binlog.rows.maps import TableMaps, by_map
+from lockstep.pipeline.binlog.rows.maps import TableMaps, split_by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import read_layouts, read_structure, read_table_map
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -105,7 +105,7 @@ class Decoding:
         out = 0
         for block in read_prepared(opened, len(content), other):
             held = Block(self._data.holding(block.data.tobytes()), block.events)
-            out += sum(self.decode(other.maps[n].raw, part) for n, _, part in by_map(held))
+            out += sum(self.decode(other.maps[n].raw, part) for n, _, part in split_by_map(held))
         return out
 
     def documents(self, chance: Random) -> int:
@@ -143,7 +143,7 @@ class Decoding:
         try:
             mapped = read_table_map(raw, self._writer)
             structure, layouts = read_structure(mapped), read_layouts(mapped)
-            return TableDecoder(structure, layouts, arrow_schema(structure), updated=True)
+            return TableDecoder(structure, layouts, arrow_schema(structure), reports_updates=True)
         except (TableError, LockstepError) as error:
             return error
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.search.log_scan import read_file_head
 from lockstep.pipeline.binlog.search.moments import find_moment, find_moment_in_file
 from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of, read_anchor
@@ -207,8 +207,8 @@ class Dumps:
         for at in group.transactions[:, columns.ORIGINAL_TIME].tolist():
             to_datetime(at)
         for block in group.blocks:
-            for number, _, part in by_map(block):
+            for number, _, part in split_by_map(block):
                 try:
                     self._decoding.decode(buffer.maps.maps[number].raw, part)
                 except TableError:
-                    buffer.maps.drop(buffer.maps.maps[number].table)
+                    buffer.maps.skip_table(buffer.maps.maps[number].table)

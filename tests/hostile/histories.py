@@ -164,7 +164,7 @@ class _Watch(SilentProgress):
 
     def tell(self, step: StepProgress) -> None:
         if step.step == "merge":
-            self._history.keep(f"merged: {step.words}")
+            self._history.keep(f"merged: {step.text}")
 
 
 @dataclass

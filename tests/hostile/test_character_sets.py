@@ -16,8 +16,8 @@ from lockstep.pipeline.binlog.values.charset_tables import SINGLE_BYTE
 from lockstep.pipeline.binlog.values.charsets import (
     CHARACTER_SETS,
     is_ambiguous,
+    noncanonical_codes,
     text_decoder,
-    twins,
 )
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
@@ -50,7 +50,7 @@ def codes(chance: Random, charset: str) -> list[bytes]:
     size = 1 if charset in SINGLE_BYTE else chance.choice([1, 2])
     found = [bytes(chance.choices(range(0x20, 0x100), k=size)) for _ in range(6)]
     if is_ambiguous(charset) and chance.random() < 0.7:
-        several = sorted(twins(charset))
+        several = sorted(noncanonical_codes(charset))
         one = chance.choice(several)
         same = text_decoder(charset)(one)
         found += [one, *(code for code in several if text_decoder(charset)(code) == same)]

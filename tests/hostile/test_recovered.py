@@ -18,7 +18,7 @@ from tests.hostile.histories import History, Made
 from tests.hostile.test_restored import DRAWN, require_equal
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import Case, RecoveryOutcome, plan_recovery, recover
+from tests.outside import RecoveryCase, RecoveryOutcome, plan_recovery, recover
 from tests.positions.fake import FakeServer
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.foreseen import require_told
@@ -81,10 +81,10 @@ def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None
 def undone(follower: Follower, behind: int) -> RecoveryOutcome:
     """Shown with the ledger that holds the source, and done with a new one."""
     shown = plan_recovery(follower.work(), behind)
-    assert shown.case is Case.REFUSED
+    assert shown.case is RecoveryCase.REFUSED
     follower.lose_ledger()
     done = recovered(follower, behind)
-    assert done == replace(shown, case=Case.FROM_LAKE)
+    assert done == replace(shown, case=RecoveryCase.FROM_LAKE)
     return done
 
 
@@ -237,7 +237,7 @@ def test_a_log_that_ends_too_late_names_all_tables(history: History) -> None:
 def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> None:
     """Where it agrees with the lake, nothing is done, and it has to be given up to start over."""
     follower = history.together(-1, -1)
-    assert recovered(follower) == RecoveryOutcome(Case.AGREE)
+    assert recovered(follower) == RecoveryOutcome(RecoveryCase.AGREE)
     with pytest.raises(ForeignCommit, match="holds shop already"):
         plan_recovery(follower.work(), start_over=True)
     with follower.leased() as lease, pytest.raises(ForeignCommit, match="holds shop already"):

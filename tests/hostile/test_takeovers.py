@@ -147,7 +147,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("javac") is None:
         pytest.skip("there is no javac")
     folder = tmp_path_factory.mktemp("held")
-    against = f"{build_log_store.compile_path(jars_folder(sys.prefix))}:{log_store.JAR}"
+    against = f"{build_log_store.compile_path(jars_folder(sys.prefix))}:{log_store.LOG_STORE_JAR}"
     source = Path(__file__).with_name("HeldLogStore.java")
     command = (
         *("javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"),

@@ -109,7 +109,7 @@ def test_a_ledger_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) 
     follower.lose_ledger()
     done = recovered(follower)
     assert done.plan is not None
-    assert (done.plan.lake_end.batch, done.plan.batch) == (2, 5)
+    assert (done.plan.lake_end.batch, done.plan.highest_batch) == (2, 5)
     follower.run()
     require_equal(follower, mysql, database)
 
@@ -163,7 +163,7 @@ def test_a_batch_that_was_gone_back_to_counts(mysql: MySqlStand, database: str) 
         if key == 1:
             done = undone(follower, 2)
             assert done.plan is not None
-            assert (done.plan.lake_end.batch, done.plan.lake_end.whole) == (2, False)
+            assert (done.plan.lake_end.batch, done.plan.lake_end.is_whole) == (2, False)
     follower.lose_ledger()
     assert not recovered(follower).reloads
     require_equal(follower, mysql, database)

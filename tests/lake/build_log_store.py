@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Final
 
 from lockstep.resources.lake.spark.jars import jars_folder
-from lockstep.resources.lake.spark.log_store import JAR
+from lockstep.resources.lake.spark.log_store import LOG_STORE_JAR
 
 SOURCES: Final = tuple(
-    JAR.with_name(f"{name}.java") for name in ("PinnedLogStore", "ObjectLogStore", "LocalFiles")
+    LOG_STORE_JAR.with_name(f"{name}.java")
+    for name in ("PinnedLogStore", "ObjectLogStore", "LocalFiles")
 )
 RELEASE: Final = "17"
 
@@ -79,4 +80,4 @@ def compile_path(delta: Path) -> str:
 
 
 if __name__ == "__main__":
-    build(JAR, against=compile_path(jars_folder(sys.prefix)))
+    build(LOG_STORE_JAR, against=compile_path(jars_folder(sys.prefix)))

@@ -304,13 +304,13 @@ def test_a_mirror_that_was_made_anew_takes_no_late_commit(
 
 def test_the_jar_is_what_the_source_compiles_to(tmp_path: Path) -> None:
     """It tells of which source it was made, and by which javac; that one makes it again."""
-    told = build_log_store.told_by(log_store.JAR)
+    told = build_log_store.told_by(log_store.LOG_STORE_JAR)
     assert told["Source-SHA-256"] == build_log_store.source_digest(), "`make jar` was not run"
     if shutil.which("javac") is None:
         return
     made = tmp_path / "made.jar"
     build_log_store.build(made, against=build_log_store.compile_path(jars_folder(sys.prefix)))
-    with zipfile.ZipFile(made) as new, zipfile.ZipFile(log_store.JAR) as kept:
+    with zipfile.ZipFile(made) as new, zipfile.ZipFile(log_store.LOG_STORE_JAR) as kept:
         assert new.namelist() == kept.namelist()
     if told["Created-By"] == build_log_store.javac_version():
-        assert made.read_bytes() == log_store.JAR.read_bytes()
+        assert made.read_bytes() == log_store.LOG_STORE_JAR.read_bytes()

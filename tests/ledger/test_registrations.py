@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lockstep.pipeline.catalog import EntryName, Registered
+from lockstep.pipeline.catalog import EntryName, RecordedEntry
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 
 HERE, ELSEWHERE = "catalog here", "catalog elsewhere"
-BEGUN = Registered(TableName("shop", "Orders"), EntryName("shop", "orders"), "file:///lake/1")
-MADE = replace(BEGUN, content="0123456789abcdef", shows=3)
+BEGUN = RecordedEntry(TableName("shop", "Orders"), EntryName("shop", "orders"), "file:///lake/1")
+MADE = replace(BEGUN, content="0123456789abcdef", schema_version=3)
 
 
 def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) -> None:
@@ -29,8 +29,8 @@ def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) 
 
 def test_comments_were_looked_at_up_to_a_statement(ledger: Ledger, lease: Lease) -> None:
     """Of each catalog by itself."""
-    assert ledger.registrations(lease.source, HERE).statement == 0
+    assert ledger.registrations(lease.source, HERE).statement_number == 0
     for statement in (7, 12):
         ledger.note_registered_up_to(lease, HERE, statement)
-    assert ledger.registrations(lease.source, HERE).statement == 12
-    assert ledger.registrations(lease.source, ELSEWHERE).statement == 0
+    assert ledger.registrations(lease.source, HERE).statement_number == 12
+    assert ledger.registrations(lease.source, ELSEWHERE).statement_number == 0

@@ -19,7 +19,7 @@ from lockstep.pipeline.model.batch import (
 )
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, batch_content, table_contents
-from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, wanted
+from lockstep.pipeline.replay.spans import Span, batches_in_span, ends_early, needed_id_ranges
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SpanRefused
@@ -162,7 +162,7 @@ def _require_spans(ledger: Ledger, source: str, chain: list[Batch]) -> None:
     times = [one for one in ledger.batch_times(source) if one.is_acknowledged]
     for since, until in pairs:
         span = Span(since, until)
-        ranges = wanted(span, times)
+        ranges = needed_id_ranges(span, times)
         found = {one.id: one for some in ranges for one in ledger.live_batches(source, *some)}
         some = [found[number] for number in sorted(found)]
         assert _answer(span, some, times) == _answer(span, chain, None)
@@ -170,7 +170,7 @@ def _require_spans(ledger: Ledger, source: str, chain: list[Batch]) -> None:
 
 def _answer(span: Span, chain: list[Batch], times: list[BatchTimes] | None) -> object:
     try:
-        return batches_of(span, chain, {}, times), ends_early(span, chain)
+        return batches_in_span(span, chain, {}, times), ends_early(span, chain)
     except SpanRefused as error:
         return error.message
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.rows.table_map import TableMap, read_structure
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -63,7 +63,7 @@ def logged(
         server(stand), start, is_captured=lambda name: name.database == database
     ):
         for block in run.blocks:
-            for number, _, part in by_map(block):
+            for number, _, part in split_by_map(block):
                 known = buffer.maps.maps[number]
                 table = tables.setdefault(known.table, Logged())
                 try:

@@ -19,9 +19,9 @@ from lockstep.pipeline.binlog.values.charset_tables import SINGLE_BYTE
 from lockstep.pipeline.binlog.values.charsets import (
     CHARACTER_SETS,
     is_ambiguous,
-    single_byte,
+    noncanonical_codes,
+    single_byte_characters,
     text_decoder,
-    twins,
 )
 from tests.chance import by_chance
 from tests.fix_mysql import MySqlStand
@@ -174,7 +174,7 @@ def test_every_byte_of_every_single_byte_set(servers: list[Asked]) -> None:
             charset: "".join(said(row[0], charset, row[place]) or "\uffff" for row in rows)
             for place, charset in enumerate(SINGLE_BYTE, start=1)
         }
-        assert tables == {charset: single_byte(charset) for charset in SINGLE_BYTE}
+        assert tables == {charset: single_byte_characters(charset) for charset in SINGLE_BYTE}
 
 
 MULTI_BYTE = sorted({codes.charset for codes in CODES})
@@ -220,7 +220,7 @@ def test_the_own_code_of_every_character(servers: list[Asked]) -> None:
     """Where several codes mean one character, its own is the one that the server chooses; so a
     key's value comes back if the server's own conversion brings it back."""
     for charset in (one for one in sorted(CHARACTER_SETS) if is_ambiguous(one)):
-        others = twins(charset)
+        others = noncanonical_codes(charset)
         characters = sorted({text_decoder(charset)(code) for code in others})
         own = [code for asked in servers for code in _own_codes(asked, charset, characters)]
         wrong = [

@@ -310,7 +310,7 @@ def read_in_chunks(mysql: MySqlStand, database: str, statements: Iterator[str]) 
     mysql.execute("flush binary logs")
     follower = Follower(Written(mysql, database, statements), [f"{database}.*"], start="snapshot")
     pace = Pace(seconds=1e-9, least=3, first=3, most=3)
-    follower.snapshot = SnapshotPlan(seconds=1e9, connections=1, pace=pace)
+    follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=1, pace=pace)
     return follower
 
 

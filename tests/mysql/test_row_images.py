@@ -64,7 +64,7 @@ def complete(mysql: MySqlStand, start: Coordinates) -> bool:
     for buffer, run in runs(server(mysql), start):
         for block in run.blocks:
             list(decoders.read(buffer, block))
-    return all(decoder.complete for _, decoder in decoders.by_number.values())
+    return all(decoder.is_complete for _, decoder in decoders.by_number.values())
 
 
 def test_whole_documents_of_partial_json_are_read(mysql: MySqlStand, database: str) -> None:

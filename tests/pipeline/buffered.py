@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts, read_structure
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -134,7 +134,7 @@ class Decoders:
 
     def read(self, buffer: TransactionBuffer, block: Block) -> Iterator[Decoded]:
         """The images of a block, by table map, a batch at a time."""
-        for number, which, part in by_map(block):
+        for number, which, part in split_by_map(block):
             mapped = buffer.maps.maps[number]
             structure, decoder = self.of(number, mapped)
             for images in decoder.decode(part):

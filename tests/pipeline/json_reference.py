@@ -29,13 +29,13 @@ from lockstep.pipeline.binlog.values.json import (
     INT64,
     LARGE_ARRAY,
     LARGE_OBJECT,
-    LENGTH_BYTES,
     LITERAL,
+    MAX_DEPTH,
+    MAX_HOURS,
+    MAX_LENGTH_BYTES,
+    MAX_PRECISION,
+    MAX_SCALE,
     MONTHS,
-    MOST_DEPTH,
-    MOST_HOURS,
-    MOST_PRECISION,
-    MOST_SCALE,
     OPAQUE,
     SMALL_OBJECT,
     STRING,
@@ -98,7 +98,7 @@ def _damaged() -> DamagedEvent:
 def _value(kind: int, data: bytes, depth: int) -> Iterator[bytes]:
     """The text of the value of this type that begins with `data`."""
     if kind <= LARGE_ARRAY:
-        if depth == MOST_DEPTH:
+        if depth == MAX_DEPTH:
             raise _damaged()
         keys = kind in (SMALL_OBJECT, LARGE_OBJECT)
         yield from _container(data, depth, keys, 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2)
@@ -155,7 +155,7 @@ def _number(data: bytes, at: int, width: int) -> int:
 def _counted(data: bytes) -> bytes:
     """Bytes behind their number: seven bits a byte, the lowest first, the last one < 128."""
     length = 0
-    for index, byte in enumerate(data[:LENGTH_BYTES]):
+    for index, byte in enumerate(data[:MAX_LENGTH_BYTES]):
         length |= (byte & 0x7F) << 7 * index
         if byte < 0x80:
             if index + 1 + length > len(data):
@@ -208,7 +208,7 @@ def _decimal(data: bytes) -> bytes:
     """Precision, scale, and the number as a column stores it (`decimal2bin`)."""
     precision, scale = data[0], data[1]
     whole = precision - scale
-    if precision > MOST_PRECISION or scale > MOST_SCALE or whole < 0 or precision == 0:
+    if precision > MAX_PRECISION or scale > MAX_SCALE or whole < 0 or precision == 0:
         raise _damaged()
     groups = [whole % 9, *[9] * (whole // 9)], [*[9] * (scale // 9), scale % 9]
     sizes = [_DECIMAL_BYTES[digits] for part in groups for digits in part]
@@ -237,7 +237,7 @@ def _moment(kind: int, data: bytes) -> bytes:
     seconds, micros = divmod(abs(packed), 1 << 24)
     if kind == TIME:
         sign = b"-" if packed < 0 else b""
-        return sign + _clock(seconds, micros, MOST_HOURS)
+        return sign + _clock(seconds, micros, MAX_HOURS)
     year, month = divmod(seconds >> 22, MONTHS)
     if packed < 0 or year > 9999:
         raise _damaged()

@@ -54,10 +54,10 @@ class Captured:
 def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
-    tables = CapturedTables(store, source="shop", batch=3, last_sequence_before=100, states={})
+    tables = CapturedTables(store, source="shop", batch_id=3, last_sequence_before=100, states={})
     segmenter = Segmenter(tables, SchemaTracker(StructuresInMemory()), Shaping())
     buffer = a_buffer(is_captured=segmenter.is_wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
-    segmenter.follow(buffer)
+    segmenter.use_buffer(buffer)
     buffer.put(received(log.wire()))
     while (run := buffer.get()) is not None:
         segmenter.put(run)

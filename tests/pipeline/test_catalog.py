@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.catalog import CatalogEntry, Entry, EntryName, place
+from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry, normal_location
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
-from lockstep.pipeline.run.catalog import CatalogReport, CatalogStep, differences, register
+from lockstep.pipeline.run.catalog import CatalogReport, EntryChangeKind, differences, register
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
@@ -57,7 +57,7 @@ class Fallible(MemoryCatalog):
     late: bool = False
     refuses_entry: str = ""
 
-    def create(self, entry: Entry) -> None:
+    def create(self, entry: WantedEntry) -> None:
         if entry.name.table == self.refuses_entry:
             raise CatalogRefused("It says no", hint="ask it why")
         self._failing(lambda: MemoryCatalog.create(self, entry))
@@ -88,7 +88,7 @@ class Source:
     statements: list[SchemaStatement] = field(default_factory=list)
     made: int = 0
     schemas: str = "{database}"
-    mirrors: MirrorNames = field(default_factory=lambda: MirrorNames(SOURCE))
+    mirror_names: MirrorNames = field(default_factory=lambda: MirrorNames(SOURCE))
 
     def __post_init__(self) -> None:
         self.ledger = _Ledger(self)
@@ -118,7 +118,7 @@ class Source:
                 self.schemas = template
             case "theirs", (name,) if self.entry_name(name) not in self.catalog.entries:
                 name_there = self.entry_name(name)
-                theirs = Entry("", TableName("x", "x"), name_there, "file:///theirs")
+                theirs = WantedEntry("", TableName("x", "x"), name_there, "file:///theirs")
                 self.catalog.add(theirs)
 
     def run(self, **how: bool) -> CatalogReport:
@@ -169,9 +169,9 @@ class Source:
 
     def shown(self) -> dict[EntryName, tuple[str, str, int]]:
         entries = {n: e for n, (e, _) in self.catalog.entries.items() if e.source == SOURCE}
-        root = f"{place(self.catalog.root)}/"
+        root = f"{normal_location(self.catalog.root)}/"
         return {
-            name: (place(one.location).removeprefix(root), one.comment, len(one.columns))
+            name: (normal_location(one.location).removeprefix(root), one.comment, len(one.columns))
             for name, one in entries.items()
         }
 
@@ -270,7 +270,7 @@ def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any
     before = {name: entry for name, (entry, _) in source.catalog.entries.items()}
     shown = differences(source.work(), source.registry())
     assert before == {name: entry for name, (entry, _) in source.catalog.entries.items()}
-    done = source.run(every=True)
+    done = source.run(examine_all=True)
     assert replace(done, seconds=shown.seconds) == shown
 
 
@@ -282,12 +282,12 @@ def test_a_person_takes_over_what_points_at_a_mirror(marks: bool) -> None:
     source.happen("create", "a")
     source.happen("create", "b")
     folder = source.catalog.location(source.tables["a"][0])
-    by_hand = Entry("", TableName("x", "x"), EntryName("shop", "a"), folder)
+    by_hand = WantedEntry("", TableName("x", "x"), EntryName("shop", "a"), folder)
     source.catalog.add(by_hand)
     source.catalog.add(replace(by_hand, name=EntryName("shop", "b"), location="s3a://x/b"))
     assert [one.name.table for one in source.run().left] == ["a", "b"]
-    report = source.run(every=True)
-    assert [(one.deed, one.name.table) for one in report.done] == [(CatalogStep.CHANGED, "a")]
+    report = source.run(examine_all=True)
+    assert [(one.deed, one.name.table) for one in report.done] == [(EntryChangeKind.CHANGED, "a")]
     assert [one.name.table for one in report.left] == ["b"]
 
 
@@ -302,10 +302,10 @@ def test_a_ledger_made_anew_finds_its_entries(marks: bool) -> None:
     source.catalog.root = "file:///another"
     assert [one.name.table for one in source.run().left] == ["a"]
     source.catalog.root = "file:///lake"
-    report = source.run(every=not marks)
+    report = source.run(examine_all=not marks)
     assert (report.left, report.fine) == ((), 1 if marks else 0)
     source.happen("drop", "a")
-    assert [one.deed for one in source.run().done] == [CatalogStep.DROPPED]
+    assert [one.deed for one in source.run().done] == [EntryChangeKind.DROPPED]
 
 
 def test_an_entry_has_the_name_of_the_mirror() -> None:
@@ -314,8 +314,8 @@ def test_an_entry_has_the_name_of_the_mirror() -> None:
     source.happen("create", "a")
     source.run()
     rule = TablePatterns(("shop.a",)), MirrorNameTemplate.parse("crm.{database}_{table}")
-    source.mirrors = MirrorNames(SOURCE, (rule,))
-    assert [one.deed for one in source.run().done] == [CatalogStep.RENAMED]
+    source.mirror_names = MirrorNames(SOURCE, (rule,))
+    assert [one.deed for one in source.run().done] == [EntryChangeKind.RENAMED]
     assert source.shown().keys() == {EntryName("crm", "shop_a")}
 
 
@@ -331,12 +331,12 @@ def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
         (TablePatterns((f"shop.{table}",)), MirrorNameTemplate.parse(f"{{database}}.{name}"))
         for table, name in zip("ab", names, strict=True)
     )
-    source.mirrors = MirrorNames(SOURCE, tuple(rules))
+    source.mirror_names = MirrorNames(SOURCE, tuple(rules))
     assert source.run().left == ()
     entries = source.catalog.entries.items()
-    shown = {name.table: place(entry.location) for name, (entry, _) in entries}
+    shown = {name.table: normal_location(entry.location) for name, (entry, _) in entries}
     folders = [source.catalog.location(source.tables[table][0]) for table in "ab"]
-    assert shown == dict(zip(names, map(place, folders), strict=True))
+    assert shown == dict(zip(names, map(normal_location, folders), strict=True))
 
 
 def test_an_entry_that_is_refused_holds_up_no_other() -> None:
@@ -363,4 +363,4 @@ def test_an_entry_that_is_refused_holds_up_no_other() -> None:
 )
 def test_a_place_has_one_spelling(one: str, other: str) -> None:
     """Catalogs and Spark write the same place in several ways."""
-    assert place(one) == place(other) != place("s3://bucket/b")
+    assert normal_location(one) == normal_location(other) != normal_location("s3://bucket/b")

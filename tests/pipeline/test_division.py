@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import NewestCommit
 from lockstep.pipeline.model.batch import BatchTimes
-from lockstep.pipeline.replay.spans import at_or_after, before_moment
+from lockstep.pipeline.replay.spans import ids_at_or_after, ids_before
 from lockstep.pipeline.values.division import (
     MomentPlace,
     MomentSearch,
@@ -112,18 +112,18 @@ def test_batches_of_a_moment(ends: tuple[int, ...], later: set[int], earlier: se
     """One that ends with a wrong time hides none of the others; where it leaves open which are
     meant, all are."""
     times = chain(*ends)
-    assert at_or_after(times, at(25)) == later
-    assert before_moment(times, at(25)) == earlier
+    assert ids_at_or_after(times, at(25)) == later
+    assert ids_before(times, at(25)) == earlier
 
 
 def test_a_batch_that_catches_up_is_judged_by_itself() -> None:
     """It stands behind the batches whose times it has."""
     again = BatchTimes(9, "s", True, True, 1, at(5), at(15))
     times = [*chain(10, 20, 30, 40), again]
-    assert at_or_after(times, at(12)) == {1, 2, 3, 9}
-    assert before_moment(times, at(12)) == {0, 1, 9}
-    assert 9 not in at_or_after(times, at(16))
-    assert 9 not in before_moment(times, at(5))
+    assert ids_at_or_after(times, at(12)) == {1, 2, 3, 9}
+    assert ids_before(times, at(12)) == {0, 1, 9}
+    assert 9 not in ids_at_or_after(times, at(16))
+    assert 9 not in ids_before(times, at(5))
 
 
 def test_the_newest_commit_of_a_batch() -> None:

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.values.errors import DamagedEvent, UnsupportedEvent
 from lockstep.pipeline.values.position import Coordinates
@@ -51,7 +51,7 @@ def read(log: Log, **options: int) -> list[tuple[int, bytes]]:
     found = []
     while (run := buffer.get()) is not None:
         for block in run.blocks:
-            for _, _, part in by_map(block):
+            for _, _, part in split_by_map(block):
                 for at, size, _, kind, *_ in part.events.tolist():
                     found.append((kind, part.data[at : at + size].tobytes()[19:]))
         buffer.ack()

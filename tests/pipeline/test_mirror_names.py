@@ -115,6 +115,6 @@ def test_when_a_mirror_moves(mirror: str, into: str | None, moves: bool) -> None
     settings = (
         () if into is None else (TableSettings(every, {}, into=MirrorNameTemplate.parse(into)),)
     )
-    plan = SourcePlan("shop", every, None, tables=settings)
+    plan = SourcePlan("shop", every, None, table_settings=settings)
     state = TableState(table, TableCondition.FOLLOWING, 1, mirror, "", adopted_version=3)
     assert (plan.misplaced_mirror(state) is not None) is moves

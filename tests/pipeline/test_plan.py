@@ -73,8 +73,8 @@ def test_a_plan_says_what_the_run_does(mysql: MySqlStand, database: str, shop: F
     told = reading_of(plan)
     assert told.tallies[TableName(database, "orders")].counts == RowCounts(3, 2, 1)
     assert told.tallies[TableName(database, "users")].counts == RowCounts(1, 0, 0)
-    assert told.tallies[TableName(database, "orders")].events == 3
-    assert told.merges == {
+    assert told.tallies[TableName(database, "orders")].event_count == 3
+    assert told.merge_sentences == {
         TableName(database, "orders"): "merge: the log updates or deletes rows",
         TableName(database, "users"): (
             "append: the log only inserts rows, and none of them is there yet"
@@ -179,13 +179,13 @@ def test_repairs_and_what_waits_are_told(mysql: MySqlStand, database: str, shop:
     """A capture that did not finish would go; one that is captured waits for its merge."""
     mysql.execute(f"insert into {database}.users values (1)")
     captured = shop.capture()
-    assert captured.batch is not None
+    assert captured.batch_id is not None
     with shop.ledger.lock(SOURCE, "dead", None) as lease:
         shop.ledger.begin_batch(
-            lease, captured.end, predecessor=captured.batch, start_decision=None
+            lease, captured.end, predecessor=captured.batch_id, start_decision=None
         )
     plan = planned(shop)
-    assert plan.waiting_tables == {captured.batch: (TableName(database, "users"),)}
+    assert plan.waiting_tables == {captured.batch_id: (TableName(database, "users"),)}
     assert len(plan.abandoned_sentences) == 1
     assert "its capture did not finish" in plan.abandoned_sentences[0]
     assert plan.start is not None

@@ -129,7 +129,7 @@ def shown(
         last = replace(schema.columns[-1], generated="1", stored=False)
         schema = replace(schema, columns=(*schema.columns[:-1], last))
     settings = (TableSettings(BLOCK, {}, ShapeRules(**rules)),)
-    plan = SourcePlan("shop", BLOCK, None, tables=settings)
+    plan = SourcePlan("shop", BLOCK, None, table_settings=settings)
     shaping = plan.shaping(None if key is None else PrivacyKey(key))
     return replace(looked(), table_settings=settings, shaping=shaping, schemas_to_shape=(schema,))
 

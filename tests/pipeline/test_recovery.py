@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.lake_commit import LakeCommit, metadata_text
 from lockstep.pipeline.recovery import (
-    NEAR,
+    RECENT_BATCHES,
     BatchRecord,
-    Case,
     LakeFacts,
     LedgerContent,
     MirrorFacts,
     RecordedCursor,
+    RecoveryCase,
     ShownBatch,
     case_of,
     decide,
@@ -86,7 +86,9 @@ def lakes(draw: st.DrawFn) -> tuple[LakeFacts, dict[TableName, Mirror]]:
             mirrors[table].pending.append(batch)
             if draw(st.booleans()):
                 mirrors[table].published.add(batch)
-        told.append(told_of(batch, OWN, place(batch), whole=True, touched=frozenset(touched)))
+        told.append(
+            told_of(batch, OWN, place(batch), is_whole=True, touched_tables=frozenset(touched))
+        )
         for table in draw(st.sets(st.sampled_from(TABLES))) if batch > 1 else TABLES:
             mirrors[table].write()
             if draw(st.integers(0, 9)) == 0:
@@ -111,22 +113,26 @@ def _facts(mirrors: dict[TableName, Mirror]) -> tuple[MirrorFacts, ...]:
 @pytest.mark.parametrize(
     ("standing", "asked", "case"),
     [
-        (LedgerContent.NOTHING, "", Case.FROM_LAKE),
-        (LedgerContent.NOTHING, "back_to", Case.FROM_LAKE),
-        (LedgerContent.NOTHING, "start_over", Case.START_OVER),
-        (LedgerContent.MADE, "", Case.FINISH),
-        (LedgerContent.MADE, "back_to", Case.FINISH),
-        (LedgerContent.MADE, "start_over", Case.REFUSED),
-        (LedgerContent.HOLDS, "", Case.KEEP_LEDGER),
-        (LedgerContent.HOLDS, "back_to", Case.REFUSED),
-        (LedgerContent.HOLDS, "start_over", Case.REFUSED),
+        (LedgerContent.NOTHING, "", RecoveryCase.FROM_LAKE),
+        (LedgerContent.NOTHING, "back_to", RecoveryCase.FROM_LAKE),
+        (LedgerContent.NOTHING, "start_over", RecoveryCase.START_OVER),
+        (LedgerContent.RECOVERING, "", RecoveryCase.FINISH),
+        (LedgerContent.RECOVERING, "back_to", RecoveryCase.FINISH),
+        (LedgerContent.RECOVERING, "start_over", RecoveryCase.REFUSED),
+        (LedgerContent.RECORDED, "", RecoveryCase.KEEP_LEDGER),
+        (LedgerContent.RECORDED, "back_to", RecoveryCase.REFUSED),
+        (LedgerContent.RECORDED, "start_over", RecoveryCase.REFUSED),
     ],
 )
-def test_which_side_follows_the_other(standing: LedgerContent, asked: str, case: Case) -> None:
+def test_which_side_follows_the_other(
+    standing: LedgerContent, asked: str, case: RecoveryCase
+) -> None:
     """Where both tell the same, or nothing is there to be moved, nothing is done."""
     given = {asked: True} if asked else {}
     assert case_of(standing, lambda: True, lambda: True, **given) is case
-    done_nothing = Case.AGREE if case in (Case.KEEP_LEDGER, Case.START_OVER) else case
+    done_nothing = (
+        RecoveryCase.AGREE if case in (RecoveryCase.KEEP_LEDGER, RecoveryCase.START_OVER) else case
+    )
     assert case_of(standing, lambda: False, lambda: False, **given) is done_nothing
 
 
@@ -137,7 +143,7 @@ def test_every_mirror_that_is_taken_shows_that_batch(
     """Each table that is taken over has exactly what its batches up to there have; no batch that
     the log reaches among the newest would spare more tables; nothing is both taken and read."""
     facts, mirrors = lake
-    touched = {told.batch: told.touched for told in facts.records}
+    touched = {told.batch: told.touched_tables for told in facts.records}
 
     def of(table: TableName, batch: int) -> set[int]:
         return {number for number in touched if number <= batch and table in touched[number]}
@@ -147,17 +153,17 @@ def test_every_mirror_that_is_taken_shows_that_batch(
     assert (plan is None) == (not reached)
     if plan is None:
         return
-    for one in plan.adopted:
+    for one in plan.adoptions:
         table = one.mirror.table
         assert mirrors[table].versions[one.version] == of(table, plan.lake_end.batch)
-    taken = [one.mirror.table for one in plan.adopted]
+    taken = [one.mirror.table for one in plan.adoptions]
     assert sorted([*taken, *(table for table, _ in plan.reloads)]) == sorted(TABLES)
-    near = [number for number in sorted(touched)[-NEAR:] if number >= oldest]
+    near = [number for number in sorted(touched)[-RECENT_BATCHES:] if number >= oldest]
     for number in near:
         whole = [t for t in TABLES if frozenset(of(t, number)) in mirrors[t].versions]
         if number >= plan.lake_end.batch or not near:
             assert len(whole) <= len(taken)
-    assert plan.batch >= max(touched)
+    assert plan.highest_batch >= max(touched)
 
 
 def test_a_table_that_stood_still_is_read_again() -> None:
@@ -166,17 +172,17 @@ def test_a_table_that_stood_still_is_read_again() -> None:
     mirror = MirrorFacts(table, "a", 0, (ShownBatch(0, 1, OWN),), frozenset({1}), frozenset({1}))
     still = {table: "quarantined"}
     told = (
-        told_of(1, OWN, place(1), whole=True, touched=frozenset({table})),
-        told_of(2, OWN, place(2), whole=True, still=still),
+        told_of(1, OWN, place(1), is_whole=True, touched_tables=frozenset({table})),
+        told_of(2, OWN, place(2), is_whole=True, stopped_tables=still),
         told_of(3, OWN, place(3)),
     )
     plan = decide(LakeFacts(OWN, told, (mirror,)), lambda one: one.batch > 1)
     assert plan is not None
     assert [read for read, _ in plan.reloads] == [table]
-    dropped = (told[0], told_of(2, OWN, place(2), whole=True, still={table: "dropped"}))
+    dropped = (told[0], told_of(2, OWN, place(2), is_whole=True, stopped_tables={table: "dropped"}))
     plan = decide(LakeFacts(OWN, dropped, (mirror,)), lambda _: True)
     assert plan is not None
-    assert [one.table for one in plan.left] == [table]
+    assert [one.table for one in plan.unchanged_mirrors] == [table]
 
 
 def test_a_second_ledger_shows_nothing_that_counts() -> None:
@@ -186,20 +192,20 @@ def test_a_second_ledger_shows_nothing_that_counts() -> None:
     shown = (ShownBatch(2, 3, OTHER), ShownBatch(1, 2, OWN), ShownBatch(0, 1, OWN))
     mirror = MirrorFacts(table, "a", 2, shown, frozenset({1, 2, 3}))
     told = tuple(
-        told_of(number, ledger, place(number), whole=True)
+        told_of(number, ledger, place(number), is_whole=True)
         for number, ledger in ((1, OWN), (2, OWN), (2, OTHER), (3, OTHER))
     )
     plan = decide(LakeFacts(OWN, told, (mirror,)), lambda _: True)
     assert plan is not None
-    assert (plan.lake_end.batch, [one.version for one in plan.adopted]) == (2, [1])
-    assert plan.batch == 3
+    assert (plan.lake_end.batch, [one.version for one in plan.adoptions]) == (2, [1])
+    assert plan.highest_batch == 3
     assert [OTHER in doubt for doubt in plan.doubts] == [True, False][: len(plan.doubts)]
     earlier = (ShownBatch(1, 5, OWN), ShownBatch(0, 1, OTHER))
     followed = MirrorFacts(table, "a", 1, earlier, frozenset({1, 5}))
-    told = (told_of(1, OTHER, place(1), whole=True), told_of(5, OWN, place(5), whole=True))
+    told = (told_of(1, OTHER, place(1), is_whole=True), told_of(5, OWN, place(5), is_whole=True))
     plan = decide(LakeFacts(OWN, told, (followed,)), lambda one: one.batch == 1)
     assert plan is not None
-    assert [one.version for one in plan.adopted] == [0]
+    assert [one.version for one in plan.adoptions] == [0]
 
 
 def test_batches_that_are_void_do_not_count() -> None:
@@ -209,12 +215,12 @@ def test_batches_that_are_void_do_not_count() -> None:
     mirror = MirrorFacts(
         table, "a", 1, shown, frozenset({1, 2}), records=(told_of(2, OWN, place(2)),)
     )
-    told = (told_of(1, OWN, place(1), whole=True),)
-    facts = LakeFacts(OWN, told, (mirror,), void=(BatchSpan(1, 4),))
+    told = (told_of(1, OWN, place(1), is_whole=True),)
+    facts = LakeFacts(OWN, told, (mirror,), void_spans=(BatchSpan(1, 4),))
     plan = decide(facts, lambda _: True)
     assert plan is not None
-    assert (plan.lake_end.batch, [one.version for one in plan.adopted]) == (1, [0])
-    assert plan.batch == 4, "their numbers are not given again"
+    assert (plan.lake_end.batch, [one.version for one in plan.adoptions]) == (1, [0])
+    assert plan.highest_batch == 4, "their numbers are not given again"
 
 
 def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_described() -> None:
@@ -224,12 +230,12 @@ def test_a_folder_that_may_have_gone_back_is_believed_where_all_tables_are_descr
     mirror = MirrorFacts(
         table, "a", 1, shown, frozenset({1, 2}), records=(told_of(2, OWN, place(2)),)
     )
-    told = (told_of(1, OWN, place(1), whole=True),)
+    told = (told_of(1, OWN, place(1), is_whole=True),)
     for complete, batch in ((True, 2), (False, 1)):
-        plan = decide(LakeFacts(OWN, told, (mirror,), complete=complete), lambda _: True)
+        plan = decide(LakeFacts(OWN, told, (mirror,), is_claim_complete=complete), lambda _: True)
         assert plan is not None
         assert plan.lake_end.batch == batch
-    plan = decide(LakeFacts(OWN, (), (mirror,), complete=False), lambda _: True)
+    plan = decide(LakeFacts(OWN, (), (mirror,), is_claim_complete=False), lambda _: True)
     assert plan is not None
     assert "may lack batches that were undone" in plan.doubts[-1]
 
@@ -280,11 +286,11 @@ def test_what_cannot_be_read_says_nothing(said: dict[str, object]) -> None:
     log = [commit(2), commit(1, **said), commit(0)]
     found = mirror_facts("a", log)
     assert found is not None
-    assert {0, 2} <= {one.version for one in found.shown} <= {0, 1, 2}
+    assert {0, 2} <= {one.version for one in found.shown_batches} <= {0, 1, 2}
     bare = LakeCommit(1, "MERGE", None, "}{", {"lockstep/s/shop.a/mirror/1": 1})
     found = mirror_facts("a", [commit(2), bare, commit(0)])
     assert found is not None
-    assert [one.version for one in found.shown] == [2, 0]
+    assert [one.version for one in found.shown_batches] == [2, 0]
 
 
 def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
@@ -296,7 +302,7 @@ def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
     def shown(*newest_first: LakeCommit) -> list[int]:
         found = mirror_facts("a", newest_first)
         assert found is not None
-        return [one.version for one in found.shown]
+        return [one.version for one in found.shown_batches]
 
     assert shown(commit(2), foreign, commit(0)) == [0]
     assert shown(commit(2, kind="rewrite"), foreign, commit(0)) == [2, 0]
@@ -325,6 +331,6 @@ def test_what_a_folder_went_back_from_is_void_for_ever(
             highest += batches
         void = {batch for batch in range(highest + 1) if any(batch in one for one in claim.void)}
         assert void == set(range(highest + 1)) - set(counting)
-        spans = LakeFacts(None, (), (), void=claim.void).counting(counting[-1])
+        spans = LakeFacts(None, (), (), void_spans=claim.void).valid_spans(counting[-1])
         taken_over = [n for n in range(highest + 1) if any(n in one for one in spans)]
         assert taken_over == counting[1:]

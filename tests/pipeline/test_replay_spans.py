@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.model.batch import Batch, BatchState
-from lockstep.pipeline.replay.spans import Span, batches_of, ends_early
+from lockstep.pipeline.replay.spans import Span, batches_in_span, ends_early
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import moment_text, parse_place
@@ -98,7 +98,7 @@ def test_a_span_is_the_batches_with_a_transaction_in_it(history: Made, data: st.
         wanted = wanted + [one for one in history.batch[last : last + 1] if one in found]
     assert found == sorted(set(wanted))
     runs = {"a": history.batch[first - 1], "b": history.batch[last - 1]}
-    named = batches_of(Span(parse_place("run:a"), parse_place("run:b")), history.chain, runs)
+    named = batches_in_span(Span(parse_place("run:a"), parse_place("run:b")), history.chain, runs)
     assert [one.id for one in named] == list(range(runs["a"], runs["b"] + 1))
     assert _found(history, "earliest", "latest") == sorted(set(history.batch))
 
@@ -127,4 +127,4 @@ def test_a_span_outside_of_what_was_captured_is_refused(history: Made, data: st.
 def _found(history: Made, since: str, until: str) -> list[int]:
     """Those with transactions; one without any is as good in the span as outside of it."""
     span = Span(parse_place(since), parse_place(until))
-    return [one.id for one in batches_of(span, history.chain, {}) if one.transactions]
+    return [one.id for one in batches_in_span(span, history.chain, {}) if one.transactions]

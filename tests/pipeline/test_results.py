@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.rows.rows import DECODED_BY
+from lockstep.pipeline.binlog.rows.rows import CELL_DECODERS
 from lockstep.pipeline.resultset.column_arrays import DECODERS, mismatched_column
 from lockstep.pipeline.resultset.packets import (
     MAX_ROW_BYTES,
@@ -153,7 +153,7 @@ def test_a_row_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_type_of_the_log_is_read_from_rows_too() -> None:
     """The two tables name the same types, and each has codes."""
-    assert DECODERS.keys() == DECODED_BY.keys()
+    assert DECODERS.keys() == CELL_DECODERS.keys()
 
 
 def test_columns_that_are_defined_otherwise() -> None:

@@ -27,8 +27,8 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     """The rows of a batch whose changes are numbered from 101; `wanted`: tables that are
     captured, by their first letters, all without."""
     store = MemorySegments(MemoryLake())
-    tables = CapturedTables(store, source="shop", batch=3, last_sequence_before=100, states={})
-    source = SystemTableRows(store, source="shop", batch=3)
+    tables = CapturedTables(store, source="shop", batch_id=3, last_sequence_before=100, states={})
+    source = SystemTableRows(store, source="shop", batch_id=3)
     segmenter = Segmenter(
         tables,
         SchemaTracker(StructuresInMemory()),
@@ -40,7 +40,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
         ring_bytes=ring_bytes,
         group_bytes=1 << 9,
     )
-    segmenter.follow(buffer)
+    segmenter.use_buffer(buffer)
     buffer.put(received(log.wire()))
     while (run := buffer.get()) is not None:
         segmenter.put(run)

@@ -179,7 +179,7 @@ def test_hidden_columns_that_are_not_in_the_log() -> None:
 def test_what_a_map_says() -> None:
     """A map with names and signs says so."""
     (outline,) = read_outlines(mapped([(INT, True)], 80015, years=False))
-    assert outline.said == {OptionalField.NAMES, OptionalField.SIGNS}
+    assert outline.optional_fields == {OptionalField.NAMES, OptionalField.SIGNS}
 
 
 @pytest.mark.parametrize(("version", "bare"), [(50722, True), (80015, False), (None, False)])

@@ -106,7 +106,7 @@ def test_an_update_tells_the_columns_it_changed(
                     ]
                 )
         events.append((kind, body))
-    decoder = TableDecoder(STRUCTURE, LAYOUTS, arrow_schema(STRUCTURE), updated=True)
+    decoder = TableDecoder(STRUCTURE, LAYOUTS, arrow_schema(STRUCTURE), reports_updates=True)
     found = []
     for images in decoder.decode(_block(events)):
         assert images.updated is not None

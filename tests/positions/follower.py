@@ -85,13 +85,13 @@ class Follower:
             TablePatterns(tuple(self.tables), ()),
             start,
             budget=self.budget,
-            policies=self.policies,
-            lake=self.lake_policies,
+            start_policies=self.policies,
+            lake_policies=self.lake_policies,
             standby=self.standby,
             until=parse_place(until) if until else None,
             snapshot=self.snapshot,
             allowed_statements=NamePatterns(tuple(self.passes)),
-            tables=tuple(self.settings),
+            table_settings=tuple(self.settings),
         )
         return Workplace(
             source=plan,

@@ -41,7 +41,7 @@ def test_a_budget_cuts_between_transactions(shop: Shop, budget: Budget, batches:
     )
     shop.follower.budget = budget
     shown = []
-    while shop.follower.run().batch is not None:
+    while shop.follower.run().batch_id is not None:
         shown.append(shop.keys())
     assert len(shown) == batches
     for keys in shown:
@@ -54,7 +54,7 @@ def test_a_budget_of_seconds_cuts_between_transactions(shop: Shop) -> None:
     shop.put(*range(1, 10))
     shop.follower.budget = Budget(max_seconds=1e-9)
     before: list[int] = []
-    while shop.follower.run().batch is not None:
+    while shop.follower.run().batch_id is not None:
         assert len(shop.keys()) > len(before)
         before = shop.keys()
     assert shop.keys() == list(range(1, 10))
@@ -158,7 +158,7 @@ def test_foreign_traffic_moves_the_position(shop: Shop) -> None:
     assert (report.transactions, report.rows, report.counts) == (4, 0, {})
     cursor = shop.follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
-    assert (cursor.batch, str(cursor.position.at)) == (report.batch, shop.head())
+    assert (cursor.batch, str(cursor.position.at)) == (report.batch_id, shop.head())
     assert batch_content(shop.follower.ledger, SOURCE, cursor.batch).segments == ()
-    assert shop.follower.run().batch is None
+    assert shop.follower.run().batch_id is None
     assert shop.told().reason == f"nothing was written to the log since {cursor.position}"

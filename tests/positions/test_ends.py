@@ -107,7 +107,7 @@ def test_until_a_position_before_the_start_is_an_idle_run(shop: Shop) -> None:
     shop.follower.run()
     shop.put(2)
     report = shop.follower.run(place)
-    assert (report.batch, report.start, report.transactions) == (None, report.end, 0)
+    assert (report.batch_id, report.start, report.transactions) == (None, report.end, 0)
     assert report.is_end_passed
     assert (shop.told().kind, shop.told().rule) == ("idle", "nothing-to-do")
     assert str(shop.told().head) == shop.head()
@@ -141,7 +141,7 @@ def test_until_a_gtid_set(shop: Shop) -> None:
     shop.put(3)
     shop.follower.run(f"gtid:{gtids}")
     assert shop.keys() == [1, 2]
-    assert shop.follower.run(f"gtid:{gtids}").batch is None
+    assert shop.follower.run(f"gtid:{gtids}").batch_id is None
     shop.follower.run()
     assert shop.keys() == [1, 2, 3]
 
@@ -238,7 +238,7 @@ def test_until_the_end_of_a_run(shop: Shop) -> None:
     shop.follower.run()
     shop.put(2)
     idle = shop.follower.run("run:0f3c1d2e")
-    assert (idle.batch, idle.end.at) == (None, report.end.at)
+    assert (idle.batch_id, idle.end.at) == (None, report.end.at)
     shop.follower.run()
     assert shop.keys() == [1, 2]
 

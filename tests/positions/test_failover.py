@@ -92,9 +92,9 @@ def test_nothing_new_on_the_new_server(pair: Pair) -> None:
     follower.run()
     turn_to(follower, pair.b)
     report = follower.run()
-    assert (report.batch, report.transactions, report.rows) == (2, 0, 0)
+    assert (report.batch_id, report.transactions, report.rows) == (2, 0, 0)
     assert report.end.gtid_set == executed(pair.b)
-    assert follower.run().batch is None
+    assert follower.run().batch_id is None
     require_same(follower, pair.b)
 
 

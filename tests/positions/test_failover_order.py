@@ -67,7 +67,7 @@ def test_a_budget_never_cuts_where_read_transactions_lie_ahead(pair: Pair, budge
     next, which goes on by file and offset: a budget counts from where none is left."""
     follower = _other_order(pair)
     follower.budget = budget
-    while follower.run().batch is not None:
+    while follower.run().batch_id is not None:
         pass
     require_same(follower, pair.b)
     require_each_once(follower)

@@ -35,7 +35,7 @@ from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
-from tests.outside import Case, plan_recovery, recover, verify
+from tests.outside import RecoveryCase, plan_recovery, recover, verify
 from tests.positions.follower import SOURCE, KeptLedger
 from tests.positions.foreseen import Done, counted, require_told, run_as_planned, steps_of
 from tests.positions.paused import Shop, open_shop
@@ -207,7 +207,7 @@ class Foresight(Chance):
         segments, mirrors = ReadSegments(self.shop), ReadMirrors(self.shop)
         work = replace(follower.work(), segments=segments, mirrors=mirrors)
         rebuild_as_of(work, MemoryCopies(follower.lake), origin, f"/past/{len(self.places)}")
-        base, parts = origin.changes.base, origin.changes.parts
+        base, parts = origin.changelog_origin.base, origin.changelog_origin.parts
         named = {f.path for part in parts for segment in part.segments for f in segment.files}
         assert segments.read <= named
         assert mirrors.read == (set() if base is None else {(base.mirror, base.delta_version)})
@@ -239,7 +239,7 @@ class Foresight(Chance):
             with counted(follower) as count:
                 work = follower.work()
                 follower.steps(
-                    replace(work, source=replace(work.source, part=repair.condition_rows))
+                    replace(work, source=replace(work.source, reread_rows=repair.condition_rows))
                 )
             assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]
@@ -280,7 +280,7 @@ class Foresight(Chance):
             told = plan_recovery(follower.work(), behind)
         except (PositionPurged, VersionSetUnknown):
             return
-        assert told.case is Case.REFUSED
+        assert told.case is RecoveryCase.REFUSED
         follower.lose_ledger()
         self.recovered(behind, told.table_plans)
 
@@ -294,7 +294,7 @@ class Foresight(Chance):
         except PositionPurged:
             told = plan_recovery(follower.work(), start_over=True)
         assert before is None or steps_of(before).keys() == steps_of(told.table_plans).keys()
-        start_over = told.case is Case.START_OVER
+        start_over = told.case is RecoveryCase.START_OVER
         with follower.leased() as lease:
             work = follower.work()
             recover(work, lease, author="ann", after_batch=behind, start_over=start_over)
@@ -365,7 +365,10 @@ def test_a_paused_table_is_not_read_after_a_recovery(shop: Shop) -> None:
     follower.restore_ledger(copy)
     shop.pause("a")
     told = plan_recovery(follower.work())
-    assert (told.case, {table.name for table, _ in told.reloads}) == (Case.KEEP_LEDGER, {"a", "b"})
+    assert (told.case, {table.name for table, _ in told.reloads}) == (
+        RecoveryCase.KEEP_LEDGER,
+        {"a", "b"},
+    )
     assert {table.name for table in steps_of(told.table_plans)} == {"b"}
     with follower.leased() as lease:
         recover(follower.work(), lease, author="ann")

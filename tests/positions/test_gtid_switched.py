@@ -112,7 +112,7 @@ def test_a_mode_found_by_an_idle_run_is_enough(pair: Pair) -> None:
     follower.run()
     switch_gtids(pair.a, "ON_PERMISSIVE")
     follower.run()
-    assert follower.run().batch is None
+    assert follower.run().batch_id is None
     switch_gtids(pair.a, "ON")
     assert _resumable(follower) == LAPSED
     put(pair.a, 1)

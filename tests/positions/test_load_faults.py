@@ -31,7 +31,7 @@ from tests.positions.paused import Shop
 from tests.positions.servers import Pair, running
 
 ROWS = 500
-FIFTY = SnapshotPlan(seconds=1e9, connections=1, pace=Pace(1e-9, least=50, first=50, most=50))
+FIFTY = SnapshotPlan(max_seconds=1e9, connections=1, pace=Pace(1e-9, least=50, first=50, most=50))
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_privilege_that_is_taken_away_stops_that_table(
 def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that is busy, and a log that is being purged: one chunk is read in any case, the
     log is captured, and the next run reads on."""
-    monkeypatch.setattr(loads, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(loads, "CHECK_SECONDS", 0.0)
     busy = replace(FIFTY, limits=LoadLimits(threads_running=0, pause=1e9))
     follower = Follower(shop.follower.server, ["shop.*"], "snapshot", snapshot=busy)
     shop = replace(shop, follower=follower)

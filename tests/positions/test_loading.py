@@ -58,7 +58,7 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 @pytest.fixture
 def piecemeal(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """How many chunks a run may read."""
-    shop.follower.snapshot = SnapshotPlan(seconds=1e9, connections=1, pace=SMALL)
+    shop.follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=1, pace=SMALL)
     left = [0]
     may = loads.ChunkReader._may_read
 
@@ -360,7 +360,7 @@ def test_while_four_write(shop: Shop, piecemeal: Callable[[int], None], seed: in
     """Several connections, and runs of a few chunks each."""
     random = Random(seed)
     pace = Pace(seconds=1e-9, least=30, first=30, most=30)
-    shop.follower.snapshot = SnapshotPlan(seconds=1e9, connections=3, pace=pace)
+    shop.follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=3, pace=pace)
     with four_write(shop, random, _statement):
         for _ in range(60):
             piecemeal(6)
@@ -397,7 +397,7 @@ def test_five_thousand_tables(mysql: MySqlStand, database: str) -> None:
         )
     mysql.execute("flush binary logs")
     follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
-    follower.snapshot = SnapshotPlan(seconds=1e9)
+    follower.snapshot = SnapshotPlan(max_seconds=1e9)
     assert len(follower.run().finished_loads) == len(names)
     mysql.execute(f"update {database}.{names[-1]} set v = 2")
     follower.run()

@@ -45,7 +45,7 @@ def refresh(shop: Shop, condition: str, table: str = "a") -> RereadCounts:
     """What `lockstep reload --where` does, behind an ordinary run."""
     work = shop.follower.work()
     order = RereadRows(shop.table(table), read_condition(condition), "ann", "because")
-    report = shop.follower.steps(replace(work, source=replace(work.source, part=order)))
+    report = shop.follower.steps(replace(work, source=replace(work.source, reread_rows=order)))
     assert report.reread_counts is not None
     return report.reread_counts
 

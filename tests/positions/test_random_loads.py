@@ -154,11 +154,11 @@ def test_mirrors_are_the_tables(flavour: str, seed: int, request: pytest.Fixture
     shop.fill()
     follower = Follower(server(stand), [f"{shop.database}.t*"], start="snapshot")
     pace = Pace(seconds=1e-9, least=20, first=20, most=20)
-    follower.snapshot = SnapshotPlan(seconds=0.2, connections=3, pace=pace)
+    follower.snapshot = SnapshotPlan(max_seconds=0.2, connections=3, pace=pace)
     with shop.busy():
         for _ in range(BUSY):
             follower.run()
-    follower.snapshot = SnapshotPlan(seconds=1e9, connections=3, pace=pace)
+    follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=3, pace=pace)
     for _ in range(RUNS):
         follower.run()
         if not unread(follower):

@@ -56,7 +56,7 @@ class Shop(paused.Shop):
     def settle(self) -> None:
         """Run until nothing is left to read."""
         for _ in range(10):
-            if self.follower.run().batch is None:
+            if self.follower.run().batch_id is None:
                 return
         raise AssertionError("it never ends")
 

@@ -14,7 +14,7 @@ from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
-from lockstep.pipeline.run.replay.waiting import wait_for_lock
+from lockstep.pipeline.run.run import lock_when_free
 from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
 from lockstep.pipeline.values.errors import BatchesWait, PastRefused, SourceBusy
 from lockstep.pipeline.values.places import parse_place
@@ -227,8 +227,8 @@ def test_captured_batches_that_wait(mysql: MySqlStand, database: str) -> None:
     with follower.ledger.lock(SOURCE, "a run", None):
         with pytest.raises(SourceBusy):
             replayed(follower)
-        with pytest.raises(Told), wait_for_lock(follower.ledger, SOURCE, "a replay", tell):
+        with pytest.raises(Told), lock_when_free(follower.ledger, SOURCE, "a replay", tell):
             raise AssertionError("somebody else has it")
     assert "is busy: a run" in told[0]
-    with wait_for_lock(follower.ledger, SOURCE, "a replay", tell) as lease:
+    with lock_when_free(follower.ledger, SOURCE, "a replay", tell) as lease:
         assert lease.holder == "a replay"

@@ -212,7 +212,7 @@ def planned(shop: Shop) -> str:
     """What `plan` says of how the changes of `a` are merged."""
     reading = make_plan(shop.follower.work()).reading
     assert reading is not None
-    return reading.merges[shop.table("a")]
+    return reading.merge_sentences[shop.table("a")]
 
 
 def test_stamps_that_come_and_go(mysql: MySqlStand, database: str) -> None:

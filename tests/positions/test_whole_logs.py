@@ -235,7 +235,7 @@ def test_gtids_added_to_the_purged_set_are_not_missing(pair: Pair) -> None:
     pair.a.execute("create database shop")
     shop = open_shop(pair.a, "shop")
     pair.a.execute(f"set global gtid_purged = '+{NOBODY}:1-5'")
-    assert shop.follower.run().batch is None
+    assert shop.follower.run().batch_id is None
     pair.a.execute(f"set global gtid_purged = '+{NOBODY}:6'")
     shop.put(2)
     shop.follower.run()

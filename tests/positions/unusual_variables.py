@@ -235,7 +235,7 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
         with holding(stand, unusual):
             source = server(stand)
             follower = Follower(source, [f"{name}.*"], start="snapshot")
-            follower.snapshot = SnapshotPlan(seconds=1e9, connections=1, pace=SMALL)
+            follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=1, pace=SMALL)
             looked = SourceEvidence(source.survey(), TablePatterns((f"{name}.*",)))
             preflight(source, looked, {})
             follower.run()

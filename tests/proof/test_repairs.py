@@ -28,7 +28,9 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     for repair in repairs:
         work = follower.work()
         if repair.condition_rows is not None:
-            follower.steps(replace(work, source=replace(work.source, part=repair.condition_rows)))
+            follower.steps(
+                replace(work, source=replace(work.source, reread_rows=repair.condition_rows))
+            )
             continue
         with follower.leased() as lease:
             give_reload(work, lease, repair)

@@ -52,7 +52,7 @@ class Reader(Follower):
 
     def work(self, until: str | None = None) -> Workplace:
         made = super().work(until)
-        made = replace(made, source=replace(made.source, lake=self.policies_of_lake))
+        made = replace(made, source=replace(made.source, lake_policies=self.policies_of_lake))
         if self.disk is None:
             return made
         lake = self.disk

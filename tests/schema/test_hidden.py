@@ -67,7 +67,7 @@ def _accepted(stand: MySqlStand, flavour: str) -> int:
         accepted += _run(stand, case)
         _write(stand, case, 100)
     reader.run()
-    assert reader.run().batch is None
+    assert reader.run().batch_id is None
     aside = {table.database for table in reader.quarantined()}
     wrong = [told for told in reader.wrong() if told.partition(".")[0] not in aside]
     for case in cases:

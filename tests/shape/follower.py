@@ -42,7 +42,7 @@ class ShapedFollower(Follower):
             TableSettings(TablePatterns((pattern,)), {}, rules)
             for pattern, rules in self.shapes.items()
         )
-        source = replace(work.source, tables=blocks)
+        source = replace(work.source, table_settings=blocks)
         key = None if self.key is None else PrivacyKey(self.key, replaces=self.replaces)
         shaping = source.shaping(key)
         server = ShapedServer(settings(self.stand), shaping=shaping)

@@ -226,7 +226,7 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     cleared.clear()
     span, work = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.work()
     with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
-        replay(work, lease, span, only=frozenset({cleared.table}))
+        replay(work, lease, span, only_tables=frozenset({cleared.table}))
     with pytest.raises(PastRefused):
         origin_at(work, cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.order(OrderKind.RELOAD, cleared.table)
@@ -263,7 +263,7 @@ def test_a_key_is_replaced_on_purpose(cleared: Cleared) -> None:
     cleared.follower.replaces = former
     cleared.follower.run()
     (note,) = cleared.notes()
-    assert (note.tightening.rehashed, note.tightening.columns) == (True, ())
+    assert (note.tightening.is_rehashed, note.tightening.columns) == (True, ())
     assert len(cleared.clear()) == 1
     after = {row["code"] for row in cleared.follower.mirror(f"{cleared.name}.c")}
     assert (len(after), after & before) == (2, set())

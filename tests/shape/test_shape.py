@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.run.dump.image_decoder import with_defaults
+from lockstep.pipeline.run.dump.image_decoder import with_default_values
 from lockstep.pipeline.run.load.by_condition import comparable_limits
 from lockstep.pipeline.schema.history import Conversion, Hash, Mask, Visibility, read_mask
 from lockstep.pipeline.schema.model import ValueDefault
@@ -425,8 +425,8 @@ def test_defaults_of_hidden_columns_are_given_as_they_are_shown() -> None:
     images = _partial((1, None, None), (2, None, None), [(True, False, False)] * 2)
     inserts = replace(images, change_type=pa.array([0, 0], pa.int8()))
     shaper = _shaper(exclude_columns=("country",), hash_columns={"email": Hash.EXACT})
-    later = with_defaults(inserts, kept, later=shaper.late_fill_indexes)
-    whole = with_defaults(shaper.shape_images(later), shown_as.schema)
+    later = with_default_values(inserts, kept, later=shaper.late_fill_indexes)
+    whole = with_default_values(shaper.shape_images(later), shown_as.schema)
     hashed = reference.hashed(KEY, "varchar", "de")
     assert whole.columns.to_pylist() == [{"id": n, "email": hashed} for n in (1, 2)]
     assert whole.present is None

@@ -97,7 +97,7 @@ def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
     looked = SourceEvidence(
         work.server.survey(),
         work.source.patterns,
-        table_settings=work.source.tables,
+        table_settings=work.source.table_settings,
         shaping=work.shaping,
     )
     found = {

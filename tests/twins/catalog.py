@@ -11,8 +11,8 @@ from lockstep.pipeline.catalog import (
     CONTENT_MARK,
     SOURCE_MARK,
     CatalogEntry,
-    Entry,
     EntryName,
+    WantedEntry,
 )
 from lockstep.pipeline.values.errors import CatalogRefused
 
@@ -25,7 +25,7 @@ class MemoryCatalog:
     has_columns: bool = True
     identity: str = "A catalog in memory"
     root: str = "file:///lake"
-    entries: dict[EntryName, tuple[Entry, dict[str, str]]] = field(default_factory=dict)
+    entries: dict[EntryName, tuple[WantedEntry, dict[str, str]]] = field(default_factory=dict)
     asked: int = 0
 
     def location(self, mirror: str) -> str:
@@ -45,12 +45,12 @@ class MemoryCatalog:
         entry, marks = self.entries[name]
         return CatalogEntry(entry.location, marks.get(SOURCE_MARK), marks.get(CONTENT_MARK))
 
-    def put(self, entry: Entry, replaced_name: EntryName | None) -> None:
+    def put(self, entry: WantedEntry, replaced_name: EntryName | None) -> None:
         if replaced_name is not None:
             self.drop(replaced_name)
         self.create(entry)
 
-    def create(self, entry: Entry) -> None:
+    def create(self, entry: WantedEntry) -> None:
         self._ask()
         if self.reason_refused(entry.name) is not None:
             raise CatalogRefused(f"{self.identity} refuses {entry.name}", hint="rename it")
@@ -62,7 +62,7 @@ class MemoryCatalog:
         self._ask()
         self.entries.pop(name, None)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: WantedEntry) -> None:
         """Somebody else's."""
         self.entries[entry.name] = (replace(entry), {})
 

@@ -28,7 +28,7 @@ import numpy.typing as npt
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16
 from lockstep.pipeline.binlog.arrays.cells import ABSENT, NULL, Places, cell_length
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
-from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream import ring
 from lockstep.pipeline.binlog.stream.framing import HEADER_BYTES, EventType
 from lockstep.pipeline.binlog.stream.ring import Integers
 
@@ -55,7 +55,7 @@ def walk(
     data: Bytes,
     events: Integers,
     sizes: Integers,
-    json: npt.NDArray[np.bool_],
+    is_json: npt.NDArray[np.bool_],
     state: Integers,
     cells: Places,
     nulls: npt.NDArray[np.bool_],
@@ -66,66 +66,86 @@ def walk(
     """Find the images of `events` from `state[EVENT]` on, as many as there is room for.
     Return why it ended (`DONE` …).
 
-    `sizes`: per column, as `cells.Layout.size`. `json`: per column, True for JSON. The
-    walk writes the place of each cell to `cells` (columns x images), and the event, its
-    row and the kind of each image to `event_of`, `row_of` and `kind_of`. It sets
+    `sizes`: per column, as `cells.Layout.size`. `is_json`: per column, True for JSON.
+    The walk writes the place of each cell to `cells` (columns x images), and the event,
+    its row and the kind of each image to `event_of`, `row_of` and `kind_of`. It sets
     `nulls[c]` if column c is NULL or absent in an image.
     """
     count = len(sizes)
-    room = cells.shape[1]
-    bitmap = (count + 7) // 8
+    capacity = cells.shape[1]
+    bitmap_bytes = (count + 7) // 8
     image = 0
     while state[EVENT] < len(events):
         event = state[EVENT]
-        begin = events[event, columns.AT]
-        end = begin + events[event, columns.SIZE]
-        code = events[event, columns.TYPE]
-        body = _skip_head(data, begin + HEADER_BYTES, end, code, count)
-        if body < 0:
-            return DAMAGED if body == -1 else OTHER_COLUMNS
-        partial = code == EventType.PARTIAL_UPDATE_ROWS
-        update = code == EventType.UPDATE_ROWS or code == EventType.UPDATE_ROWS_V1 or partial
-        at = body + bitmap * (2 if update else 1)
+        begin = events[event, ring.AT]
+        end = begin + events[event, ring.SIZE]
+        event_type = events[event, ring.TYPE]
+        present_at = _skip_head(data, begin + HEADER_BYTES, end, event_type, count)
+        if present_at < 0:
+            return DAMAGED if present_at == -1 else OTHER_COLUMNS
+        is_partial = event_type == EventType.PARTIAL_UPDATE_ROWS
+        is_update = (
+            event_type == EventType.UPDATE_ROWS
+            or event_type == EventType.UPDATE_ROWS_V1
+            or is_partial
+        )
+        at = present_at + bitmap_bytes * (2 if is_update else 1)
         if at > end:
             return DAMAGED
         if state[AT]:
             at = begin + state[AT]
-        first = INSERT
-        if update:
-            first = BEFORE
-        elif code == EventType.DELETE_ROWS or code == EventType.DELETE_ROWS_V1:
-            first = DELETE
-        whole = _all_bits(data, body, count, 0xFF)
-        whole_after = _all_bits(data, body + bitmap, count, 0xFF) if update else True
-        if not whole or not whole_after:
+        first_kind = INSERT
+        if is_update:
+            first_kind = BEFORE
+        elif event_type == EventType.DELETE_ROWS or event_type == EventType.DELETE_ROWS_V1:
+            first_kind = DELETE
+        has_all_columns = _all_bits(data, present_at, count, 0xFF)
+        has_all_after = (
+            _all_bits(data, present_at + bitmap_bytes, count, 0xFF) if is_update else True
+        )
+        if not has_all_columns or not has_all_after:
             state[INCOMPLETE] = 1
         while at < end:
-            row = at
-            if image + 2 > room:
+            row_begin = at
+            if image + 2 > capacity:
                 state[AT] = at - begin
                 state[IMAGES] = image
                 return FULL
-            at = _image(data, at, end, body, whole, sizes, cells, image, nulls)
+            at = _place_cells(
+                data, at, end, present_at, has_all_columns, sizes, cells, image, nulls
+            )
             if at < 0:
                 return DAMAGED
             event_of[image], row_of[image] = event, state[ROW]
-            kind_of[image] = first
+            kind_of[image] = first_kind
             image += 1
-            if update:
-                options = at
-                if partial:
-                    at = _skip_options(data, at, end, json)
+            if is_update:
+                options_at = at
+                if is_partial:
+                    at = _skip_options(data, at, end, is_json)
                     if at < 0:
                         return DAMAGED
-                at = _image(data, at, end, body + bitmap, whole_after, sizes, cells, image, nulls)
+                at = _place_cells(
+                    data,
+                    at,
+                    end,
+                    present_at + bitmap_bytes,
+                    has_all_after,
+                    sizes,
+                    cells,
+                    image,
+                    nulls,
+                )
                 if at < 0:
                     return DAMAGED
-                if partial and not _put_unchanged(data, options, json, sizes, cells, image):
+                if is_partial and not _put_unchanged(
+                    data, options_at, is_json, sizes, cells, image
+                ):
                     return DIFF
                 event_of[image], row_of[image] = event, state[ROW]
                 kind_of[image] = AFTER
                 image += 1
-            if at == row:
+            if at == row_begin:
                 return DAMAGED  # no column is present: such rows would never end
             state[ROW] += 1
         state[EVENT] += 1
@@ -135,25 +155,25 @@ def walk(
 
 
 @part
-def _skip_head(data: Bytes, at: int, end: int, code: int, count: int) -> int:
+def _skip_head(data: Bytes, at: int, end: int, event_type: int, expected_count: int) -> int:
     """Return the place of the bitmap of present columns; -1 if the event is damaged, -2
-    if its number of columns is not `count`."""
+    if its number of columns is not `expected_count`."""
     at += 8
-    if code >= EventType.WRITE_ROWS:
+    if event_type >= EventType.WRITE_ROWS:
         if at + 2 > end or u16(data, at) < 2:
             return -1
         at += u16(data, at)
     if at >= end:
         return -1
     first = u8(data, at)
-    number = first
+    column_count = first
     at += 1
     if first >= 0xFB:
         if first != 0xFC or at + 2 > end:
             return -1
-        number = u16(data, at)
+        column_count = u16(data, at)
         at += 2
-    return at if number == count else -2
+    return at if column_count == expected_count else -2
 
 
 @part
@@ -168,58 +188,58 @@ def _all_bits(data: Bytes, at: int, count: int, byte: int) -> bool:
 
 
 @part
-def _image(
+def _place_cells(
     data: Bytes,
     at: int,
     end: int,
-    present: int,
-    whole: bool,
+    present_bitmap: int,
+    has_all_columns: bool,
     sizes: Integers,
     cells: Places,
     image: int,
     nulls: npt.NDArray[np.bool_],
 ) -> int:
     """Set the places of one image's cells; return its end, or -1 if it is damaged.
-    `present`: the place of the bitmap of present columns. `whole`: all columns are
-    present."""
+    `present_bitmap`: the place of the bitmap of present columns. `has_all_columns`: all
+    columns are present."""
     count = len(sizes)
     columns_present = count
-    if not whole:
+    if not has_all_columns:
         columns_present = 0
         for column in range(count):
-            columns_present += u8(data, present + (column >> 3)) >> (column & 7) & 1
-    bitmap = at
+            columns_present += u8(data, present_bitmap + (column >> 3)) >> (column & 7) & 1
+    null_bitmap = at
     at += (columns_present + 7) // 8
     if at > end:
         return -1
-    if whole and _all_bits(data, bitmap, count, 0):
+    if has_all_columns and _all_bits(data, null_bitmap, count, 0):
         for column in range(count):
             cells[column, image] = at
             size = sizes[column]
             if size < 0:
-                size = _length(data, at, end, size)
+                size = _cell_size(data, at, end, size)
                 if size < 0:
                     return -1
             at += size
             if at > end:
                 return -1
         return at
-    bit = 0
+    bit_index = 0
     for column in range(count):
-        if not whole and not u8(data, present + (column >> 3)) >> (column & 7) & 1:
+        if not has_all_columns and not u8(data, present_bitmap + (column >> 3)) >> (column & 7) & 1:
             cells[column, image] = ABSENT
             nulls[column] = True
             continue
-        null = u8(data, bitmap + (bit >> 3)) >> (bit & 7) & 1
-        bit += 1
-        if null:
+        is_null = u8(data, null_bitmap + (bit_index >> 3)) >> (bit_index & 7) & 1
+        bit_index += 1
+        if is_null:
             cells[column, image] = NULL
             nulls[column] = True
             continue
         cells[column, image] = at
         size = sizes[column]
         if size < 0:
-            size = _length(data, at, end, size)
+            size = _cell_size(data, at, end, size)
             if size < 0:
                 return -1
         at += size
@@ -229,49 +249,49 @@ def _image(
 
 
 @part
-def _length(data: Bytes, at: int, end: int, size: int) -> int:
+def _cell_size(data: Bytes, at: int, end: int, size: int) -> int:
     """Return the cell's size with its length bytes; -1 if those are not all in the
     event."""
     return -1 if at - size > end else cell_length(data, at, -size) - size
 
 
 @part
-def _skip_options(data: Bytes, at: int, end: int, json: npt.NDArray[np.bool_]) -> int:
+def _skip_options(data: Bytes, at: int, end: int, is_json: npt.NDArray[np.bool_]) -> int:
     """Return the place after value options and their bits; -1 if they are damaged."""
     if at >= end:
         return -1
-    options = u8(data, at)
+    option_bits = u8(data, at)
     at += 1
-    if options >= 0xFB:
+    if option_bits >= 0xFB:
         return -1
-    if options & 1:
-        documents = 0
-        for column in range(len(json)):
-            documents += json[column]
-        at += (documents + 7) // 8
+    if option_bits & 1:
+        document_count = 0
+        for column in range(len(is_json)):
+            document_count += is_json[column]
+        at += (document_count + 7) // 8
     return at if at <= end else -1
 
 
 @part
 def _put_unchanged(
     data: Bytes,
-    options: int,
-    json: npt.NDArray[np.bool_],
+    options_at: int,
+    is_json: npt.NDArray[np.bool_],
     sizes: Integers,
     cells: Places,
     image: int,
 ) -> bool:
     """Replace empty diffs in an after image by the cells of its before image, `image -
     1`. Return False if a diff is not empty, or if the before image lacks the column.
-    `options`: place of the value options."""
-    if not u8(data, options) & 1:
+    `options_at`: place of the value options."""
+    if not u8(data, options_at) & 1:
         return True
-    document = 0
-    for column in range(len(json)):
-        if not json[column]:
+    document_index = 0
+    for column in range(len(is_json)):
+        if not is_json[column]:
             continue
-        is_diff = u8(data, options + 1 + (document >> 3)) >> (document & 7) & 1
-        document += 1
+        is_diff = u8(data, options_at + 1 + (document_index >> 3)) >> (document_index & 7) & 1
+        document_index += 1
         if not is_diff or cells[column, image] < 0:
             continue
         before = cells[column, image - 1]

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lockstep.pipeline.binlog.rows.table_map import TableMap
-from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream import ring
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.framing import HEADER
 from lockstep.pipeline.binlog.stream.ring import INSPECTED, MAP, TAKEN, Block, Integers
@@ -57,7 +57,7 @@ class TableMaps:
         self._preparing = False
         self._handling: Integers = np.zeros(64, np.int64)
         """For each map TAKEN, INSPECTED, or 0 if its rows are skipped (`ring`)."""
-        self._numbers: dict[tuple[LogWriter, bytes], int] = {}
+        self._numbers_by_content: dict[tuple[LogWriter, bytes], int] = {}
         self.writer = LogWriter()
         self.maps: list[TableMap] = []
         self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
@@ -66,28 +66,28 @@ class TableMaps:
         self.ids: Integers = _empty_ids(1024)
         """A hash table with open addressing: table id, number of its map, and number of
         the last statement that had the map."""
-        self._used = 0
-        self._ids = 0
+        self._used_bytes = 0
+        self._id_count = 0
 
     def add(self, table_map: TableMap) -> int:
         """Return the number of a map, a new one if no map has the same content."""
         content = table_map.raw[_NAMES_AT:]
         key = table_map.writer, content
-        if key not in self._numbers:
-            self._numbers[key] = len(self.maps)
-            self._place(content, table_map.table)
+        if key not in self._numbers_by_content:
+            self._numbers_by_content[key] = len(self.maps)
+            self._store(content, table_map.table)
             self.maps.append(table_map)
-        return self._numbers[key]
+        return self._numbers_by_content[key]
 
     def bind(self, table_id: int, number: int) -> None:
         """Let a table id refer to a map from now on."""
-        if self._ids * 2 >= len(self.ids):
+        if self._id_count * 2 >= len(self.ids):
             used_ids = self.ids[self.ids[:, 0] != _UNUSED]
             self.ids = _empty_ids(2 * len(self.ids))
             for entry in used_ids:
-                self.ids[self._entry(int(entry[0]))] = entry
-        at = self._entry(table_id)
-        self._ids += self.ids[at, 0] == _UNUSED
+                self.ids[self._slot_of(int(entry[0]))] = entry
+        at = self._slot_of(table_id)
+        self._id_count += self.ids[at, 0] == _UNUSED
         self.ids[at] = table_id, number, _UNUSED
 
     def begin_file(self, writer: LogWriter) -> None:
@@ -95,18 +95,18 @@ class TableMaps:
         server counts them from the beginning."""
         self.writer = writer
         self.ids = _empty_ids(1024)
-        self._ids = 0
+        self._id_count = 0
 
-    def wanted(self, block: Block) -> Block:
+    def only_captured(self, block: Block) -> Block:
         """Return the block without the rows of tables that are not captured now."""
-        kept = self._handling[block.events[:, MAP]] == TAKEN
-        return block if kept.all() else Block(block.data, block.events[kept])
+        is_taken = self._handling[block.events[:, MAP]] == TAKEN
+        return block if is_taken.all() else Block(block.data, block.events[is_taken])
 
-    def update_wanted(self) -> None:
+    def update_captured(self) -> None:
         """Call `is_captured` and `may_be_merge_table` again for every table."""
         for number, table_map in enumerate(self.maps):
             self._handling[number] = self._handling_of(table_map.table)
-        self._apply()
+        self._update_places()
 
     def _handling_of(self, table: TableName) -> int:
         return (
@@ -123,35 +123,35 @@ class TableMaps:
         return {self.maps[int(number)].table for number in used_ids[:, 1]}
 
     def table_of(self, table_id: int) -> TableName:
-        return self.maps[int(self.ids[self._entry(table_id), 1])].table
+        return self.maps[int(self.ids[self._slot_of(table_id), 1])].table
 
     def set_preparing(self, preparing: bool) -> None:
         """Set whether the next events belong to an XA transaction."""
         if self._keeps_all_prepared:
             self._preparing = preparing
-            self._apply()
+            self._update_places()
 
-    def drop(self, table: TableName) -> None:
-        """Skip the rows of a table's maps so far, until `update_wanted` is called."""
+    def skip_table(self, table: TableName) -> None:
+        """Skip the rows of a table's maps so far, until `update_captured` is called."""
         for number, table_map in enumerate(self.maps):
             if table_map.table == table:
                 self._handling[number] = 0
-        self._apply()
+        self._update_places()
 
-    def _apply(self) -> None:
+    def _update_places(self) -> None:
         """Pass the handling on to `places`, where the compiled loop reads it."""
         used = len(self.maps)
         self.places[:used, 2] = TAKEN if self._preparing else self._handling[:used]
 
-    def _entry(self, table_id: int) -> int:
+    def _slot_of(self, table_id: int) -> int:
         at = table_id & len(self.ids) - 1
         while self.ids[at, 0] not in (table_id, _UNUSED):
             at = at + 1 & len(self.ids) - 1
         return at
 
-    def _place(self, content: bytes, table: TableName) -> None:
+    def _store(self, content: bytes, table: TableName) -> None:
         number, handling = len(self.maps), self._handling_of(table)
-        begin, end = self._used, self._used + len(content)
+        begin, end = self._used_bytes, self._used_bytes + len(content)
         if end > len(self.bytes):
             self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
         if number == len(self.places):
@@ -160,7 +160,7 @@ class TableMaps:
         self.bytes[begin:end] = np.frombuffer(content, np.uint8)
         self.places[number] = begin, len(content), TAKEN if self._preparing else handling
         self._handling[number] = handling
-        self._used = end
+        self._used_bytes = end
 
 
 def _empty_ids(size: int) -> Integers:
@@ -174,43 +174,43 @@ MAX_STRING_BYTES: Final = 1 << 29
 grows when it is converted to UTF-8. A larger event is a portion of its own."""
 
 
-def by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
+def split_by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
     """Yield for each table map of the block its number, the rows of its events in the
     block's index (ascending), and a block of these events. A table may have several
     maps."""
-    maps = block.events[:, columns.MAP]
+    maps = block.events[:, ring.MAP]
     if not len(maps):
         return
     if (maps == maps[0]).all():
         yield int(maps[0]), np.arange(len(maps)), block
         return
-    order = np.argsort(maps, kind="stable")
-    borders = np.flatnonzero(np.diff(maps[order])) + 1
-    for events in np.split(order, borders):
+    by_number = np.argsort(maps, kind="stable")
+    borders = np.flatnonzero(np.diff(maps[by_number])) + 1
+    for events in np.split(by_number, borders):
         yield int(maps[events[0]]), events, Block(block.data, block.events[events])
 
 
-def by_table(
+def split_by_table(
     block: Block, tables: Sequence[TableMap]
 ) -> Iterator[tuple[TableName, Integers, Block]]:
     """Yield for each table of the block its name, the rows of its events in the block's
     index (ascending), and a block of these events. `tables`: the table maps by
     number."""
     parts_of: dict[TableName, list[tuple[Integers, Block]]] = {}
-    for number, events, part in by_map(block):
+    for number, events, part in split_by_map(block):
         parts_of.setdefault(tables[number].table, []).append((events, part))
     for table, parts in parts_of.items():
         if len(parts) == 1:
             yield table, *parts[0]
         else:
-            together = np.sort(np.concatenate([events for events, _ in parts]))
-            yield table, together, Block(block.data, block.events[together])
+            merged_events = np.sort(np.concatenate([events for events, _ in parts]))
+            yield table, merged_events, Block(block.data, block.events[merged_events])
 
 
-def in_portions(block: Block) -> Iterator[tuple[int, Block]]:
+def split_portions(block: Block) -> Iterator[tuple[int, Block]]:
     """Yield portions of at most MAX_STRING_BYTES: the first event's row in the block's
     index, and a block of the portion's events."""
-    totals = np.cumsum(block.events[:, columns.SIZE])
+    totals = np.cumsum(block.events[:, ring.SIZE])
     first, before = 0, 0
     while first < len(totals):
         fitting = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))

@@ -21,8 +21,8 @@ from lockstep.pipeline.binlog.arrays.cells import ABSENT, JSON, Cells, Layout, P
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.rows import images
 from lockstep.pipeline.binlog.rows.images import AFTER, BEFORE
-from lockstep.pipeline.binlog.rows.maps import in_portions
-from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.rows.maps import split_portions
+from lockstep.pipeline.binlog.stream import ring
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Block, Integers
 from lockstep.pipeline.binlog.values.charsets import ambiguous_key
@@ -46,7 +46,7 @@ MAX_CELLS: Final = 1 << 22
 """Most images, and most cells, that are decoded at a time."""
 
 
-DECODED_BY: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
+CELL_DECODERS: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
     {
         **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), integers),
         **dict.fromkeys(("float", "double"), integers),
@@ -71,7 +71,7 @@ the Arrow type that `schema.types` gives."""
 
 
 @dataclass(frozen=True, slots=True)
-class _WalkedImages:
+class _ImageArrays:
     """The arrays that `images.walk` fills. `cells`: the place of each cell, columns x
     images. `nulls`: for each column, True if a cell is NULL or absent. `event`, `row`,
     `kind`: for each image its event, its row in the event, and its kind."""
@@ -98,8 +98,9 @@ class TableDecoder:
     `layouts`: the columns as the table map lays them out. `structure`: their names,
     signs, character sets and members, from the same map or from the recorded history of
     the schema. `schema`: the Arrow types that they become (`schema.types`). `key`: key
-    columns besides the structure's primary key. `hidden`: indexes of layouts that have
-    no column in the structure. `updated`: report which columns each update changed.
+    columns besides the structure's primary key. `hidden_indexes`: those of layouts that
+    have no column in the structure. `reports_updates`: report which columns each update
+    changed.
     """
 
     def __init__(
@@ -109,10 +110,10 @@ class TableDecoder:
         schema: pa.Schema,
         key: Collection[str] = (),
         *,
-        hidden: Collection[int] = (),
-        updated: bool = False,
+        hidden_indexes: Collection[int] = (),
+        reports_updates: bool = False,
     ) -> None:
-        visible = [index for index in range(len(layouts)) if index not in hidden]
+        visible = [index for index in range(len(layouts)) if index not in hidden_indexes]
         if len(visible) != len(structure.columns):
             raise TableError(
                 f"the log has {len(visible)} columns of the table, its recorded structure has "
@@ -121,17 +122,17 @@ class TableDecoder:
             )
         self._structure = structure
         self._layouts = tuple(layouts[index] for index in visible)
-        self._visible = np.array(visible, np.int64) if hidden else None
+        self._visible = np.array(visible, np.int64) if hidden_indexes else None
         self._schema = schema
         self._key = frozenset((*structure.primary_key, *key))
         self._logged_sizes = np.array([layout.size for layout in layouts], np.int64)
         self._sizes = self._logged_sizes[visible]
         self._json = np.array([layout.code == JSON for layout in layouts], np.bool_)
-        self._updated = updated
+        self._reports_updates = reports_updates
         self._complete = True
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """True if every image so far had every column (binlog_row_image=FULL)."""
         return self._complete
 
@@ -142,55 +143,59 @@ class TableDecoder:
         DamagedEvent if an event does not fit its table map; TableError for a value that
         cannot be decoded, and for other events that this version does not read.
         """
-        for first_event, portion in in_portions(block):
-            for walked, count, complete in self._walks(portion):
-                updated = (
-                    self._changed_columns(portion.data, walked, count) if self._updated else None
+        for first_event, portion in split_portions(block):
+            for image_arrays, count, is_complete in self._walk_batches(portion):
+                update_bits = (
+                    self._changed_columns(portion.data, image_arrays, count)
+                    if self._reports_updates
+                    else None
                 )
                 present = (
-                    None if complete else _present(walked.cells[:, :count], walked.kind[:count])
+                    None
+                    if is_complete
+                    else _present_bits(image_arrays.cells[:, :count], image_arrays.kind[:count])
                 )
-                decoded = self._images(portion, walked, count, first_event, present)
-                yield decoded if updated is None else replace(decoded, updated=updated)
+                decoded = self._decode_images(portion, image_arrays, count, first_event, present)
+                yield decoded if update_bits is None else replace(decoded, updated=update_bits)
 
-    def first_changes(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
+    def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
         """Return the columns of `candidates` (numbers from 0) whose bytes an update
         changed, each with the first such event (a row of the block's index). Raises the
-        same errors as `count`.
+        same errors as `count_images`.
         """
-        firsts: dict[int, int] = {}
-        for walked, count, _ in self._walks(block):
-            kinds = walked.kind[:count]
+        first_events: dict[int, int] = {}
+        for image_arrays, count, _ in self._walk_batches(block):
+            kinds = image_arrays.kind[:count]
             for column in candidates:
-                if column in firsts:
+                if column in first_events:
                     continue
-                cells = walked.cells[column, :count]
-                image = _first_changed(block.data, cells, kinds, self._layouts[column].size)
+                cells = image_arrays.cells[column, :count]
+                image = _first_changed_image(block.data, cells, kinds, self._layouts[column].size)
                 if image >= 0:
-                    firsts[column] = int(walked.event[image])
-        return firsts
+                    first_events[column] = int(image_arrays.event[image])
+        return first_events
 
-    def count(self, block: Block) -> ImageCounts:
+    def count_images(self, block: Block) -> ImageCounts:
         """Count the rows of the block's events without decoding values. Raises the same
         errors as `decode`, except those for values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
-        for walked, count, _ in self._walks(block):
-            kind = walked.kind[:count]
+        for image_arrays, count, _ in self._walk_batches(block):
+            kind = image_arrays.kind[:count]
             kinds += np.bincount(kind, minlength=len(CHANGE_TYPES))
-            events = walked.event[:count][kind != images.BEFORE]
+            events = image_arrays.event[:count][kind != images.BEFORE]
             rows += np.bincount(events, minlength=len(rows))
         return ImageCounts(kinds, rows)
 
-    def _walks(self, block: Block) -> Iterator[tuple[_WalkedImages, int, bool]]:
+    def _walk_batches(self, block: Block) -> Iterator[tuple[_ImageArrays, int, bool]]:
         """Yield batches of images: the places of their cells in the structure's
         columns, the number of images, and True if each image has every column of the
         table map."""
         state = np.zeros(images.STATE_SIZE, np.int64)
-        events, room = block.events, self._room(block.events)
+        events, capacity = block.events, self._image_capacity(block.events)
         code = images.FULL
         while code == images.FULL:
-            walked = self._allocated(room)
+            image_arrays = self._allocate(capacity)
             state[images.INCOMPLETE] = 0
             code = images.walk(
                 block.data,
@@ -198,44 +203,44 @@ class TableDecoder:
                 self._logged_sizes,
                 self._json,
                 state,
-                walked.cells,
-                walked.nulls,
-                walked.event,
-                walked.row,
-                walked.kind,
+                image_arrays.cells,
+                image_arrays.nulls,
+                image_arrays.event,
+                image_arrays.row,
+                image_arrays.kind,
             )
             if code not in (images.DONE, images.FULL):
-                raise self._walk_error(code, int(events[state[images.EVENT], columns.OFFSET]))
-            complete = not state[images.INCOMPLETE]
-            self._complete = self._complete and complete
+                raise self._walk_error(code, int(events[state[images.EVENT], ring.OFFSET]))
+            is_complete = not state[images.INCOMPLETE]
+            self._complete = self._complete and is_complete
             count = int(state[images.IMAGES])
             if count and self._visible is not None:
-                cells, nulls = walked.cells[self._visible], walked.nulls[self._visible]
-                yield replace(walked, cells=cells, nulls=nulls), count, complete
+                cells, nulls = image_arrays.cells[self._visible], image_arrays.nulls[self._visible]
+                yield replace(image_arrays, cells=cells, nulls=nulls), count, is_complete
             elif count:
-                yield walked, count, complete
+                yield image_arrays, count, is_complete
 
-    def _room(self, events: Integers) -> int:
+    def _image_capacity(self, events: Integers) -> int:
         """Return the number of images for which to allocate: the most that can be in
         the events' bytes, or the limit."""
         width = len(self._logged_sizes)
         least_size = max((width + 7) // 8, 1)
-        possible = int(events[:, columns.SIZE].sum()) // least_size + 2
+        possible = int(events[:, ring.SIZE].sum()) // least_size + 2
         return max(min(possible, MAX_IMAGES, MAX_CELLS // max(width, 1)), 2)
 
-    def _allocated(self, room: int) -> _WalkedImages:
-        return _WalkedImages(
-            np.empty((len(self._logged_sizes), room), np.int32),
+    def _allocate(self, capacity: int) -> _ImageArrays:
+        return _ImageArrays(
+            np.empty((len(self._logged_sizes), capacity), np.int32),
             np.zeros(len(self._logged_sizes), np.bool_),
-            np.empty(room, np.int32),
-            np.empty(room, np.int32),
-            np.empty(room, np.int8),
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.int32),
+            np.empty(capacity, np.int8),
         )
 
-    def _images(
+    def _decode_images(
         self,
         block: Block,
-        walked: _WalkedImages,
+        image_arrays: _ImageArrays,
         count: int,
         first_event: int,
         present: pa.Array | None,
@@ -244,13 +249,13 @@ class TableDecoder:
         for index, (column, layout) in enumerate(
             zip(self._structure.columns, self._layouts, strict=True)
         ):
-            keyed = column.name in self._key
-            at = walked.cells[index, :count]
-            cells = Cells(block.data, at, layout, bool(walked.nulls[index]), in_key=keyed)
-            array = DECODED_BY[column.type](column, cells)
+            is_in_key = column.name in self._key
+            at = image_arrays.cells[index, :count]
+            cells = Cells(block.data, at, layout, bool(image_arrays.nulls[index]), in_key=is_in_key)
+            array = CELL_DECODERS[column.type](column, cells)
             arrays.append(array)
             if cells.softened:
-                if keyed:
+                if is_in_key:
                     # NULL for each such date would give the same key to different rows.
                     raise TableError(
                         f"key column {column.name!r} holds a zero or partial date",
@@ -258,17 +263,20 @@ class TableDecoder:
                     )
                 softened[column.name] = cells.softened
             if cells.ambiguous_image >= 0:
-                event, row = walked.event[cells.ambiguous_image], walked.row[cells.ambiguous_image]
-                offset = int(block.events[event, columns.OFFSET])
+                event, row = (
+                    image_arrays.event[cells.ambiguous_image],
+                    image_arrays.row[cells.ambiguous_image],
+                )
+                offset = int(block.events[event, ring.OFFSET])
                 place = f"row {row} of the event at offset {offset} of the log"
                 raise ambiguous_key(column, place)
             if cells.undefined_codes:
                 unknown[column.name] = cells.undefined_codes
         return RowImages(
             columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
-            event=pa.array(walked.event[:count] + np.int32(first_event)),
-            row=pa.array(walked.row[:count]),
-            change_type=pa.array(walked.kind[:count]),
+            event=pa.array(image_arrays.event[:count] + np.int32(first_event)),
+            row=pa.array(image_arrays.row[:count]),
+            change_type=pa.array(image_arrays.kind[:count]),
             nulled_counts=softened,
             unmapped_counts=unknown,
             present=present,
@@ -276,11 +284,11 @@ class TableDecoder:
         )
 
     def _changed_columns(
-        self, data: npt.NDArray[np.uint8], walked: _WalkedImages, count: int
+        self, data: npt.NDArray[np.uint8], image_arrays: _ImageArrays, count: int
     ) -> pa.Array:
-        kinds = walked.kind[:count]
+        kinds = image_arrays.kind[:count]
         changed = np.zeros((count, len(self._layouts)), np.bool_)
-        _fill_changed(data, walked.cells, kinds, self._sizes, changed)
+        _fill_changed(data, image_arrays.cells, kinds, self._sizes, changed)
         return pack_bits(changed, kinds != images.AFTER)
 
     def _walk_error(self, code: int, offset: int) -> DamagedEvent | TableError:
@@ -299,7 +307,7 @@ class TableDecoder:
         return damaged(f"a row event of {name} does not match its table map, at offset {offset}")
 
 
-def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
+def _present_bits(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
     """Return `RowImages.present` for cells (columns x images); None if no cell is
     absent. Before that, a cell that an after image lacks is set to that of its before
     image, because the statement did not change it."""
@@ -312,7 +320,7 @@ def _present(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
 
 
 @kernel
-def _first_changed(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
+def _first_changed_image(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], size: int) -> int:
     """Return the first before image whose update changed the column; -1 if there is
     none.
 

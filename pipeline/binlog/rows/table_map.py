@@ -19,13 +19,13 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _ENUM, _SET = 247, 248
-_STRINGS: Final = frozenset({15, 242, 252, 253, 254})
+_STRING_CODES: Final = frozenset({15, 242, 252, 253, 254})
 _STRING, _GEOMETRY, _JSON = 254, 255, 245
-_BARE_DOUBLES: Final = 80000
+_BARE_DOUBLES_BEFORE: Final = 80000
 """MySQL prints whole doubles in JSON documents without ".0" before this version."""
 
-_OLD_TEMPORAL: Final = frozenset({7, 11, 12})
-_TYPES: Final = {
+_OLD_TEMPORAL_CODES: Final = frozenset({7, 11, 12})
+_TYPES_BY_CODE: Final = {
     1: ("tinyint", 0),
     2: ("smallint", 0),
     3: ("int", 0),
@@ -55,7 +55,7 @@ _TYPES: Final = {
 }
 """Type code → the type's name, and the number of its metadata bytes."""
 
-TYPE_NAMES: Final = frozenset(name for name, _ in _TYPES.values())
+TYPE_NAMES: Final = frozenset(name for name, _ in _TYPES_BY_CODE.values())
 """The types that a table map's type codes name. A string with the binary character set
 then becomes the type of `_BYTE_STRINGS`."""
 
@@ -63,8 +63,8 @@ _SIGNEDNESS, _DEFAULT_CHARSET, _COLUMN_CHARSET, _COLUMN_NAME = 1, 2, 3, 4
 _SET_VALUES, _ENUM_VALUES, _SIMPLE_KEY, _PREFIX_KEY = 5, 6, 8, 9
 _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET = 10, 11
 
-_NUMERIC: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 246})
-_YEAR: Final = 13
+_NUMERIC_CODES: Final = frozenset({1, 2, 3, 4, 5, 8, 9, 246})
+_YEAR_CODE: Final = 13
 _LAST_WITHOUT_YEARS, _FIRST_WITH_YEARS = 80015, 80029
 """The metadata of MySQL 8.0.15 has no sign for a YEAR; that of 8.0.29 and of MariaDB
 has one (unsigned). We do not know the first version that writes it."""
@@ -99,39 +99,43 @@ class TableMap:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The structure of a table as far as its TABLE_MAP describes it. `said`: the
-    optional parts that the map has. Without them, names are "", signs and character
+    """The structure of a table as far as its TABLE_MAP describes it. `optional_fields`:
+    the optional parts that the map has. Without them, names are "", signs and character
     sets are the defaults, and there are no members."""
 
     table: TableName
     columns: tuple[Column, ...]
     primary_key: tuple[str, ...]
-    said: frozenset[OptionalField]
+    optional_fields: frozenset[OptionalField]
 
 
 def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
     """Read the id and the name from a whole TABLE_MAP event without checksum.
     `read_structure` reads the rest when that is needed. `writer` None is the newest
     MySQL."""
-    table_id, table, _ = _head(raw)
+    table_id, table, _ = _read_head(raw)
     return TableMap(table_id, table, raw, writer or LogWriter())
 
 
-def read_layouts(mapped: TableMap) -> tuple[Layout, ...]:
+def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
     """Return the layouts of a table map's columns.
 
     TableError for an unknown column type, and for MariaDB's old temporal types, because
     the log does not have their width.
     """
-    layouts = _layouts(_head(mapped.raw)[2])
-    if mapped.writer.is_mariadb and any(column.code in _OLD_TEMPORAL for column in layouts):
+    layouts = _layouts(_read_head(table_map.raw)[2])
+    if table_map.writer.is_mariadb and any(
+        column.code in _OLD_TEMPORAL_CODES for column in layouts
+    ):
         raise TableError(
             "the table has temporal columns in the format before MariaDB 10.1.2",
             hint="rebuild the table with mysql56_temporal_format=ON (ALTER TABLE … FORCE)",
         )
-    bare = mapped.writer.version is not None and mapped.writer.is_mysql_between(0, _BARE_DOUBLES)
+    has_bare_doubles = table_map.writer.version is not None and table_map.writer.is_mysql_between(
+        0, _BARE_DOUBLES_BEFORE
+    )
     return tuple(
-        replace(column, bare_doubles=True) if bare and column.code == _JSON else column
+        replace(column, bare_doubles=True) if has_bare_doubles and column.code == _JSON else column
         for column in layouts
     )
 
@@ -141,36 +145,36 @@ def _layouts(reader: Reader) -> list[Layout]:
     metadata = Reader(reader.length_encoded_text(), "a TABLE_MAP event")
     layouts = []
     for code in codes:
-        if code not in _TYPES:
+        if code not in _TYPES_BY_CODE:
             raise TableError(
                 f"a column has the type number {code}, which this version does not read",
                 hint="exclude the table",
             )
-        _, size = _TYPES[code]
+        _, size = _TYPES_BY_CODE[code]
         layouts.append(layout(code, metadata.take(size)))
     return layouts
 
 
-def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
+def read_outlines(table_map: TableMap) -> tuple[Outline, ...]:
     """Return the outlines that a table map may describe: two if the writer's version
-    may or may not have a sign for a YEAR (`_years_counted`), and the signs fit both
+    may or may not have a sign for a YEAR (`_year_sign_readings`), and the signs fit both
     ways.
 
     TableError for an unknown column type, and for a map that contradicts itself.
     """
-    _, table, reader = _head(mapped.raw)
+    _, table, reader = _read_head(table_map.raw)
     layouts = _layouts(reader)
     nulls = reader.take((len(layouts) + 7) // 8)
-    strings = _STRINGS | {_GEOMETRY} if mapped.writer.is_mariadb else _STRINGS
+    strings = _STRING_CODES | {_GEOMETRY} if table_map.writer.is_mariadb else _STRING_CODES
     fields: dict[int, bytes] = {}
     while reader.bytes_left:
-        kind = reader.integer(1)
-        fields[kind] = reader.length_encoded_text()
+        field_type = reader.integer(1)
+        fields[field_type] = reader.length_encoded_text()
     readings = [
-        _OptionalMetadata(layouts, str(table), fields, strings, years=years)
-        for years in _years_counted(mapped.writer)
+        _OptionalMetadata(layouts, str(table), fields, strings, signs_years=signs_years)
+        for signs_years in _year_sign_readings(table_map.writer)
     ]
-    consistent = [reading for reading in readings if reading.signs_fit]
+    consistent = [reading for reading in readings if reading.has_fitting_signs]
     if not consistent:
         raise TableError(
             "the table map has signs that do not fit the table's columns",
@@ -181,26 +185,26 @@ def read_outlines(mapped: TableMap) -> tuple[Outline, ...]:
 
 
 def _outline(table: TableName, optional: _OptionalMetadata, nulls: bytes) -> Outline:
-    typed = optional.columns()
-    named = optional.has(OptionalField.NAMES)
-    names = optional.names() if named else [""] * len(typed)
+    typed_columns = optional.columns()
+    has_names = optional.has(OptionalField.NAMES)
+    names = optional.names() if has_names else [""] * len(typed_columns)
     columns = tuple(
         replace(column, name=name, nullable=bool(nulls[index >> 3] >> (index & 7) & 1))
-        for index, (column, name) in enumerate(zip(typed, names, strict=True))
+        for index, (column, name) in enumerate(zip(typed_columns, names, strict=True))
     )
-    said = frozenset(part for part in OptionalField if optional.has(part))
-    key = tuple(columns[index].name for index in optional.primary_key()) if named else ()
-    return Outline(table, columns, key, said)
+    optional_fields = frozenset(part for part in OptionalField if optional.has(part))
+    key = tuple(columns[index].name for index in optional.primary_key()) if has_names else ()
+    return Outline(table, columns, key, optional_fields)
 
 
-def read_structure(mapped: TableMap) -> TableStructure:
+def read_structure(table_map: TableMap) -> TableStructure:
     """Return the table's structure.
 
     TableError if the map is not enough: it has no names (MINIMAL metadata), an unknown
     column type, or signs that can be read in two ways.
     """
-    outline, *alternatives = read_outlines(mapped)
-    if OptionalField.NAMES not in outline.said:
+    outline, *alternatives = read_outlines(table_map)
+    if OptionalField.NAMES not in outline.optional_fields:
         raise TableError(
             "the log has no column names of the table (binlog_row_metadata=MINIMAL)",
             hint=_METADATA_HINT,
@@ -214,7 +218,7 @@ def read_structure(mapped: TableMap) -> TableStructure:
     return TableStructure(outline.table, outline.columns, outline.primary_key)
 
 
-def _head(raw: bytes) -> tuple[int, TableName, Reader]:
+def _read_head(raw: bytes) -> tuple[int, TableName, Reader]:
     reader = Reader(raw[HEADER.size :], "a TABLE_MAP event")
     table_id = reader.integer(6)
     reader.take(2)
@@ -227,7 +231,7 @@ def _head(raw: bytes) -> tuple[int, TableName, Reader]:
 
 def _column(layout: Layout) -> Column:
     """Return a column with the type and width that its layout gives."""
-    column = Column(name="", type=_TYPES[layout.code][0])
+    column = Column(name="", type=_TYPES_BY_CODE[layout.code][0])
     match layout.code:
         case 246:
             return replace(column, precision=layout.precision, scale=layout.scale)
@@ -241,7 +245,7 @@ def _column(layout: Layout) -> Column:
             return column
 
 
-def _years_counted(writer: LogWriter) -> tuple[bool, ...]:
+def _year_sign_readings(writer: LogWriter) -> tuple[bool, ...]:
     """Return True if `writer` writes a sign for a YEAR, False if not, both if that is
     unknown."""
     if writer.is_mysql_between(_LAST_WITHOUT_YEARS + 1, _FIRST_WITH_YEARS - 1):
@@ -265,25 +269,25 @@ class _OptionalMetadata:
         fields: dict[int, bytes],
         strings: frozenset[int],
         *,
-        years: bool,
+        signs_years: bool,
     ) -> None:
         self._codes = [layout.code for layout in layouts]
         self._columns = [_column(layout) for layout in layouts]
-        self._numbers = _NUMERIC | {_YEAR} if years else _NUMERIC
+        self._numbers = _NUMERIC_CODES | {_YEAR_CODE} if signs_years else _NUMERIC_CODES
         self._strings = strings
-        self._what = f"the TABLE_MAP of {table}"
+        self._source = f"the TABLE_MAP of {table}"
         self._fields = fields
 
     def has(self, part: OptionalField) -> bool:
-        return any(kind in self._fields for kind in part.value)
+        return any(field_type in self._fields for field_type in part.value)
 
     @property
-    def signs_fit(self) -> bool:
+    def has_fitting_signs(self) -> bool:
         """True if there is exactly one sign for each numeric column and each YEAR is
         unsigned, or if the map has no signs."""
         if _SIGNEDNESS not in self._fields:
             return True
-        numbers = self._where(self._numbers)
+        numbers = self._indexes_of(self._numbers)
         signs = list(self._bits(_SIGNEDNESS))
         return (
             len(self._fields[_SIGNEDNESS]) == (len(numbers) + 7) // 8
@@ -291,20 +295,20 @@ class _OptionalMetadata:
             and all(
                 sign
                 for index, sign in zip(numbers, signs, strict=False)
-                if self._codes[index] == _YEAR
+                if self._codes[index] == _YEAR_CODE
             )
         )
 
     def names(self) -> list[str]:
         """Return the columns' names. To be called only if the map has
         `OptionalField.NAMES`."""
-        reader = Reader(self._fields[_COLUMN_NAME], self._what)
+        reader = Reader(self._fields[_COLUMN_NAME], self._source)
         try:
             names = [reader.length_encoded_text().decode("utf-8") for _ in self._codes]
         except UnicodeDecodeError as error:
-            raise _wrong("a name that is not UTF-8") from error
+            raise _metadata_error("a name that is not UTF-8") from error
         if len({*names, ""}) <= len(names):
-            raise _wrong("a column name that is empty or used twice")
+            raise _metadata_error("a column name that is empty or used twice")
         return names
 
     def primary_key(self) -> list[int]:
@@ -312,70 +316,74 @@ class _OptionalMetadata:
         counts as a key of whole columns, because values with different prefixes are
         different."""
         if _SIMPLE_KEY in self._fields:
-            key = list(self._packed(_SIMPLE_KEY))
+            key = list(self._packed_integers(_SIMPLE_KEY))
         elif _PREFIX_KEY in self._fields:
-            key = list(self._packed(_PREFIX_KEY))[::2]
+            key = list(self._packed_integers(_PREFIX_KEY))[::2]
         else:
             return []
         if len(set(key)) < len(key) or any(index >= len(self._codes) for index in key):
-            raise _wrong("a primary key with columns that it does not have")
+            raise _metadata_error("a primary key with columns that it does not have")
         return key
 
     def columns(self) -> list[Column]:
         """Return the columns with their types, signs, character sets and members."""
         columns = list(self._columns)
-        signs = zip(self._where(self._numbers), self._bits(_SIGNEDNESS), strict=False)
+        signs = zip(self._indexes_of(self._numbers), self._bits(_SIGNEDNESS), strict=False)
         for index, unsigned in signs:
             columns[index] = replace(columns[index], unsigned=unsigned)
-        for index in self._where({_YEAR}):
+        for index in self._indexes_of({_YEAR_CODE}):
             columns[index] = replace(columns[index], unsigned=True)
         for index, collation in self._collations(
-            self._where(self._strings), _DEFAULT_CHARSET, _COLUMN_CHARSET
+            self._indexes_of(self._strings), _DEFAULT_CHARSET, _COLUMN_CHARSET
         ):
             columns[index] = _with_charset(columns[index], collation)
         for index, collation in self._collations(
-            self._where({_ENUM, _SET}), _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET
+            self._indexes_of({_ENUM, _SET}), _ENUM_DEFAULT_CHARSET, _ENUM_COLUMN_CHARSET
         ):
             columns[index] = replace(columns[index], charset=charset_by_number(collation))
-        for code, kind in ((_ENUM, _ENUM_VALUES), (_SET, _SET_VALUES)):
-            for index, members in zip(self._where({code}), self._members(kind), strict=False):
+        for code, field_type in ((_ENUM, _ENUM_VALUES), (_SET, _SET_VALUES)):
+            for index, members in zip(
+                self._indexes_of({code}), self._members(field_type), strict=False
+            ):
                 columns[index] = _with_members(columns[index], members)
         return columns
 
-    def _where(self, codes: frozenset[int] | set[int]) -> list[int]:
+    def _indexes_of(self, codes: frozenset[int] | set[int]) -> list[int]:
         return [index for index, code in enumerate(self._codes) if code in codes]
 
-    def _bits(self, kind: int) -> Iterator[bool]:
-        for byte in self._fields.get(kind, b""):
+    def _bits(self, field_type: int) -> Iterator[bool]:
+        for byte in self._fields.get(field_type, b""):
             for shift in range(7, -1, -1):
                 yield bool(byte >> shift & 1)
 
-    def _packed(self, kind: int) -> Iterator[int]:
-        reader = Reader(self._fields.get(kind, b""), self._what)
+    def _packed_integers(self, field_type: int) -> Iterator[int]:
+        reader = Reader(self._fields.get(field_type, b""), self._source)
         while reader.bytes_left:
             yield reader.length_encoded()
 
-    def _collations(self, indexes: list[int], default: int, each: int) -> list[tuple[int, int]]:
+    def _collations(
+        self, indexes: list[int], default_field: int, each_field: int
+    ) -> list[tuple[int, int]]:
         """Return (column index, collation id) pairs, either from one number for each
-        column (field `each`), or from a default and its exceptions (field
-        `default`)."""
-        if default in self._fields:
-            numbers = list(self._packed(default))
+        column (field `each_field`), or from a default and its exceptions (field
+        `default_field`)."""
+        if default_field in self._fields:
+            numbers = list(self._packed_integers(default_field))
             if not numbers:
-                raise _wrong("an empty field for the default character set")
+                raise _metadata_error("an empty field for the default character set")
             exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=False))
             return [(i, exceptions.get(slot, numbers[0])) for slot, i in enumerate(indexes)]
-        return list(zip(indexes, self._packed(each), strict=False))
+        return list(zip(indexes, self._packed_integers(each_field), strict=False))
 
-    def _members(self, kind: int) -> Iterator[list[bytes]]:
-        reader = Reader(self._fields.get(kind, b""), self._what)
+    def _members(self, field_type: int) -> Iterator[list[bytes]]:
+        reader = Reader(self._fields.get(field_type, b""), self._source)
         while reader.bytes_left:
             yield [reader.length_encoded_text() for _ in range(reader.length_encoded())]
 
 
-def _wrong(what: str) -> TableError:
+def _metadata_error(fault: str) -> TableError:
     return TableError(
-        f"the log describes the table with {what}",
+        f"the log describes the table with {fault}",
         hint="exclude the table, and report this log to us",
     )
 

@@ -105,7 +105,7 @@ class RingTransactions:
             self._log.files,
             self.gtid_sources,
             tuple(statement for statement in self._statements if statement[0] < count),
-            map(self._loop.maps.wanted, blocks),
+            map(self._loop.maps.only_captured, blocks),
             self._loop.texts.copy_of_first(self._registers, count),
             is_from_file,
             tuple(rows for rows in self._merge_table_rows if rows[0] < count),

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-NOTHING: Final = "\uffff"
+NO_CHARACTER: Final = "\uffff"
 """Marks a code without a character; no table assigns U+FFFF itself."""
 
 
@@ -53,8 +53,8 @@ SINGLE_BYTE: Final[dict[str, CodeTable]] = {
     # MySQL's table lacks the eight letters that Windows 98 added for Urdu.
     "cp1256": CodeTable(
         "cp1256",
-        dict.fromkeys([b"\x8a", b"\x8f", b"\x98", b"\x9a", b"\x9f", b"\xaa"], NOTHING)
-        | dict.fromkeys([b"\xc0", b"\xff"], NOTHING),
+        dict.fromkeys([b"\x8a", b"\x8f", b"\x98", b"\x9a", b"\x9f", b"\xaa"], NO_CHARACTER)
+        | dict.fromkeys([b"\xc0", b"\xff"], NO_CHARACTER),
     ),
     "cp1257": CodeTable("cp1257"),
     "cp850": CodeTable("cp850"),
@@ -62,31 +62,31 @@ SINGLE_BYTE: Final[dict[str, CodeTable]] = {
     "cp866": CodeTable("cp866", {b"\xfc": "\u207f\xb2"}),
     "dec8": CodeTable(
         "latin-1",
-        dict.fromkeys([b"\xa4", b"\xa6", b"\xb4", b"\xb8", b"\xbe", b"\xd0", b"\xf0"], NOTHING)
+        dict.fromkeys([b"\xa4", b"\xa6", b"\xb4", b"\xb8", b"\xbe", b"\xd0", b"\xf0"], NO_CHARACTER)
         | {
             b"\xa8": "\xa4",
-            b"\xac": NOTHING * 4,
+            b"\xac": NO_CHARACTER * 4,
             b"\xd7": "\u0152",
-            b"\xdd": "\u0178" + NOTHING,
+            b"\xdd": "\u0178" + NO_CHARACTER,
             b"\xf7": "\u0153",
-            b"\xfd": "\xff" + NOTHING * 2,
+            b"\xfd": "\xff" + NO_CHARACTER * 2,
         },
     ),
     "geostd8": CodeTable(
         "cp1255",
         {
-            b"\x83": NOTHING,
-            b"\x88": NOTHING,
-            b"\x98": NOTHING * 2,
+            b"\x83": NO_CHARACTER,
+            b"\x88": NO_CHARACTER,
+            b"\x98": NO_CHARACTER * 2,
             b"\xa4": "\xa4",
             b"\xaa": "\xaa",
             b"\xba": "\xba",
-            b"\xc0": _GEORGIAN + NOTHING * 23 + "\u2116" + NOTHING * 2,
+            b"\xc0": _GEORGIAN + NO_CHARACTER * 23 + "\u2116" + NO_CHARACTER * 2,
         },
     ),
     # ISO 8859-7 of 1987, without the signs that 2003 added.
     "greek": CodeTable(
-        "iso8859-7", {b"\xa1": "\u02bd\u02bc", b"\xa4": NOTHING * 2, b"\xaa": NOTHING}
+        "iso8859-7", {b"\xa1": "\u02bd\u02bc", b"\xa4": NO_CHARACTER * 2, b"\xaa": NO_CHARACTER}
     ),
     "hebrew": CodeTable("iso8859-8", {b"\xaf": "\u203e"}),
     "hp8": CodeTable("hp-roman8"),
@@ -123,7 +123,7 @@ SINGLE_BYTE: Final[dict[str, CodeTable]] = {
             b"\x40": "\xc9",
             b"\x5b": "\xc4\xd6\xc5\xdc",
             b"\x60": "\xe9",
-            b"\x7b": "\xe4\xf6\xe5\xfc" + NOTHING,
+            b"\x7b": "\xe4\xf6\xe5\xfc" + NO_CHARACTER,
         },
     ),
     # Here and in big5 the server's own table has U+FFFD.
@@ -188,7 +188,7 @@ MULTI_BYTE: Final[dict[str, CodeTable]] = {
     # Python assigns private-use characters to bytes that are neither lead bytes nor
     # katakana.
     "cp932": CodeTable(
-        "cp932", {b"\x80": NOTHING, b"\xa0": NOTHING, b"\xfd": NOTHING * 3}, _SHIFTED
+        "cp932", {b"\x80": NO_CHARACTER, b"\xa0": NO_CHARACTER, b"\xfd": NO_CHARACTER * 3}, _SHIFTED
     ),
     "eucjpms": CodeTable(
         "euc-jp", _MICROSOFT_SIGNS | _NEC_ROW_13 | _IBM_EXTENSIONS | _USER_DEFINED, _EUC

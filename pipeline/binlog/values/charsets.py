@@ -29,7 +29,7 @@ from typing import Final
 
 from lockstep.pipeline.binlog.values.charset_tables import (
     MULTI_BYTE,
-    NOTHING,
+    NO_CHARACTER,
     SINGLE_BYTE,
     CodeTable,
 )
@@ -44,10 +44,10 @@ _NO_CHARACTER: Final = "no character has this code"
 
 # Characters of a set that are cached: more than a text uses, but far fewer than some
 # sets have.
-_CACHED: Final = 1 << 14
+_CACHED_CHARACTERS: Final = 1 << 14
 
 # codecs.charmap_decode refuses a byte that a mapping gives this character.
-_REFUSED: Final = "\ufffe"
+_REFUSED_CHARACTER: Final = "\ufffe"
 
 
 @cache
@@ -58,22 +58,22 @@ def text_decoder(charset: str) -> Decoder:
     The function raises UnicodeDecodeError with the range of the first invalid bytes.
     TableError for an unknown name, and for `binary`.
     """
-    table = single_byte(charset)
+    table = single_byte_characters(charset)
     if table is not None:
-        mapping = table.replace(NOTHING, _REFUSED)
+        mapping = table.replace(NO_CHARACTER, _REFUSED_CHARACTER)
         return lambda data: codecs.charmap_decode(data, "strict", mapping)[0]
-    if charset in _CUT_OFF:
-        return _CUT_OFF[charset]
+    if charset in _BASIC_PLANE_DECODERS:
+        return _BASIC_PLANE_DECODERS[charset]
     code_table = MULTI_BYTE[charset]
 
-    def plain(data: bytes) -> str:
+    def decode_plain(data: bytes) -> str:
         return data.decode(code_table.codec)
 
-    return _changed(code_table, plain) if code_table.changes else plain
+    return _with_changes(code_table, decode_plain) if code_table.changes else decode_plain
 
 
 @cache
-def single_byte(charset: str) -> str | None:
+def single_byte_characters(charset: str) -> str | None:
     """Return a single-byte set as 256 characters, indexed by byte; None for a
     multi-byte set.
 
@@ -88,23 +88,23 @@ def single_byte(charset: str) -> str | None:
     if code_table is None:
         return None
     all_bytes = bytes(range(256))
-    characters = list(all_bytes.decode(code_table.codec, "replace").replace("\ufffd", NOTHING))
-    for code, character in _each(code_table.changes):
+    characters = list(all_bytes.decode(code_table.codec, "replace").replace("\ufffd", NO_CHARACTER))
+    for code, character in _changed_codes(code_table.changes):
         characters[code[0]] = character
     return "".join(characters)
 
 
-def _utf8mb3(data: bytes) -> str:
+def _decode_utf8mb3(data: bytes) -> str:
     text = data.decode("utf-8")
     # In valid UTF-8, these bytes occur only as the first of a character's four bytes.
-    rest = data.translate(None, _FOUR_BYTES)
-    if len(rest) == len(data):
+    without_leads = data.translate(None, _FOUR_BYTE_LEADS)
+    if len(without_leads) == len(data):
         return text
-    at = next(index for index, byte in enumerate(data) if byte in _FOUR_BYTES)
+    at = next(index for index, byte in enumerate(data) if byte in _FOUR_BYTE_LEADS)
     raise UnicodeDecodeError("utf8mb3", data, at, at + 4, _BEYOND_UCS2)
 
 
-def _ucs2(data: bytes) -> str:
+def _decode_ucs2(data: bytes) -> str:
     text = data.decode("utf-16-be")
     if len(text) * 2 == len(data):
         return text
@@ -112,67 +112,74 @@ def _ucs2(data: bytes) -> str:
     raise UnicodeDecodeError("ucs2", data, at, at + 4, _BEYOND_UCS2)
 
 
-_FOUR_BYTES: Final = b"\xf0\xf1\xf2\xf3\xf4"
-_CUT_OFF: Final[dict[str, Decoder]] = {"ucs2": _ucs2, "utf8mb3": _utf8mb3}
+_FOUR_BYTE_LEADS: Final = b"\xf0\xf1\xf2\xf3\xf4"
+_BASIC_PLANE_DECODERS: Final[dict[str, Decoder]] = {
+    "ucs2": _decode_ucs2,
+    "utf8mb3": _decode_utf8mb3,
+}
 
-CHARACTER_SETS: Final = frozenset({*SINGLE_BYTE, *MULTI_BYTE, *_CUT_OFF})
+CHARACTER_SETS: Final = frozenset({*SINGLE_BYTE, *MULTI_BYTE, *_BASIC_PLANE_DECODERS})
 """Every character set of MySQL 9.7 and MariaDB 10.11 except `binary`, which is not
 text."""
 
 
-def _changed(table: CodeTable, plain: Decoder) -> Decoder:
+def _with_changes(table: CodeTable, decode_plain: Decoder) -> Decoder:
     """Return a decoder that uses Python's codec for a whole value. Only a value that
     may have one of the table's changes is decoded character by character, which is
     slow."""
-    changes = dict(_each(table.changes))
+    changes = dict(_changed_codes(table.changes))
     # Changed codes that Python's codec refuses need no pattern: the codec raises an
     # error.
-    misread = re.compile(any_of(code for code in changes if _reads(plain, code)))
-    each = _one_by_one(re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, plain)
+    misread = re.compile(
+        any_code_pattern(code for code in changes if _can_decode(decode_plain, code))
+    )
+    decode_each = _character_decoder(
+        re.compile(b"(?:" + table.character + b")|.", re.DOTALL), changes, decode_plain
+    )
 
     def decode(data: bytes) -> str:
         if misread.search(data) is not None:
-            return each(data)
+            return decode_each(data)
         try:
-            return plain(data)
+            return decode_plain(data)
         except UnicodeDecodeError:
-            return each(data)
+            return decode_each(data)
 
     return decode
 
 
-def _reads(plain: Decoder, code: bytes) -> bool:
+def _can_decode(decode_plain: Decoder, code: bytes) -> bool:
     """Return whether Python's codec decodes the code."""
     try:
-        plain(code)
+        decode_plain(code)
     except UnicodeDecodeError:
         return False
     return True
 
 
-def _one_by_one(
-    character: re.Pattern[bytes], changes: Mapping[bytes, str], plain: Decoder
+def _character_decoder(
+    character: re.Pattern[bytes], changes: Mapping[bytes, str], decode_plain: Decoder
 ) -> Decoder:
     """Return a decoder that splits a value by `character`, and decodes each one by
-    `changes` or else by `plain`."""
+    `changes` or else by `decode_plain`."""
 
-    @lru_cache(_CACHED)
-    def read(code: bytes) -> str:
-        character_read = changes.get(code) or plain(code)
-        if character_read == NOTHING:
+    @lru_cache(_CACHED_CHARACTERS)
+    def decode_character(code: bytes) -> str:
+        character_read = changes.get(code) or decode_plain(code)
+        if character_read == NO_CHARACTER:
             raise UnicodeDecodeError("", code, 0, len(code), _NO_CHARACTER)
         return character_read
 
     def decode(data: bytes) -> str:
         try:
-            return "".join(map(read, character.findall(data)))
+            return "".join(map(decode_character, character.findall(data)))
         except UnicodeDecodeError as error:
-            raise _placed(error, data, character.finditer(data)) from None
+            raise _with_place(error, data, character.finditer(data)) from None
 
     return decode
 
 
-def _placed(
+def _with_place(
     error: UnicodeDecodeError, data: bytes, characters: Iterator[re.Match[bytes]]
 ) -> UnicodeDecodeError:
     """Return the error for a single character as an error for the whole value, with the
@@ -181,14 +188,14 @@ def _placed(
     return UnicodeDecodeError(error.encoding, data, start, end, error.reason)
 
 
-def _each(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
+def _changed_codes(changes: Mapping[bytes, str]) -> Iterator[tuple[bytes, str]]:
     """Yield each changed code and its character (`CodeTable.changes`)."""
     for first, characters in changes.items():
         for last, character in enumerate(characters, start=first[-1]):
             yield first[:-1] + bytes([last]), character
 
 
-def any_of(codes: Iterable[bytes]) -> bytes:
+def any_code_pattern(codes: Iterable[bytes]) -> bytes:
     """Return a pattern for any of the codes. A match may also span two characters."""
     groups = groupby(sorted(codes), key=lambda code: code[:-1])
     return b"|".join(
@@ -197,21 +204,21 @@ def any_of(codes: Iterable[bytes]) -> bytes:
     )
 
 
-UNKNOWN: Final = "\ufffd"
+REPLACEMENT: Final = "\ufffd"
 """The character that the server's tables of two sets have for codes without a
 character."""
 
-WITH_UNKNOWN: Final = frozenset({"big5", "tis620"})
+CHARSETS_WITH_REPLACEMENT: Final = frozenset({"big5", "tis620"})
 
-_LARGEST: Final = {"big5": UNKNOWN, "sjis": "\\", "tis620": UNKNOWN}
+_LARGEST_IS_CANONICAL: Final = {"big5": REPLACEMENT, "sjis": "\\", "tis620": REPLACEMENT}
 """The characters whose canonical code is the largest; for all others it is the
 smallest."""
 
-_SELECTED: Final = (b"\xed", b"\xee")
+_NEC_SELECTED_LEADS: Final = (b"\xed", b"\xee")
 """First bytes of NEC's selection of IBM's characters in cp932, whose codes are never
 canonical."""
 
-_SEVERAL: Final[Mapping[str, int]] = {
+_MAX_CODE_BYTES: Final[Mapping[str, int]] = {
     "armscii8": 1,
     "big5": 2,
     "cp932": 2,
@@ -222,61 +229,65 @@ _SEVERAL: Final[Mapping[str, int]] = {
 }
 """Sets that have several codes for a character → the bytes of their longest code."""
 
-AMBIGUOUS_SETS: Final = frozenset(_SEVERAL)
+AMBIGUOUS_SETS: Final = frozenset(_MAX_CODE_BYTES)
 
-_UTF8: Final = frozenset({"utf8mb3", "utf8mb4"})
+_UTF8_CHARSETS: Final = frozenset({"utf8mb3", "utf8mb4"})
 
 
 def is_ambiguous(charset: str) -> bool:
     """Return whether the set has several codes for some character."""
-    return charset in _SEVERAL
+    return charset in _MAX_CODE_BYTES
 
 
 @cache
 def is_unambiguous(charset: str) -> bool:
     """Return whether every value that a server stores in this set is valid and
     unambiguous."""
-    table = None if charset in _UTF8 else single_byte(charset)
-    whole = charset in _UTF8 or (table is not None and NOTHING not in table)
-    return whole and not is_ambiguous(charset)
+    table = None if charset in _UTF8_CHARSETS else single_byte_characters(charset)
+    is_complete = charset in _UTF8_CHARSETS or (table is not None and NO_CHARACTER not in table)
+    return is_complete and not is_ambiguous(charset)
 
 
 @cache
-def twins(charset: str) -> frozenset[bytes]:
+def noncanonical_codes(charset: str) -> frozenset[bytes]:
     """Return the set's codes that are not canonical: each has a canonical twin, the
     code that the server chooses for the same character."""
-    read, codes = text_decoder(charset), defaultdict[str, list[bytes]](list)
-    for code in _codes(charset):
+    decode_character, codes = text_decoder(charset), defaultdict[str, list[bytes]](list)
+    for code in _possible_codes(charset):
         try:
-            text = read(code)
+            text = decode_character(code)
         except UnicodeDecodeError:
             continue
         if len(text) == 1:
             codes[text].append(code)
     return frozenset(
         code
-        for character, codes_of in codes.items()
-        for code in codes_of
-        if code != _canonical_code(charset, character, codes_of)
+        for character, same_codes in codes.items()
+        for code in same_codes
+        if code != _canonical_code(charset, character, same_codes)
     )
 
 
 def _canonical_code(charset: str, character: str, codes: Iterable[bytes]) -> bytes:
-    if _LARGEST.get(charset) == character:
+    if _LARGEST_IS_CANONICAL.get(charset) == character:
         return max(codes)
     return min(
         codes,
-        key=lambda code: (charset == "cp932" and code.startswith(_SELECTED), len(code), code),
+        key=lambda code: (
+            charset == "cp932" and code.startswith(_NEC_SELECTED_LEADS),
+            len(code),
+            code,
+        ),
     )
 
 
-def _codes(charset: str) -> Iterable[bytes]:
+def _possible_codes(charset: str) -> Iterable[bytes]:
     """Yield all codes that a set with ambiguous characters may have."""
     high, trail = range(0x80, 0x100), range(0x40, 0x100)
     yield from (bytes([byte]) for byte in range(0x100))
-    if _SEVERAL.get(charset, 1) > 1:
+    if _MAX_CODE_BYTES.get(charset, 1) > 1:
         yield from map(bytes, product(high, trail))
-    if _SEVERAL.get(charset, 1) > 2:
+    if _MAX_CODE_BYTES.get(charset, 1) > 2:
         yield from map(bytes, product([0x8F], high, high))
 
 
@@ -284,20 +295,20 @@ def _codes(charset: str) -> Iterable[bytes]:
 def is_canonical(charset: str) -> Callable[[bytes], bool]:
     """Return the function that returns True for a valid value with canonical codes
     only."""
-    ambiguous = twins(charset)
-    if not ambiguous:
+    noncanonical = noncanonical_codes(charset)
+    if not noncanonical:
         return lambda _: True
-    candidate = re.compile(any_of(ambiguous))
-    if single_byte(charset) is not None:
+    candidate = re.compile(any_code_pattern(noncanonical))
+    if single_byte_characters(charset) is not None:
         return lambda data: candidate.search(data) is None
     character = re.compile(b"(?:" + MULTI_BYTE[charset].character + b")|.", re.DOTALL)
 
-    def canonical(data: bytes) -> bool:
+    def has_canonical_codes(data: bytes) -> bool:
         # A match may span two characters, so only the characters prove that the value
         # has a twin.
-        return candidate.search(data) is None or ambiguous.isdisjoint(character.findall(data))
+        return candidate.search(data) is None or noncanonical.isdisjoint(character.findall(data))
 
-    return canonical
+    return has_canonical_codes
 
 
 def is_canonical_number(column: Column, number: int) -> bool:
@@ -320,8 +331,8 @@ def may_be_ambiguous(column: Column) -> bool:
     return "" in column.members or len(set(column.members)) < len(column.members)
 
 
-def ambiguous_key(column: Column, where: str) -> TableError:
-    """Return the error for a key column with an ambiguous value. `where`: its place, in
+def ambiguous_key(column: Column, place: str) -> TableError:
+    """Return the error for a key column with an ambiguous value. `place`: where it is, in
     words."""
     name = "`" + column.name.replace("`", "``") + "`"
     if column.type in TEXT_TYPES:
@@ -332,7 +343,7 @@ def ambiguous_key(column: Column, where: str) -> TableError:
         reason = f"its {column.type.upper()} has more than one value for some texts"
         hint = "give those rows another member in the source"
     return TableError(
-        f"key column {column.name!r} has a value in {where} that has the same text as another "
+        f"key column {column.name!r} has a value in {place} that has the same text as another "
         f"value: {reason}; two different rows would become one",
         hint=f"{hint}, or exclude the table",
     )

@@ -17,17 +17,17 @@ import numpy.typing as npt
 from lockstep.pipeline.binlog.arrays.address_access import multiply_high, put8, put16, u8
 from lockstep.pipeline.binlog.arrays.compiled import part
 
-LONGEST: Final = 34
+MAX_DOUBLE_BYTES: Final = 34
 """Bytes of a double's longest text: "-0.", 14 zeros and 17 digits."""
 
-INFINITE: Final = 0x7FF
+INFINITE_EXPONENT: Final = 0x7FF
 """The exponent bits of infinities and NaN."""
 
-_EXPONENT_AT: Final = 52
-_HIDDEN: Final = 1 << _EXPONENT_AT
+_EXPONENT_SHIFT: Final = 52
+_HIDDEN_BIT: Final = 1 << _EXPONENT_SHIFT
 """The first bit of a normal double's significand, which is not stored."""
 
-_LEAST: Final = -1074
+_LEAST_EXPONENT: Final = -1074
 """Exponent of two of the smallest doubles."""
 
 _LEAST_POWER: Final = -292
@@ -36,28 +36,28 @@ _GREATEST_POWER: Final = 324
 
 # With more zeros after the point or digits before it, my_gcvt (strings/dtoa.cc) uses an
 # exponent.
-_MOST_ZEROS: Final = 14
-_MOST_WHOLE: Final = 15
+_MAX_ZEROS: Final = 14
+_MAX_WHOLE_DIGITS: Final = 15
 
 _MINUS, _POINT, _ZERO, _E = b"-.0e"
 _ZERO_POINT: Final = int.from_bytes(b"0.", "little")
 POINT_ZERO: Final = int.from_bytes(b".0", "little")
 
-PAIRS: Final = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), "<u2")
-TENS: Final = np.array([10**power for power in range(19)], np.int64)
+DIGIT_PAIRS: Final = np.frombuffer(b"".join(b"%02d" % pair for pair in range(100)), "<u2")
+POWERS_OF_TEN: Final = np.array([10**power for power in range(19)], np.int64)
 
 
 @part
 def put_digits(at: int, value: int, count: int) -> None:
     """Write the last `count` digits of `value` ≥ 0, with leading zeros, at address
     `at`."""
-    last = at + count
-    while last - at >= 2:
-        rest = value // 100
-        last -= 2
-        put16(last, PAIRS[value - 100 * rest])
-        value = rest
-    if last > at:
+    end = at + count
+    while end - at >= 2:
+        hundreds = value // 100
+        end -= 2
+        put16(end, DIGIT_PAIRS[value - 100 * hundreds])
+        value = hundreds
+    if end > at:
         put8(at, _ZERO + value % 10)
 
 
@@ -69,14 +69,15 @@ def count_digits(value: int) -> int:
             return 1 if value < 10 else 2
         return 3 if value < 1000 else 4
     count = 5
-    while count < 19 and value >= TENS[count]:
+    while count < 19 and value >= POWERS_OF_TEN[count]:
         count += 1
     return count
 
 
 @part
 def put_unsigned(at: int, value: int) -> int:
-    """Write the 64 bits of `value` as an unsigned number; return the address after it."""
+    """Write the 64 bits of `value` as an unsigned number; return the address after
+    it."""
     if value < 0:
         # 2**63 or more as unsigned: half of the number fits a signed integer, a tenth
         # does, too.
@@ -104,21 +105,21 @@ def _powers_of_ten() -> npt.NDArray[np.int64]:
     return table.view(np.int64)
 
 
-POWERS: Final = _powers_of_ten()
+POWER_BITS: Final = _powers_of_ten()
 
 
 @part
-def shortest(bits: int) -> tuple[int, int]:
+def shortest_digits(bits: int) -> tuple[int, int]:
     """Return (digits, power) such that ±digits·10**power reads back as the double with
     these bits.
 
     `digits` is 0 for zeros and otherwise does not end with 0. For finite doubles only.
     """
-    fraction, exponent = bits & (_HIDDEN - 1), bits >> _EXPONENT_AT & INFINITE
+    fraction, exponent = bits & (_HIDDEN_BIT - 1), bits >> _EXPONENT_SHIFT & INFINITE_EXPONENT
     if exponent != 0:
-        digits, power = _nearest(_HIDDEN | fraction, exponent + _LEAST - 1)
+        digits, power = _nearest_digits(_HIDDEN_BIT | fraction, exponent + _LEAST_EXPONENT - 1)
     elif fraction != 0:
-        digits, power = _nearest(fraction, _LEAST)
+        digits, power = _nearest_digits(fraction, _LEAST_EXPONENT)
     else:
         return 0, 0
     while digits % 100_000_000 == 0:
@@ -137,23 +138,23 @@ def shortest(bits: int) -> tuple[int, int]:
 
 
 @part
-def _nearest(significand: int, exponent: int) -> tuple[int, int]:
+def _nearest_digits(significand: int, exponent: int) -> tuple[int, int]:
     """Return (digits, power) for significand·2**exponent; `digits` may end with zeros.
 
     `value`, `first`, `last` and `half` are in quarters of 10**power.
     """
     # At a power of two, the next lower double is only half as far away as the next
     # higher one.
-    narrow = significand == _HIDDEN and exponent != _LEAST
-    # floor(log10(2**exponent)), or floor(log10(3/4·2**exponent)) if `narrow`; then
+    is_narrow = significand == _HIDDEN_BIT and exponent != _LEAST_EXPONENT
+    # floor(log10(2**exponent)), or floor(log10(3/4·2**exponent)) if `is_narrow`; then
     # floor(log2(10**-power)).
-    power = exponent * 1262611 - 524031 >> 22 if narrow else exponent * 1262611 >> 22
+    power = exponent * 1262611 - 524031 >> 22 if is_narrow else exponent * 1262611 >> 22
     shift = exponent + (-power * 1741647 >> 19) + 1
     row = -power - _LEAST_POWER
-    upper, lower = POWERS[row, 0], POWERS[row, 1]
+    upper, lower = POWER_BITS[row, 0], POWER_BITS[row, 1]
     middle = 4 * significand
     value = multiply_high(upper, lower, middle << shift)
-    first = multiply_high(upper, lower, middle - (1 if narrow else 2) << shift)
+    first = multiply_high(upper, lower, middle - (1 if is_narrow else 2) << shift)
     last = multiply_high(upper, lower, middle + 2 << shift)
     # The interval's ends belong to it only if the significand is even, because ties
     # round to even.
@@ -162,20 +163,21 @@ def _nearest(significand: int, exponent: int) -> tuple[int, int]:
     digits = value >> 2
     if digits >= 10:
         tens = digits // 10 * 10
-        below, above = first <= tens << 2, tens + 10 << 2 <= last
-        if below != above:
-            return tens if below else tens + 10, power
-    below, above = first <= digits << 2, digits + 1 << 2 <= last
-    if below != above:
-        return digits if below else digits + 1, power
+        is_below_inside, is_above_inside = first <= tens << 2, tens + 10 << 2 <= last
+        if is_below_inside != is_above_inside:
+            return tens if is_below_inside else tens + 10, power
+    is_below_inside, is_above_inside = first <= digits << 2, digits + 1 << 2 <= last
+    if is_below_inside != is_above_inside:
+        return digits if is_below_inside else digits + 1, power
     half = (digits << 2) + 2
-    down = value < half or (value == half and digits & 1 == 0)
-    return digits if down else digits + 1, power
+    rounds_down = value < half or (value == half and digits & 1 == 0)
+    return digits if rounds_down else digits + 1, power
 
 
 @part
 def put_double(at: int, bits: int) -> int:
-    """Write a finite double, at most LONGEST bytes; return the address after it.
+    """Write a finite double, at most MAX_DOUBLE_BYTES bytes; return the address after
+    it.
 
     The text is that of `my_gcvt` (strings/dtoa.cc), with ".0" after whole numbers
     (`wrapper_to_string`, sql-common/json_dom.cc).
@@ -183,14 +185,14 @@ def put_double(at: int, bits: int) -> int:
     if bits < 0:
         put8(at, _MINUS)
         at += 1
-    digits, power = shortest(bits)
+    digits, power = shortest_digits(bits)
     count = count_digits(digits)
-    whole = count + power
-    if whole < -_MOST_ZEROS or (whole > _MOST_WHOLE and power >= 0):
-        return _put_scientific(at, digits, count, whole - 1)
-    if whole <= 0:
+    whole_digits = count + power
+    if whole_digits < -_MAX_ZEROS or (whole_digits > _MAX_WHOLE_DIGITS and power >= 0):
+        return _put_scientific(at, digits, count, whole_digits - 1)
+    if whole_digits <= 0:
         put16(at, _ZERO_POINT)
-        at = _put_zeros(at + 2, -whole)
+        at = _put_zeros(at + 2, -whole_digits)
         put_digits(at, digits, count)
         return at + count
     if power >= 0:
@@ -198,17 +200,17 @@ def put_double(at: int, bits: int) -> int:
         at = _put_zeros(at + count, power)
         put16(at, POINT_ZERO)
         return at + 2
-    _put_with_point(at, digits, count, whole)
+    _put_with_point(at, digits, count, whole_digits)
     return at + count + 1
 
 
 @part
-def _put_with_point(at: int, digits: int, count: int, whole: int) -> None:
-    """Write `count` digits with a point after the first `whole` of them."""
+def _put_with_point(at: int, digits: int, count: int, whole_digits: int) -> None:
+    """Write `count` digits with a point after the first `whole_digits` of them."""
     put_digits(at + 1, digits, count)
-    for place in range(at, at + whole):
+    for place in range(at, at + whole_digits):
         put8(place, u8(place + 1))
-    put8(at + whole, _POINT)
+    put8(at + whole_digits, _POINT)
 
 
 @part

@@ -42,7 +42,7 @@ from lockstep.pipeline.binlog.arrays.cells import Cells, decimal_size
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.binlog.values.digits import (
-    INFINITE,
+    INFINITE_EXPONENT,
     POINT_ZERO,
     count_digits,
     put_digits,
@@ -50,7 +50,7 @@ from lockstep.pipeline.binlog.values.digits import (
     put_unsigned,
 )
 from lockstep.pipeline.binlog.values.numbers import put_decimal
-from lockstep.pipeline.binlog.values.strings import spans
+from lockstep.pipeline.binlog.values.strings import value_spans
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.table import Column
 
@@ -67,18 +67,18 @@ TIMESTAMP, DATE, TIME, DATETIME, DECIMAL, VAR_STRING = 7, 10, 11, 12, 246, 253
 NULL, TRUE, FALSE = range(3)
 """Literals."""
 
-LENGTH_BYTES: Final = 5
+MAX_LENGTH_BYTES: Final = 5
 """Most bytes of the length before a string: seven bits per byte, the lowest first."""
 
-MOST_PRECISION, MOST_SCALE = 81, 30
+MAX_PRECISION, MAX_SCALE = 81, 30
 """Largest precision and scale of a decimal: 81 digits instead of 65, because JSON
 counts the digits before the point in whole groups of nine."""
 
-MOST_HOURS: Final = 838
+MAX_HOURS: Final = 838
 MONTHS: Final = 13
 """A packed date has its month and year as 13 * year + month."""
 
-MOST_DEPTH: Final = 100
+MAX_DEPTH: Final = 100
 """Deepest nesting of objects and arrays."""
 
 TEXT_FACTOR, TEXT_EXTRA = 8, 64
@@ -93,7 +93,7 @@ FULL, DAMAGED = -1, -2
 """Returned instead of an address. FULL: there is no room for the text. DAMAGED: the
 bytes are not a valid document."""
 
-_LONGEST: Final = MOST_PRECISION + 3
+_MAX_DECIMAL_BYTES: Final = MAX_PRECISION + 3
 """Most bytes of a decimal's text, with sign, zero and point. Temporal values have at
 most 28."""
 
@@ -102,39 +102,41 @@ _BASE64_TYPE: Final = int.from_bytes(b"type", "little")
 _BASE64_LINE: Final = 76
 _NEWLINE: Final = int.from_bytes(rb"\n", "little")
 _PAD, _CLOCK, _POINT, _SPACE = b"=:. "
-LETTERS: Final = np.array([*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"])
+BASE64_LETTERS: Final = np.array(
+    [*b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"]
+)
 
 _QUOTE, _BACKSLASH, _MINUS, _ZERO = b'"\\-0'
 _NULL: Final = int.from_bytes(b"null", "little")
 _TRUE: Final = int.from_bytes(b"true", "little")
 _FALSE: Final = int.from_bytes(b"fals", "little")
-_E: Final = ord("e")
+_LETTER_E: Final = ord("e")
 
 # A byte repeated in all eight places of a word, for comparing eight bytes at once.
-_ONES: Final = 0x0101010101010101
-_HIGH: Final = -0x7F7F7F7F7F7F7F80
-_CONTROLS: Final = 0x20 * _ONES
-_QUOTES: Final = _QUOTE * _ONES
-_BACKSLASHES: Final = _BACKSLASH * _ONES
+_EACH_BYTE: Final = 0x0101010101010101
+_HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
+_CONTROLS: Final = 0x20 * _EACH_BYTE
+_QUOTES: Final = _QUOTE * _EACH_BYTE
+_BACKSLASHES: Final = _BACKSLASH * _EACH_BYTE
 
 # The letter after the backslash for a control character; 0 if it is written as \u00XX.
 _LETTERS: Final = dict(zip(b"\b\t\n\f\r", b"btnfr", strict=True))
 ESCAPES: Final = np.array([_LETTERS.get(code, 0) for code in range(32)])
 _UNICODE: Final = int.from_bytes(b"\\u00", "little")
-_TEN: Final = ord("a") - 10
+_HEX_LETTER_OFFSET: Final = ord("a") - 10
 
 _DONE: Final = 0
 
 
 def documents(column: Column, cells: Cells) -> pa.Array:
     """Return the text of each JSON document, byte for byte as SELECT prints it."""
-    places, offsets, _ = spans(column, cells)
+    places, offsets, _ = value_spans(column, cells)
     lengths = np.diff(np.frombuffer(offsets, np.int32)).astype(np.int64)
     lengths[places < 0] = -1
     return json_array(cells.data, places, lengths, bare_doubles=cells.layout.bare_doubles)
 
 
-_MOST_BYTES: Final = (1 << 31) - 1
+_MAX_TEXT_BYTES: Final = (1 << 31) - 1
 """Most bytes that the offsets of an Arrow string array can address."""
 
 
@@ -152,11 +154,11 @@ def json_array(
     stack = np.empty(_STACK_BYTES, np.uint8)
     index = 0
     while True:
-        status, index, used = _write(
+        status, index, used_bytes = _write_documents(
             data, at, length, index, text.out, text.offsets, stack, bare_doubles
         )
         if status == _DONE:
-            return text.array(length >= 0, used)
+            return text.array(length >= 0, used_bytes)
         if status == FULL:
             text.grow()
         else:
@@ -175,23 +177,23 @@ class _Text:
         self._offsets = pa.allocate_buffer(4 * (count + 1))
         self.offsets = np.frombuffer(self._offsets, np.int32)
         self.offsets[0] = 0
-        room = document_bytes + document_bytes // 4 + 16 * count + 4 * SLACK
-        self._bytes = pa.allocate_buffer(min(room, _MOST_BYTES), resizable=True)
+        initial_bytes = document_bytes + document_bytes // 4 + 16 * count + 4 * SLACK
+        self._bytes = pa.allocate_buffer(min(initial_bytes, _MAX_TEXT_BYTES), resizable=True)
         self.out = np.frombuffer(self._bytes, np.uint8)
 
     def grow(self) -> None:
-        if len(self.out) == _MOST_BYTES:
+        if len(self.out) == _MAX_TEXT_BYTES:
             raise TableError(
                 "JSON documents of one batch have more than 2 GiB of text",
                 hint="exclude the table, or change fewer rows per statement",
             )
-        self._bytes.resize(min(2 * len(self.out), _MOST_BYTES))
+        self._bytes.resize(min(2 * len(self.out), _MAX_TEXT_BYTES))
         self.out = np.frombuffer(self._bytes, np.uint8)
 
-    def array(self, valid: npt.NDArray[np.bool_], used: int) -> pa.Array:
+    def array(self, valid: npt.NDArray[np.bool_], used_bytes: int) -> pa.Array:
         nulls = self._count - int(np.count_nonzero(valid))
         bitmap = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
-        self._bytes.resize(used, shrink_to_fit=False)
+        self._bytes.resize(used_bytes, shrink_to_fit=False)
         buffers = [bitmap, self._offsets, self._bytes]
         array = pa.Array.from_buffers(pa.string(), self._count, buffers, nulls)
         try:
@@ -205,7 +207,7 @@ class _Text:
 
 
 @kernel
-def _write(
+def _write_documents(
     data: Bytes,
     at: Integers,
     length: Integers,
@@ -225,19 +227,21 @@ def _write(
         if size > 0:
             if at[index] < 0 or size > len(data) - at[index]:
                 return DAMAGED, index, place
-            begin, to = source + at[index], target + place
-            most = TEXT_FACTOR * size + TEXT_EXTRA
-            # If the buffer does not end first, only a text longer than `most` reaches
-            # this limit.
-            limit = to + min(most + 4 * SLACK, len(out) - place)
-            end = _document(begin, begin + size, to, limit, frames, bare_doubles)
-            if end == FULL:
+            begin, begin_place = source + at[index], target + place
+            max_text_bytes = TEXT_FACTOR * size + TEXT_EXTRA
+            # If the buffer does not end first, only a text longer than `max_text_bytes`
+            # reaches this limit.
+            limit = begin_place + min(max_text_bytes + 4 * SLACK, len(out) - place)
+            end_place = _write_document(
+                begin, begin + size, begin_place, limit, frames, bare_doubles
+            )
+            if end_place == FULL:
                 return (FULL if limit == target + len(out) else DAMAGED), index, place
-            if end < 0:
-                return end, index, place
-            if end - to > most:
+            if end_place < 0:
+                return end_place, index, place
+            if end_place - begin_place > max_text_bytes:
                 return DAMAGED, index, place
-            place = end - target
+            place = end_place - target
         elif size == 0:
             if len(out) - place < SLACK:
                 return FULL, index, place
@@ -261,11 +265,13 @@ _BRACE, _END_BRACE, _BRACKET, _END_BRACKET = b"{}[]"
 _BASE, _BODY, _STOP, _LEFT, _FIRST, _KEY, _VALUE, _WIDTH = range(0, 64, 8)
 _FRAME: Final = 64
 
-_STACK_BYTES: Final = MOST_DEPTH * _FRAME
+_STACK_BYTES: Final = MAX_DEPTH * _FRAME
 
 
 @part
-def _document(begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool) -> int:
+def _write_document(
+    begin: int, end: int, place: int, limit: int, stack: int, bare_doubles: bool
+) -> int:
     """Write the text of the document from address `begin` to `end`, which is not empty.
 
     `stack` has _STACK_BYTES for the frames, which replace recursion. `bare_doubles`: as
@@ -273,18 +279,18 @@ def _document(begin: int, end: int, place: int, limit: int, stack: int, bare_dou
     """
     if limit - place < SLACK:
         return FULL
-    kind, at, stop = u8(begin), begin + 1, end
+    value_type, at, stop = u8(begin), begin + 1, end
     top, bottom, highest = stack - _FRAME, stack - _FRAME, stack + _STACK_BYTES - _FRAME
     while True:
-        if kind > LARGE_ARRAY:
-            place = _scalar(kind, at, stop, end, place, limit, bare_doubles)
+        if value_type > LARGE_ARRAY:
+            place = _write_scalar(value_type, at, stop, end, place, limit, bare_doubles)
             if place < 0:
                 return place
         else:
-            if top == highest or not _open(kind, at, stop, top + _FRAME):
+            if top == highest or not _open_frame(value_type, at, stop, top + _FRAME):
                 return DAMAGED
             top += _FRAME
-            put8(place, _BRACKET if kind >= SMALL_ARRAY else _BRACE)
+            put8(place, _BRACKET if value_type >= SMALL_ARRAY else _BRACE)
             place += 1
         while top > bottom and i64(top + _LEFT) == 0:
             if limit - place < SLACK:
@@ -301,27 +307,27 @@ def _document(begin: int, end: int, place: int, limit: int, stack: int, bare_dou
         put64(top + _FIRST, 0)
         put64(top + _LEFT, i64(top + _LEFT) - 1)
         if i64(top + _KEY):
-            place = _key(top, end, place, limit)
+            place = _write_key(top, end, place, limit)
             if place < 0:
                 return place
-        kind, at, stop = _element(top)
+        value_type, at, stop = _next_element(top)
 
 
 @part
-def _number(at: int, width: int) -> int:
+def _read_number(at: int, width: int) -> int:
     return u16(at) if width == 2 else u32(at)
 
 
 @part
-def _open(kind: int, at: int, stop: int, frame: int) -> bool:
+def _open_frame(value_type: int, at: int, stop: int, frame: int) -> bool:
     """Fill the frame for the object or array at `at`. Return False if that ends after
     `stop`."""
-    width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
+    width = 4 if value_type in (LARGE_OBJECT, LARGE_ARRAY) else 2
     if stop - at < 2 * width:
         return False
-    count, size = _number(at, width), _number(at + width, width)
+    count, size = _read_number(at, width), _read_number(at + width, width)
     keys = at + 2 * width
-    values = keys + (0 if kind >= SMALL_ARRAY else count * (width + 2))
+    values = keys + (0 if value_type >= SMALL_ARRAY else count * (width + 2))
     body = values + count * (width + 1)
     if size > stop - at or body > at + size:
         return False
@@ -330,21 +336,21 @@ def _open(kind: int, at: int, stop: int, frame: int) -> bool:
     put64(frame + _STOP, at + size)
     put64(frame + _LEFT, count)
     put64(frame + _FIRST, 1)
-    put64(frame + _KEY, 0 if kind >= SMALL_ARRAY else keys)
+    put64(frame + _KEY, 0 if value_type >= SMALL_ARRAY else keys)
     put64(frame + _VALUE, values)
     put64(frame + _WIDTH, width)
     return True
 
 
 @part
-def _key(frame: int, end: int, place: int, limit: int) -> int:
+def _write_key(frame: int, end: int, place: int, limit: int) -> int:
     """Write the next key and its colon."""
     entry, width = i64(frame + _KEY), i64(frame + _WIDTH)
-    at, length = i64(frame + _BASE) + _number(entry, width), u16(entry + width)
+    at, length = i64(frame + _BASE) + _read_number(entry, width), u16(entry + width)
     if at < i64(frame + _BODY) or length > i64(frame + _STOP) - at:
         return DAMAGED
     put64(frame + _KEY, entry + width + 2)
-    place = _string(at, length, end, place, limit)
+    place = _write_string(at, length, end, place, limit)
     if place >= 0:
         put16(place, _COLON)
         place += 2
@@ -352,55 +358,55 @@ def _key(frame: int, end: int, place: int, limit: int) -> int:
 
 
 @part
-def _element(frame: int) -> tuple[int, int, int]:
+def _next_element(frame: int) -> tuple[int, int, int]:
     """Return (type, first byte, end of the bytes that it may use) of the next element.
     The type is _NO_TYPE if its offset is invalid."""
     entry, width, stop = i64(frame + _VALUE), i64(frame + _WIDTH), i64(frame + _STOP)
     put64(frame + _VALUE, entry + 1 + width)
-    kind = u8(entry)
-    if kind in (LITERAL, INT16, UINT16) or (width == 4 and kind in (INT32, UINT32)):
-        return kind, entry + 1, entry + 1 + width
-    at = i64(frame + _BASE) + _number(entry + 1, width)
+    value_type = u8(entry)
+    if value_type in (LITERAL, INT16, UINT16) or (width == 4 and value_type in (INT32, UINT32)):
+        return value_type, entry + 1, entry + 1 + width
+    at = i64(frame + _BASE) + _read_number(entry + 1, width)
     if at < i64(frame + _BODY) or at > stop:
         return _NO_TYPE, at, at
-    return kind, at, stop
+    return value_type, at, stop
 
 
 @part
-def _scalar(
-    kind: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
+def _write_scalar(
+    value_type: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
 ) -> int:
     """Write a value of any type except objects and arrays. `bare_doubles`: as in
     `Layout`."""
-    room = stop - at
-    if kind == STRING:
-        first, length = _counted(at, stop)
-        return DAMAGED if length < 0 else _string(first, length, end, place, limit)
-    if kind == INT16 and room >= 2:
-        return _signed(place, (u16(at) ^ 0x8000) - 0x8000)
-    if kind == LITERAL and room >= 1:
-        return _literal(place, u8(at))
-    if kind == DOUBLE and room >= 8:
-        bits = i64(at)
-        if bits >> 52 & INFINITE == INFINITE:
+    available = stop - at
+    if value_type == STRING:
+        first, length = _read_length(at, stop)
+        return DAMAGED if length < 0 else _write_string(first, length, end, place, limit)
+    if value_type == INT16 and available >= 2:
+        return _write_signed(place, (u16(at) ^ 0x8000) - 0x8000)
+    if value_type == LITERAL and available >= 1:
+        return _write_literal(place, u8(at))
+    if value_type == DOUBLE and available >= 8:
+        double_bits = i64(at)
+        if double_bits >> 52 & INFINITE_EXPONENT == INFINITE_EXPONENT:
             return DAMAGED
-        place = put_double(place, bits)
+        place = put_double(place, double_bits)
         return place - 2 if bare_doubles and u16(place - 2) == POINT_ZERO else place
-    if kind == INT32 and room >= 4:
-        return _signed(place, (u32(at) ^ 0x80000000) - 0x80000000)
-    if kind == INT64 and room >= 8:
-        return _signed(place, i64(at))
-    if kind == UINT16 and room >= 2:
+    if value_type == INT32 and available >= 4:
+        return _write_signed(place, (u32(at) ^ 0x80000000) - 0x80000000)
+    if value_type == INT64 and available >= 8:
+        return _write_signed(place, i64(at))
+    if value_type == UINT16 and available >= 2:
         return put_unsigned(place, u16(at))
-    if kind == UINT32 and room >= 4:
+    if value_type == UINT32 and available >= 4:
         return put_unsigned(place, u32(at))
-    if kind == UINT64 and room >= 8:
+    if value_type == UINT64 and available >= 8:
         return put_unsigned(place, i64(at))
-    return _opaque(at, stop, end, place, limit) if kind == OPAQUE else DAMAGED
+    return _write_opaque(at, stop, end, place, limit) if value_type == OPAQUE else DAMAGED
 
 
 @part
-def _signed(place: int, value: int) -> int:
+def _write_signed(place: int, value: int) -> int:
     if value >= 0:
         return put_unsigned(place, value)
     put8(place, _MINUS)
@@ -408,23 +414,23 @@ def _signed(place: int, value: int) -> int:
 
 
 @part
-def _literal(place: int, which: int) -> int:
-    if which == FALSE:
+def _write_literal(place: int, literal: int) -> int:
+    if literal == FALSE:
         put32(place, _FALSE)
-        put8(place + 4, _E)
+        put8(place + 4, _LETTER_E)
         return place + 5
-    if which > FALSE:
+    if literal > FALSE:
         return DAMAGED
-    put32(place, _TRUE if which == TRUE else _NULL)
+    put32(place, _TRUE if literal == TRUE else _NULL)
     return place + 4
 
 
 @part
-def _counted(at: int, stop: int) -> tuple[int, int]:
+def _read_length(at: int, stop: int) -> tuple[int, int]:
     """Read a length of variable size. Return (first byte after it, length), or length
     -1 if that is invalid."""
     length = shift = 0
-    while at < stop and shift < 7 * LENGTH_BYTES:
+    while at < stop and shift < 7 * MAX_LENGTH_BYTES:
         byte = u8(at)
         at += 1
         length |= (byte & 0x7F) << shift
@@ -435,23 +441,23 @@ def _counted(at: int, stop: int) -> tuple[int, int]:
 
 
 @part
-def _opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
+def _write_opaque(at: int, stop: int, end: int, place: int, limit: int) -> int:
     """Write an opaque value: its SQL type, its length, and its bytes."""
     if at == stop:
         return DAMAGED
-    first, length = _counted(at + 1, stop)
+    first, length = _read_length(at + 1, stop)
     if length < 0:
         return DAMAGED
-    kind = u8(at)
-    if kind == VAR_STRING:
-        return _string(first, length, end, place, limit)
-    if limit - place < _longest(kind, length) + SLACK:
+    value_type = u8(at)
+    if value_type == VAR_STRING:
+        return _write_string(first, length, end, place, limit)
+    if limit - place < _max_opaque_bytes(value_type, length) + SLACK:
         return FULL
-    return _of_sql(kind, first, length, place)
+    return _write_sql_value(value_type, first, length, place)
 
 
 @part
-def _string(at: int, length: int, end: int, place: int, limit: int) -> int:
+def _write_string(at: int, length: int, end: int, place: int, limit: int) -> int:
     if limit - place < length + SLACK:
         return FULL
     put8(place, _QUOTE)
@@ -459,9 +465,9 @@ def _string(at: int, length: int, end: int, place: int, limit: int) -> int:
     last = at + length
     while at < last:
         count = min(last - at, 8)
-        word = i64(at) if end - at >= 8 else _word(at, count)
+        word = i64(at) if end - at >= 8 else _read_word(at, count)
         # The shift removes the flags of bytes after the string.
-        if _special(word) << 64 - 8 * count == 0:
+        if _escape_bits(word) << 64 - 8 * count == 0:
             # Bytes after the string are stored too; the text that follows overwrites
             # them.
             put64(place, word)
@@ -469,14 +475,14 @@ def _string(at: int, length: int, end: int, place: int, limit: int) -> int:
         else:
             if limit - place < last - at + 6 * 8 + SLACK:
                 return FULL
-            place = _escaped(place, word, count)
+            place = _write_escaped(place, word, count)
         at += count
     put8(place, _QUOTE)
     return place + 1
 
 
 @part
-def _word(at: int, count: int) -> int:
+def _read_word(at: int, count: int) -> int:
     word = 0
     for byte in range(count):
         word |= u8(at + byte) << 8 * byte
@@ -484,7 +490,7 @@ def _word(at: int, count: int) -> int:
 
 
 @part
-def _special(word: int) -> int:
+def _escape_bits(word: int) -> int:
     """Return zero if no byte of the word needs an escape.
 
     Otherwise the lowest bit that is set is the highest bit of the first byte that needs
@@ -492,11 +498,13 @@ def _special(word: int) -> int:
     """
     quotes, backslashes = word ^ _QUOTES, word ^ _BACKSLASHES
     controls = word - _CONTROLS & ~word
-    return (controls | (quotes - _ONES & ~quotes) | (backslashes - _ONES & ~backslashes)) & _HIGH
+    return (
+        controls | (quotes - _EACH_BYTE & ~quotes) | (backslashes - _EACH_BYTE & ~backslashes)
+    ) & _HIGH_BITS
 
 
 @part
-def _escaped(place: int, word: int, count: int) -> int:
+def _write_escaped(place: int, word: int, count: int) -> int:
     """Write the word's first `count` bytes, with escapes."""
     for at in range(count):
         byte = word >> 8 * at & 0xFF
@@ -510,31 +518,32 @@ def _escaped(place: int, word: int, count: int) -> int:
         else:
             put32(place, _UNICODE)
             put8(place + 4, _ZERO + (byte >> 4))
-            low = byte & 0xF
-            put8(place + 5, low + (_ZERO if low < 10 else _TEN))
+            low_digit = byte & 0xF
+            put8(place + 5, low_digit + (_ZERO if low_digit < 10 else _HEX_LETTER_OFFSET))
             place += 6
     return place
 
 
 @part
-def _longest(kind: int, length: int) -> int:
-    if kind in (DECIMAL, DATE, TIME, DATETIME, TIMESTAMP):
-        return _LONGEST
+def _max_opaque_bytes(value_type: int, length: int) -> int:
+    if value_type in (DECIMAL, DATE, TIME, DATETIME, TIMESTAMP):
+        return _MAX_DECIMAL_BYTES
     letters = (length + 2) // 3 * 4
-    return _LONGEST + letters + letters // _BASE64_LINE * 2
+    return _MAX_DECIMAL_BYTES + letters + letters // _BASE64_LINE * 2
 
 
 @part
-def _of_sql(kind: int, at: int, length: int, place: int) -> int:
-    """Write a value of an SQL type. The caller has checked the room (`_longest`)."""
-    if kind == DECIMAL:
-        return _decimal(at, length, place)
-    if kind not in (DATE, TIME, DATETIME, TIMESTAMP):
-        return _base64(kind, at, length, place)
+def _write_sql_value(value_type: int, at: int, length: int, place: int) -> int:
+    """Write a value of an SQL type. The caller has checked the room
+    (`_max_opaque_bytes`)."""
+    if value_type == DECIMAL:
+        return _write_decimal(at, length, place)
+    if value_type not in (DATE, TIME, DATETIME, TIMESTAMP):
+        return _write_base64(value_type, at, length, place)
     if length != 8:
         return DAMAGED
     put8(place, _QUOTE)
-    place = _moment(kind, i64(at), place + 1)
+    place = _write_moment(value_type, i64(at), place + 1)
     if place > 0:
         put8(place, _QUOTE)
         place += 1
@@ -542,33 +551,33 @@ def _of_sql(kind: int, at: int, length: int, place: int) -> int:
 
 
 @part
-def _moment(kind: int, packed: int, place: int) -> int:
+def _write_moment(value_type: int, packed: int, place: int) -> int:
     """Write a temporal value. Its bits, from the highest: 13 * year + month, day 5,
     hour 5 (10 for TIME), minute 6, second 6, microsecond 24."""
     if packed < 0:
         put8(place, _MINUS)
         place += 1
         packed = -packed
-        if kind != TIME or packed < 0:
+        if value_type != TIME or packed < 0:
             return DAMAGED
     months, day, hour = packed >> 46, packed >> 41 & 0x1F, packed >> 36 & 0x1F
-    minute, second, micro = packed >> 30 & 0x3F, packed >> 24 & 0x3F, packed & 0xFFFFFF
-    if kind == TIME:
+    minute, second, microsecond = packed >> 30 & 0x3F, packed >> 24 & 0x3F, packed & 0xFFFFFF
+    if value_type == TIME:
         hour, day = packed >> 36 & 0x3FF, 0
-    most = MOST_HOURS if kind == TIME else 23
+    max_hours = MAX_HOURS if value_type == TIME else 23
     year = months // MONTHS
-    if hour > most or minute > 59 or second > 59 or micro >= 1_000_000 or year > 9999:
+    if hour > max_hours or minute > 59 or second > 59 or microsecond >= 1_000_000 or year > 9999:
         return DAMAGED
-    if kind == TIME and months != 0:
+    if value_type == TIME and months != 0:
         return DAMAGED
-    if kind != TIME:
+    if value_type != TIME:
         put_digits(place, year, 4)
         put8(place + 4, _MINUS)
         put_digits(place + 5, months % MONTHS, 2)
         put8(place + 7, _MINUS)
         put_digits(place + 8, day, 2)
         place += 10
-        if kind == DATE:
+        if value_type == DATE:
             return place
         put8(place, _SPACE)
         place += 1
@@ -580,17 +589,18 @@ def _moment(kind: int, packed: int, place: int) -> int:
     put8(place + 3, _CLOCK)
     put_digits(place + 4, second, 2)
     put8(place + 6, _POINT)
-    put_digits(place + 7, micro, 6)
+    put_digits(place + 7, microsecond, 6)
     return place + 13
 
 
 @part
-def _decimal(at: int, length: int, place: int) -> int:
-    """Write a decimal: precision 1, scale 1, and the number in the format of a column."""
+def _write_decimal(at: int, length: int, place: int) -> int:
+    """Write a decimal: precision 1, scale 1, and the number in the format of a
+    column."""
     if length < 3:
         return DAMAGED
     precision, scale = u8(at), u8(at + 1)
-    if precision > MOST_PRECISION or scale > min(MOST_SCALE, precision):
+    if precision > MAX_PRECISION or scale > min(MAX_SCALE, precision):
         return DAMAGED
     if _decimal_size(precision, scale) != length - 2:
         return DAMAGED
@@ -602,13 +612,13 @@ _decimal_size: Final = part(decimal_size)
 
 
 @part
-def _base64(kind: int, at: int, length: int, place: int) -> int:
+def _write_base64(value_type: int, at: int, length: int, place: int) -> int:
     """Write `"base64:type15:…"`, in lines of 76 letters."""
     put64(place, _BASE64_HEAD)
     put32(place + 8, _BASE64_TYPE)
     place += 12
-    width = count_digits(kind)
-    put_digits(place, kind, width)
+    width = count_digits(value_type)
+    put_digits(place, value_type, width)
     put8(place + width, _CLOCK)
     place += width + 1
     last, line = at + length, place
@@ -617,16 +627,16 @@ def _base64(kind: int, at: int, length: int, place: int) -> int:
             put16(place, _NEWLINE)
             place += 2
             line = place
-        left = last - at
+        bytes_left = last - at
         word = u8(at) << 16
-        if left > 1:
+        if bytes_left > 1:
             word |= u8(at + 1) << 8
-        if left > 2:
+        if bytes_left > 2:
             word |= u8(at + 2)
-        put8(place, LETTERS[word >> 18])
-        put8(place + 1, LETTERS[word >> 12 & 63])
-        put8(place + 2, LETTERS[word >> 6 & 63] if left > 1 else _PAD)
-        put8(place + 3, LETTERS[word & 63] if left > 2 else _PAD)
+        put8(place, BASE64_LETTERS[word >> 18])
+        put8(place + 1, BASE64_LETTERS[word >> 12 & 63])
+        put8(place + 2, BASE64_LETTERS[word >> 6 & 63] if bytes_left > 1 else _PAD)
+        put8(place + 3, BASE64_LETTERS[word & 63] if bytes_left > 2 else _PAD)
         place += 4
         at += 3
     put8(place, _QUOTE)

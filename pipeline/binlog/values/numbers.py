@@ -38,7 +38,7 @@ from lockstep.pipeline.binlog.arrays.cells import Cells, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
-from lockstep.pipeline.binlog.values.digits import TENS, count_digits, put_digits
+from lockstep.pipeline.binlog.values.digits import POWERS_OF_TEN, count_digits, put_digits
 from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.table import Column
 
@@ -46,75 +46,81 @@ from lockstep.pipeline.values.table import Column
 def integers(column: Column, cells: Cells) -> pa.Array:
     """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or
     decimal(20,0); FLOAT → float32, DOUBLE → float64, by copying their bits."""
-    kind = arrow_type(column)
-    buffer, out = allocate(len(cells), kind.bit_width // 8)
+    array_type = arrow_type(column)
+    buffer, out = allocate(len(cells), array_type.bit_width // 8)
     # Unsigned integers become a wider type, but an unsigned FLOAT does not.
-    unsigned = column.unsigned and not pa.types.is_floating(kind)
-    _BY_SIZE[cells.layout.size](cells.data, cells.at, unsigned, out)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
+    is_unsigned = column.unsigned and not pa.types.is_floating(array_type)
+    _COPY_BY_SIZE[cells.layout.size](cells.data, cells.at, is_unsigned, out)
+    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), buffer])
 
 
 @kernel
-def _bytes(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+def _copy_bytes(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u8(data, at[i]) if at[i] >= 0 else 0
-        if unsigned:
+        if is_unsigned:
             put16(out, i * 2, value)
         else:
             put8(out, i, value)
 
 
 @kernel
-def _shorts(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+def _copy_shorts(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u16(data, at[i]) if at[i] >= 0 else 0
-        if unsigned:
+        if is_unsigned:
             put32(out, i * 4, value)
         else:
             put16(out, i * 2, value)
 
 
 @kernel
-def _mediums(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+def _copy_mediums(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u24(data, at[i]) if at[i] >= 0 else 0
-        put32(out, i * 4, value if unsigned else (value ^ 0x800000) - 0x800000)
+        put32(out, i * 4, value if is_unsigned else (value ^ 0x800000) - 0x800000)
 
 
 @kernel
-def _words(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+def _copy_words(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = u32(data, at[i]) if at[i] >= 0 else 0
-        if unsigned:
+        if is_unsigned:
             put64(out, i * 8, value)
         else:
             put32(out, i * 4, value)
 
 
 @kernel
-def _longs(data: Bytes, at: Places, unsigned: bool, out: Bytes) -> None:
+def _copy_longs(data: Bytes, at: Places, is_unsigned: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = i64(data, at[i]) if at[i] >= 0 else 0
-        if unsigned:
+        if is_unsigned:
             put64(out, i * 16, value)
             put64(out, i * 16 + 8, 0)
         else:
             put64(out, i * 8, value)
 
 
-_BY_SIZE: Final = {1: _bytes, 2: _shorts, 3: _mediums, 4: _words, 8: _longs}
+_COPY_BY_SIZE: Final = {
+    1: _copy_bytes,
+    2: _copy_shorts,
+    3: _copy_mediums,
+    4: _copy_words,
+    8: _copy_longs,
+}
 """Bytes of a cell → the function that copies it, or widens it if it is unsigned."""
 
 
 def years(column: Column, cells: Cells) -> pa.Array:
     """YEAR → int16; 0 stays 0."""
     buffer, out = allocate(len(cells), 2)
-    _years(cells.data, cells.at, out)
+    _write_years(cells.data, cells.at, out)
     return pa.Array.from_buffers(pa.int16(), len(cells), [cells.validity_bitmap(), buffer])
 
 
 @kernel
-def _years(data: Bytes, at: Places, out: Bytes) -> None:
+def _write_years(data: Bytes, at: Places, out: Bytes) -> None:
     for i in range(len(at)):
         value = u8(data, at[i]) if at[i] >= 0 else 0
         put16(out, i * 2, value + 1900 if value else 0)
@@ -122,21 +128,23 @@ def _years(data: Bytes, at: Places, out: Bytes) -> None:
 
 def bits(column: Column, cells: Cells) -> pa.Array:
     """BIT(1) → boolean, BIT(64) → decimal(20,0), all others → int64."""
-    kind = arrow_type(column)
-    number = pa.int64() if pa.types.is_boolean(kind) else kind
-    buffer, out = allocate(len(cells), number.bit_width // 8)
-    _bits(cells.data, cells.at, cells.layout.size, number.bit_width > 64, out)
-    return pa.Array.from_buffers(number, len(cells), [cells.validity_bitmap(), buffer]).cast(kind)
+    array_type = arrow_type(column)
+    number_type = pa.int64() if pa.types.is_boolean(array_type) else array_type
+    buffer, out = allocate(len(cells), number_type.bit_width // 8)
+    _write_bits(cells.data, cells.at, cells.layout.size, number_type.bit_width > 64, out)
+    return pa.Array.from_buffers(number_type, len(cells), [cells.validity_bitmap(), buffer]).cast(
+        array_type
+    )
 
 
 @kernel
-def _bits(data: Bytes, at: Places, size: int, wide: bool, out: Bytes) -> None:
+def _write_bits(data: Bytes, at: Places, size: int, is_wide: bool, out: Bytes) -> None:
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
             for byte in range(size):
                 value = value << 8 | u8(data, at[i] + byte)
-        if wide:
+        if is_wide:
             put64(out, i * 16, value)
             put64(out, i * 16 + 8, 0)
         else:
@@ -144,32 +152,34 @@ def _bits(data: Bytes, at: Places, size: int, wide: bool, out: Bytes) -> None:
 
 
 _GROUP_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-_POSITIVE: Final = 0x80
+_POSITIVE_BIT: Final = 0x80
 _MINUS, _POINT, _ZERO = b"-.0"
 
 
 def decimals(column: Column, cells: Cells) -> pa.Array:
     """DECIMAL(p,s) → decimal(p,s) up to 38 digits, else text."""
     precision, scale = cells.layout.precision, cells.layout.scale
-    kind = arrow_type(column)
-    if pa.types.is_decimal(kind):
+    array_type = arrow_type(column)
+    if pa.types.is_decimal(array_type):
         buffer, out = allocate(len(cells), 16)
         buffers = [buffer]
-        damaged_cell = _numbers(cells.data, cells.at, _groups(precision, scale), out)
+        damaged_cell = _write_decimals(cells.data, cells.at, _digit_groups(precision, scale), out)
     else:
         buffer, out = allocate(len(cells), precision + 3)
         offsets, ends = allocate(len(cells) + 1, 4)
         buffers = [offsets, buffer]
-        damaged_cell = _texts(cells.data, cells.at, precision, scale, out, ends.view(np.int32))
+        damaged_cell = _write_decimal_texts(
+            cells.data, cells.at, precision, scale, out, ends.view(np.int32)
+        )
     if damaged_cell >= 0:
         raise damaged("a DECIMAL has a group of digits that is too large")
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), *buffers])
+    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), *buffers])
 
 
-def _groups(precision: int, scale: int) -> Integers:
+def _digit_groups(precision: int, scale: int) -> Integers:
     """Return (bytes, power of ten) for each group of digits, in order."""
-    whole = precision - scale
-    digits = [whole % 9, *[9] * (whole // 9), *[9] * (scale // 9), scale % 9]
+    whole_digits = precision - scale
+    digits = [whole_digits % 9, *[9] * (whole_digits // 9), *[9] * (scale // 9), scale % 9]
     return np.array([(_GROUP_BYTES[n], 10**n) for n in digits if n], np.int64)
 
 
@@ -186,24 +196,24 @@ def _read_group(data: Bytes, at: int, size: int, flip: int) -> int:
 
 
 @kernel
-def _numbers(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
+def _write_decimals(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
     """Write 128-bit integers; return the index of a damaged cell, or -1."""
     # The sign bit is part of the first group.
     sign = 1 << groups[0, 0] * 8 - 1
     for i in range(len(at)):
         high = low = 0
-        place = int(at[i])
-        if place >= 0:
-            flip = 0 if u8(data, place) & _POSITIVE else -1
+        at_cell = int(at[i])
+        if at_cell >= 0:
+            flip = 0 if u8(data, at_cell) & _POSITIVE_BIT else -1
             for g in range(len(groups)):
                 size, power = groups[g, 0], groups[g, 1]
-                number = _read_group(data, place, size, flip)
+                number = _read_group(data, at_cell, size, flip)
                 if g == 0:
                     number ^= sign
                 if number >= power:
                     return i
                 high, low = multiply_add(high, low, power, number)
-                place += size
+                at_cell += size
             if flip:
                 high, low = multiply_add(high, low, -1, 0)
         put64(out, i * 16, low)
@@ -212,7 +222,9 @@ def _numbers(data: Bytes, at: Places, groups: Integers, out: Bytes) -> int:
 
 
 @kernel
-def _texts(data: Bytes, at: Places, precision: int, scale: int, out: Bytes, ends: Places) -> int:
+def _write_decimal_texts(
+    data: Bytes, at: Places, precision: int, scale: int, out: Bytes, ends: Places
+) -> int:
     source, target = data.ctypes.data, out.ctypes.data
     place = target
     ends[0] = 0
@@ -230,20 +242,20 @@ def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
     """Write the decimal at address `at` to address `place` as MySQL prints it: with at
     least one digit before the point, and `scale` digits after it. Return the address
     after the text; -1 if a group of digits is too large."""
-    flip = 0 if u8_at(at) & _POSITIVE else 0xFF
+    flip = 0 if u8_at(at) & _POSITIVE_BIT else 0xFF
     if flip:
         put8_at(place, _MINUS)
         place += 1
-    left, sign, has_digits = precision, _POSITIVE, False
-    while left > 0:
-        digits = (left - scale - 1) % 9 + 1 if left > scale else min(left, 9)
+    digits_left, sign, has_digits = precision, _POSITIVE_BIT, False
+    while digits_left > 0:
+        digits = (digits_left - scale - 1) % 9 + 1 if digits_left > scale else min(digits_left, 9)
         size = (digits + 1) // 2 if digits < 7 else 4
         number = u8_at(at) ^ sign ^ flip
         for byte in range(1, size):
             number = number << 8 | u8_at(at + byte) ^ flip
-        if number >= TENS[digits]:
+        if number >= POWERS_OF_TEN[digits]:
             return -1
-        if left == scale:
+        if digits_left == scale:
             if not has_digits:
                 put8_at(place, _ZERO)
                 place += 1
@@ -253,7 +265,7 @@ def put_decimal(at: int, precision: int, scale: int, place: int) -> int:
             width = digits if has_digits else count_digits(number)
             put_digits(place, number, width)
             place, has_digits = place + width, True
-        at, left, sign = at + size, left - digits, 0
+        at, digits_left, sign = at + size, digits_left - digits, 0
     if not has_digits:
         put8_at(place, _ZERO)
         place += 1

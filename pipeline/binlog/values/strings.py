@@ -30,27 +30,27 @@ from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.binlog.values.charsets import (
-    UNKNOWN,
-    WITH_UNKNOWN,
+    CHARSETS_WITH_REPLACEMENT,
+    REPLACEMENT,
     is_ambiguous,
     is_canonical,
     is_canonical_number,
     may_be_ambiguous,
-    single_byte,
+    single_byte_characters,
     text_decoder,
 )
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
-_UTF8: Final = frozenset({"utf8mb4", "utf8mb3"})
-_MAX: Final = (1 << 31) - 1
+_UTF8_CHARSETS: Final = frozenset({"utf8mb4", "utf8mb3"})
+_MAX_BYTES: Final = (1 << 31) - 1
 """Most bytes that the 32-bit offsets of an Arrow array can address."""
 
 _HIGH_BITS: Final = -0x7F7F7F7F7F7F7F80
 """The highest bit of each byte of a word: 0 in all of them means ASCII."""
 
 _HAS_SRID: Final = 0x20000000
-_GEOMETRY_HEAD: Final = 9
+_GEOMETRY_HEADER_BYTES: Final = 9
 """Size of a geometry's header in bytes: 4 for the SRID, 1 for the byte order, 4 for the
 type."""
 
@@ -60,57 +60,59 @@ def texts(column: Column, cells: Cells) -> pa.Array:
     bytes that are not valid in the column's character set. Sets `cells.ambiguous_image`
     and `cells.undefined_codes`."""
     charset = column.charset or "utf8mb4"
-    array = _text(column, cells, charset)
+    array = _decode_text(column, cells, charset)
     if is_ambiguous(charset):
         if cells.in_key:
             cells.ambiguous_image = _first_ambiguous(column, cells, charset)
-        if charset in WITH_UNKNOWN:
-            cells.undefined_codes = pc.sum(pc.match_substring(array, UNKNOWN)).as_py() or 0
+        if charset in CHARSETS_WITH_REPLACEMENT:
+            cells.undefined_codes = pc.sum(pc.match_substring(array, REPLACEMENT)).as_py() or 0
     return array
 
 
-def _text(column: Column, cells: Cells, charset: str) -> pa.Array:
-    table = _table(charset)
+def _decode_text(column: Column, cells: Cells, charset: str) -> pa.Array:
+    table = _conversion_table(charset)
     if table is not None:
-        return _translated(column, cells, table)
-    if charset in _UTF8:
-        array = _copied(column, cells, pa.string(), 0)
+        return _translate_text(column, cells, table)
+    if charset in _UTF8_CHARSETS:
+        array = _copy_values(column, cells, pa.string(), 0)
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
-            raise _undecodable(column) from error
+            raise _undecodable_error(column) from error
         return array
-    return _decoded(column, cells, charset)
+    return _decode_each(column, cells, charset)
 
 
 def binaries(column: Column, cells: Cells) -> pa.Array:
     """Return the values of a BINARY, VARBINARY or BLOB column as bytes. Those of BINARY
     are padded with 0x00 to the column's length."""
-    pad = cells.layout.width if column.type == "binary" else 0
-    return _copied(column, cells, pa.binary(), pad)
+    padded_length = cells.layout.width if column.type == "binary" else 0
+    return _copy_values(column, cells, pa.binary(), padded_length)
 
 
-def _undecodable(column: Column) -> TableError:
+def _undecodable_error(column: Column) -> TableError:
     return TableError(
         f"column {column.name!r} holds bytes that are not valid in {column.charset}",
         hint="correct those rows in the source, or exclude the table",
     )
 
 
-def spans(column: Column, cells: Cells, pad: int = 0) -> tuple[Integers, pa.Buffer, int]:
+def value_spans(
+    column: Column, cells: Cells, padded_length: int = 0
+) -> tuple[Integers, pa.Buffer, int]:
     """Return the place of each image's bytes (-1 if it has no value), the offsets of an
-    Arrow array, and the total number of bytes. With `pad`, shorter values count as
-    `pad` bytes."""
+    Arrow array, and the total number of bytes. With `padded_length`, shorter values
+    count as `padded_length` bytes."""
     places = np.empty(len(cells), np.int64)
     offsets, ends = allocate(len(cells) + 1, 4)
     size = -cells.layout.size
-    total = _spans(cells.data, cells.at, size, pad, places, ends.view(np.int32))
-    if total > _MAX:
-        raise _too_much(column)
+    total = _measure_spans(cells.data, cells.at, size, padded_length, places, ends.view(np.int32))
+    if total > _MAX_BYTES:
+        raise _too_large_error(column)
     return places, offsets, total
 
 
-def _too_much(column: Column) -> TableError:
+def _too_large_error(column: Column) -> TableError:
     return TableError(
         f"column {column.name!r} holds more than 2 GiB in one row event",
         hint="exclude the column's table, or split that row",
@@ -118,13 +120,15 @@ def _too_much(column: Column) -> TableError:
 
 
 @kernel
-def _spans(data: Bytes, at: Places, size: int, pad: int, places: Integers, ends: Places) -> int:
+def _measure_spans(
+    data: Bytes, at: Places, size: int, padded_length: int, places: Integers, ends: Places
+) -> int:
     total = 0
     ends[0] = 0
     for i in range(len(at)):
         place = int(at[i])
         if place >= 0:
-            total += max(cell_length(data, place, size), pad)
+            total += max(cell_length(data, place, size), padded_length)
             places[i] = place + size
         else:
             places[i] = -1
@@ -132,12 +136,14 @@ def _spans(data: Bytes, at: Places, size: int, pad: int, places: Integers, ends:
     return total
 
 
-def _copied(column: Column, cells: Cells, kind: pa.DataType, pad: int) -> pa.Array:
-    places, offsets, total = spans(column, cells, pad)
+def _copy_values(
+    column: Column, cells: Cells, array_type: pa.DataType, padded_length: int
+) -> pa.Array:
+    places, offsets, total = value_spans(column, cells, padded_length)
     buffer, out = allocate(total, 1)
     ends = np.frombuffer(offsets, np.int32)
     _copy(cells.data, places, -cells.layout.size, ends, out)
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), offsets, buffer])
+    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), offsets, buffer])
 
 
 @kernel
@@ -153,11 +159,11 @@ def _copy(data: Bytes, places: Integers, size: int, ends: Places, out: Bytes) ->
 
 
 @cache
-def _table(charset: str) -> Integers | None:
+def _conversion_table(charset: str) -> Integers | None:
     """Return the table that converts a single-byte set to UTF-8; None for a multi-byte
     set. Each of its 256 rows has the number of UTF-8 bytes of the character, 0 for an
     undefined byte, and these bytes as a little-endian integer."""
-    characters = single_byte(charset)
+    characters = single_byte_characters(charset)
     if characters is None:
         return None
     table = np.zeros((256, 2), np.int64)
@@ -168,16 +174,16 @@ def _table(charset: str) -> Integers | None:
     return table
 
 
-def _translated(column: Column, cells: Cells, table: Integers) -> pa.Array:
-    places, offsets, _ = spans(column, cells)
+def _translate_text(column: Column, cells: Cells, table: Integers) -> pa.Array:
+    places, offsets, _ = value_spans(column, cells)
     ends = np.frombuffer(offsets, np.int32)
-    plain = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
-    grown = _measure(cells.data, places, -cells.layout.size, table, plain, ends)
-    if grown < 0:
-        raise _undecodable(column)
-    if grown > _MAX:
-        raise _too_much(column)
-    buffer, out = allocate(grown, 1)
+    has_ascii = bool((table[:128, 1] == np.arange(128)).all() and (table[:128, 0] == 1).all())
+    total_bytes = _measure(cells.data, places, -cells.layout.size, table, has_ascii, ends)
+    if total_bytes < 0:
+        raise _undecodable_error(column)
+    if total_bytes > _MAX_BYTES:
+        raise _too_large_error(column)
+    buffer, out = allocate(total_bytes, 1)
     _translate(cells.data, places, -cells.layout.size, table, ends, out)
     return pa.Array.from_buffers(
         pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
@@ -185,7 +191,7 @@ def _translated(column: Column, cells: Cells, table: Integers) -> pa.Array:
 
 
 @part
-def _ascii(data: Bytes, at: int, length: int) -> bool:
+def _is_ascii(data: Bytes, at: int, length: int) -> bool:
     """Return whether all bytes are below 0x80; eight are compared at once."""
     done = 0
     while done + 8 <= length:
@@ -201,23 +207,23 @@ def _ascii(data: Bytes, at: int, length: int) -> bool:
 
 @kernel
 def _measure(
-    data: Bytes, places: Integers, size: int, table: Integers, plain: bool, ends: Places
+    data: Bytes, places: Integers, size: int, table: Integers, has_ascii: bool, ends: Places
 ) -> int:
     """Set the ends of the values after conversion to UTF-8. Return their total bytes,
-    or -1 if a value is invalid. `plain`: bytes below 0x80 are ASCII in this set."""
+    or -1 if a value is invalid. `has_ascii`: bytes below 0x80 are ASCII in this set."""
     total = 0
     for i in range(len(places)):
         place = places[i]
         if place >= 0:
             length = cell_length(data, place - size, size)
-            if plain and _ascii(data, place, length):
+            if has_ascii and _is_ascii(data, place, length):
                 total += length
             else:
                 for byte in range(length):
-                    wide = table[u8(data, place + byte), 0]
-                    if wide == 0:
+                    character_bytes = table[u8(data, place + byte), 0]
+                    if character_bytes == 0:
                         return -1
-                    total += wide
+                    total += character_bytes
         ends[i + 1] = total
     return total
 
@@ -231,36 +237,43 @@ def _translate(
         if place < 0:
             continue
         begin, length = int(ends[i]), cell_length(data, place - size, size)
-        if int(ends[i + 1]) - begin == length and _ascii(data, place, length):
+        if int(ends[i + 1]) - begin == length and _is_ascii(data, place, length):
             for byte in range(length):
                 put8(out, begin + byte, table[u8(data, place + byte), 1])
             continue
         for byte in range(length):
-            wide, value = table[u8(data, place + byte), 0], table[u8(data, place + byte), 1]
-            for piece in range(wide):
-                put8(out, begin, value >> 8 * piece)
+            character_bytes, value = (
+                table[u8(data, place + byte), 0],
+                table[u8(data, place + byte), 1],
+            )
+            for byte_index in range(character_bytes):
+                put8(out, begin, value >> 8 * byte_index)
                 begin += 1
 
 
-def _decoded(column: Column, cells: Cells, charset: str) -> pa.Array:
+def _decode_each(column: Column, cells: Cells, charset: str) -> pa.Array:
     decode = text_decoder(charset)
     try:
-        texts = [None if value is None else decode(value) for value in _values(column, cells)]
+        text_values = [
+            None if value is None else decode(value) for value in _byte_values(column, cells)
+        ]
     except UnicodeDecodeError as error:
-        raise _undecodable(column) from error
-    return pa.array(texts, pa.string())
+        raise _undecodable_error(column) from error
+    return pa.array(text_values, pa.string())
 
 
 def _first_ambiguous(column: Column, cells: Cells, charset: str) -> int:
     """Return the first image whose value is not canonical (`charsets`), so that another
     value may become the same text; -1 if there is none."""
-    canonical = is_canonical(charset)
-    values = enumerate(_values(column, cells))
-    return next((at for at, value in values if value is not None and not canonical(value)), -1)
+    is_canonical_value = is_canonical(charset)
+    values = enumerate(_byte_values(column, cells))
+    return next(
+        (at for at, value in values if value is not None and not is_canonical_value(value)), -1
+    )
 
 
-def _values(column: Column, cells: Cells) -> Iterator[bytes | None]:
-    places, offsets, _ = spans(column, cells)
+def _byte_values(column: Column, cells: Cells) -> Iterator[bytes | None]:
+    places, offsets, _ = value_spans(column, cells)
     lengths = np.diff(np.frombuffer(offsets, np.int32)).tolist()
     data = cells.data.data
     for at, length in zip(places.tolist(), lengths, strict=True):
@@ -270,10 +283,10 @@ def _values(column: Column, cells: Cells) -> Iterator[bytes | None]:
 def geometries(column: Column, cells: Cells) -> pa.Array:
     """Return geometries of any kind as EWKB. DamagedEvent for a value shorter than its
     header."""
-    places, offsets, total = spans(column, cells)
+    places, offsets, total = value_spans(column, cells)
     ends = np.frombuffer(offsets, np.int32)
     buffer, out = allocate(total, 1)
-    if not _geometries(cells.data, places, ends, out):
+    if not _write_geometries(cells.data, places, ends, out):
         raise damaged("a GEOMETRY value ends within its header")
     return pa.Array.from_buffers(
         pa.binary(), len(cells), [cells.validity_bitmap(), offsets, buffer]
@@ -281,45 +294,45 @@ def geometries(column: Column, cells: Cells) -> pa.Array:
 
 
 @kernel
-def _geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -> bool:
-    total = 0
+def _write_geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -> bool:
+    out_place = 0
     begin = 0
     for i in range(len(places)):
         place, length = places[i], int(ends[i + 1]) - begin
         begin += length
         if place >= 0 and length:
-            if length < _GEOMETRY_HEAD:
+            if length < _GEOMETRY_HEADER_BYTES:
                 return False
             srid, order = u32(data, place), u8(data, place + 4)
             if srid == 0:
-                copy(out, total, data, place + 4, length - 4)
-                total += length - 4
+                copy(out, out_place, data, place + 4, length - 4)
+                out_place += length - 4
             else:
-                put8(out, total, order)
-                kind = u32(data, place + 5)
+                put8(out, out_place, order)
+                geometry_type = u32(data, place + 5)
                 if order == 0:
-                    kind |= _HAS_SRID >> 24
+                    geometry_type |= _HAS_SRID >> 24
                     srid = srid >> 24 | srid >> 8 & 0xFF00 | (srid & 0xFF00) << 8 | srid << 24
                 else:
-                    kind |= _HAS_SRID
-                put32(out, total + 1, kind)
-                put32(out, total + 5, srid)
+                    geometry_type |= _HAS_SRID
+                put32(out, out_place + 1, geometry_type)
+                put32(out, out_place + 5, srid)
                 copy(
                     out,
-                    total + _GEOMETRY_HEAD,
+                    out_place + _GEOMETRY_HEADER_BYTES,
                     data,
-                    place + _GEOMETRY_HEAD,
-                    length - _GEOMETRY_HEAD,
+                    place + _GEOMETRY_HEADER_BYTES,
+                    length - _GEOMETRY_HEADER_BYTES,
                 )
-                total += length
-        ends[i + 1] = total
+                out_place += length
+        ends[i + 1] = out_place
     return True
 
 
 def vectors(column: Column, cells: Cells) -> pa.Array:
     """Return VECTORs as lists of float32. DamagedEvent if a length is not a multiple of
     4."""
-    values = _copied(column, cells, pa.binary(), 0)
+    values = _copy_values(column, cells, pa.binary(), 0)
     validity, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int32)
     if bool((ends & 3).any()):
@@ -337,32 +350,32 @@ def enums(column: Column, cells: Cells) -> pa.Array:
     numbers = _numbers(cells)
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
-        raise _unknown(column)
+        raise _unknown_member_error(column)
     if cells.in_key and may_be_ambiguous(column):
-        ambiguous = [n for n in range(len(names)) if not is_canonical_number(column, n)]
-        _note_ambiguous(cells, numbers, ambiguous)
-    return names.take(_indexes(cells, numbers))
+        ambiguous_numbers = [n for n in range(len(names)) if not is_canonical_number(column, n)]
+        _note_ambiguous(cells, numbers, ambiguous_numbers)
+    return names.take(_index_array(cells, numbers))
 
 
 def sets(column: Column, cells: Cells) -> pa.Array:
     """Return the members' names of each SET in the order of the definition, separated
     by commas. TableError for an unknown member."""
     numbers = _numbers(cells)
-    distinct, number_of = np.unique(numbers, return_inverse=True)
+    distinct, distinct_index = np.unique(numbers, return_inverse=True)
     texts = []
     for number in (int(value) & (1 << 64) - 1 for value in distinct):
         if number >> len(column.members):
-            raise _unknown(column)
-        texts.append(_listed(m for bit, m in enumerate(column.members) if number >> bit & 1))
+            raise _unknown_member_error(column)
+        texts.append(_join_members(m for bit, m in enumerate(column.members) if number >> bit & 1))
     if cells.in_key and may_be_ambiguous(column):
-        ambiguous = [
+        ambiguous_numbers = [
             n for n, value in enumerate(distinct) if not is_canonical_number(column, int(value))
         ]
-        _note_ambiguous(cells, number_of.astype(np.int64), ambiguous)
-    return pa.array(texts, pa.string()).take(_indexes(cells, number_of.astype(np.int64)))
+        _note_ambiguous(cells, distinct_index.astype(np.int64), ambiguous_numbers)
+    return pa.array(texts, pa.string()).take(_index_array(cells, distinct_index.astype(np.int64)))
 
 
-def _listed(members: Iterable[str]) -> str:
+def _join_members(members: Iterable[str]) -> str:
     """Join names as `Field_set::val_str` of MySQL's source does: a comma is added only
     to a text that is not empty, so a first member '' does not show."""
     text = ""
@@ -371,22 +384,22 @@ def _listed(members: Iterable[str]) -> str:
     return text
 
 
-def _note_ambiguous(cells: Cells, numbers: Integers, ambiguous: Sequence[int]) -> None:
-    """Note the first cell with one of the numbers `ambiguous`, which share a text with
-    others."""
-    if ambiguous:
-        images = np.flatnonzero(np.isin(numbers, ambiguous) & (cells.at >= 0))
+def _note_ambiguous(cells: Cells, numbers: Integers, ambiguous_numbers: Sequence[int]) -> None:
+    """Note the first cell with one of the numbers `ambiguous_numbers`, which share a
+    text with others."""
+    if ambiguous_numbers:
+        images = np.flatnonzero(np.isin(numbers, ambiguous_numbers) & (cells.at >= 0))
         cells.ambiguous_image = int(images[0]) if len(images) else -1
 
 
-def _unknown(column: Column) -> TableError:
+def _unknown_member_error(column: Column) -> TableError:
     return TableError(
         f"column {column.name!r} holds a member that its {column.type.upper()} does not have",
         hint="report this log to us",
     )
 
 
-def _indexes(cells: Cells, numbers: Integers) -> pa.Array:
+def _index_array(cells: Cells, numbers: Integers) -> pa.Array:
     return pa.Array.from_buffers(
         pa.int64(), len(cells), [cells.validity_bitmap(), pa.py_buffer(numbers)]
     )

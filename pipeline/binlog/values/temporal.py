@@ -39,50 +39,58 @@ _GOOD, _SOFT, _WRONG, _BROKEN = range(4)
 """The quality of a value, from good to worst. _SOFT: a zero or partial date, which
 becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value."""
 
-_DAY: Final = 86_400_000_000
-_OLD: Final = frozenset({7, 11, 12})
+_DAY_MICROSECONDS: Final = 86_400_000_000
+_OLD_FORMAT_CODES: Final = frozenset({7, 11, 12})
 """Type codes of the formats before MySQL 5.6."""
 
 
 def dates(column: Column, cells: Cells) -> pa.Array:
     """DATE → date32."""
     buffer, out = allocate(len(cells), 4)
-    _finish(column, cells, _dates(cells.data, cells.at, out))
+    _check_outcome(column, cells, _write_dates(cells.data, cells.at, out))
     return pa.Array.from_buffers(pa.date32(), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def datetimes(column: Column, cells: Cells) -> pa.Array:
     """DATETIME(n) → timestamp without a zone, microseconds."""
     buffer, out = allocate(len(cells), 8)
-    old = cells.layout.code in _OLD
-    _finish(column, cells, _datetimes(cells.data, cells.at, old, cells.layout.scale, out))
+    is_old_format = cells.layout.code in _OLD_FORMAT_CODES
+    _check_outcome(
+        column,
+        cells,
+        _write_datetimes(cells.data, cells.at, is_old_format, cells.layout.scale, out),
+    )
     return pa.Array.from_buffers(pa.timestamp("us"), len(cells), [cells.validity_bitmap(), buffer])
 
 
 def timestamps(column: Column, cells: Cells) -> pa.Array:
     """TIMESTAMP(n) → timestamp in UTC, microseconds."""
     buffer, out = allocate(len(cells), 8)
-    old = cells.layout.code in _OLD
-    _finish(column, cells, _timestamps(cells.data, cells.at, old, cells.layout.scale, out))
-    kind = pa.timestamp("us", tz="UTC")
-    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
+    is_old_format = cells.layout.code in _OLD_FORMAT_CODES
+    _check_outcome(
+        column,
+        cells,
+        _write_timestamps(cells.data, cells.at, is_old_format, cells.layout.scale, out),
+    )
+    array_type = pa.timestamp("us", tz="UTC")
+    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), buffer])
 
 
-def _finish(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
+def _check_outcome(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
     """Store the number of values that became NULL, and raise the error for the worst
     quality. `outcome`: both numbers."""
-    cells.softened, worst = outcome
-    if worst == _WRONG:
+    cells.softened, worst_quality = outcome
+    if worst_quality == _WRONG:
         raise TableError(
             f"column {column.name!r} holds an invalid date, such as February 31",
             hint="correct those rows in the source, or exclude the table",
         )
-    if worst == _BROKEN:
+    if worst_quality == _BROKEN:
         raise damaged(f"a {column.type} has an hour, minute or second that does not exist")
 
 
 @part
-def _quality(year: int, month: int, day: int) -> int:
+def _date_quality(year: int, month: int, day: int) -> int:
     """Return the quality of a date: _GOOD, _SOFT or _WRONG."""
     if year == 0 or month == 0 or day == 0:
         return _SOFT
@@ -90,16 +98,17 @@ def _quality(year: int, month: int, day: int) -> int:
         return _WRONG
     days = 31
     if month == 2:
-        leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-        days = 29 if leap else 28
+        is_leap_year = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+        days = 29 if is_leap_year else 28
     elif month == 4 or month == 6 or month == 9 or month == 11:
         days = 30
     return _WRONG if day > days else _GOOD
 
 
 @part
-def _days(year: int, month: int, day: int) -> int:
-    """Return the days since 1970-01-01 in the Gregorian calendar, for years from 1 on."""
+def _days_since_1970(year: int, month: int, day: int) -> int:
+    """Return the days since 1970-01-01 in the Gregorian calendar, for years from 1
+    on."""
     if month <= 2:
         year -= 1
         month += 12
@@ -109,24 +118,24 @@ def _days(year: int, month: int, day: int) -> int:
 
 
 @kernel
-def _dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
+def _write_dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
     """Write days since 1970; return the number of values that became NULL and the worst
     quality."""
-    soft = worst = 0
+    soft_count = worst_quality = 0
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
             packed = u24(data, at[i])
             year, month, day = packed >> 9, packed >> 5 & 15, packed & 31
-            quality = _quality(year, month, day)
+            quality = _date_quality(year, month, day)
             if quality == _GOOD:
-                value = _days(year, month, day)
+                value = _days_since_1970(year, month, day)
             else:
                 at[i] = SOFTENED
-                soft += quality == _SOFT
-                worst = max(worst, quality)
+                soft_count += quality == _SOFT
+                worst_quality = max(worst_quality, quality)
         put32(out, i * 4, value)
-    return soft, worst
+    return soft_count, worst_quality
 
 
 @part
@@ -142,14 +151,16 @@ def _fraction(data: Bytes, at: int, scale: int) -> int:
 
 
 @kernel
-def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """Write microseconds since 1970; return what `_dates` does. The old format is
+def _write_datetimes(
+    data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes
+) -> tuple[int, int]:
+    """Write microseconds since 1970; return what `_write_dates` does. The old format is
     YYYYMMDDhhmmss as a number of eight bytes, little-endian."""
-    soft = worst = 0
+    soft_count = worst_quality = 0
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
-            if old:
+            if is_old_format:
                 packed, micros = i64(data, at[i]), 0
                 date, clock = packed // 1_000_000, packed % 1_000_000
                 year, month, day = date // 10_000, date // 100 % 100, date % 100
@@ -159,61 +170,69 @@ def _datetimes(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tu
                 months, clock = packed >> 22, packed & 0x1FFFF
                 year, month, day = months // 13, months % 13, packed >> 17 & 31
                 hour, minute, second = clock >> 12, clock >> 6 & 63, clock & 63
-            quality = _quality(year, month, day)
+            quality = _date_quality(year, month, day)
             clock_fits = hour <= 23 and minute <= 59 and second <= 59 and micros <= 999_999
             if packed < 0 or year > 9999 or not clock_fits:
                 quality = _BROKEN
             if quality == _GOOD:
                 seconds = hour * 3600 + minute * 60 + second
-                value = _days(year, month, day) * _DAY + seconds * 1_000_000 + micros
+                value = (
+                    _days_since_1970(year, month, day) * _DAY_MICROSECONDS
+                    + seconds * 1_000_000
+                    + micros
+                )
             else:
                 at[i] = SOFTENED
-                soft += quality == _SOFT
-                worst = max(worst, quality)
+                soft_count += quality == _SOFT
+                worst_quality = max(worst_quality, quality)
         put64(out, i * 8, value)
-    return soft, worst
+    return soft_count, worst_quality
 
 
 @kernel
-def _timestamps(data: Bytes, at: Places, old: bool, scale: int, out: Bytes) -> tuple[int, int]:
-    """Write microseconds since 1970; return what `_dates` does. A value is seconds
+def _write_timestamps(
+    data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes
+) -> tuple[int, int]:
+    """Write microseconds since 1970; return what `_write_dates` does. A value is seconds
     since 1970, big-endian (little-endian in the old format). All zeros are the zero
     date."""
-    soft = worst = 0
+    soft_count = worst_quality = 0
     for i in range(len(at)):
         value = 0
         if at[i] >= 0:
-            seconds = u32(data, at[i]) if old else b32(data, at[i])
+            seconds = u32(data, at[i]) if is_old_format else b32(data, at[i])
             micros = _fraction(data, at[i] + 4, scale)
             if micros > 999_999:
-                worst = _BROKEN
+                worst_quality = _BROKEN
             value = seconds * 1_000_000 + micros
             if value == 0:
                 at[i] = SOFTENED
-                soft += 1
+                soft_count += 1
         put64(out, i * 8, value)
-    return soft, worst
+    return soft_count, worst_quality
 
 
 def times(column: Column, cells: Cells) -> pa.Array:
     """TIME(n) → text as MySQL prints it: [-]HH:MM:SS[.ffffff], hours to 838."""
     scale = cells.layout.scale
-    buffer, out = allocate(len(cells), _TIME_BYTES + 1 + scale)
+    buffer, out = allocate(len(cells), _MAX_TIME_BYTES + 1 + scale)
     offsets, ends = allocate(len(cells) + 1, 4)
-    old = cells.layout.code in _OLD
-    worst = _times(cells.data, cells.at, old, scale, out, ends.view(np.int32))
-    _finish(column, cells, (0, worst))
+    is_old_format = cells.layout.code in _OLD_FORMAT_CODES
+    worst_quality = _write_times(
+        cells.data, cells.at, is_old_format, scale, out, ends.view(np.int32)
+    )
+    _check_outcome(column, cells, (0, worst_quality))
     return pa.Array.from_buffers(
         pa.string(), len(cells), [cells.validity_bitmap(), offsets, buffer]
     )
 
 
-_TIME_BYTES: Final = 11
+_MAX_TIME_BYTES: Final = 11
 """Length of "-838:59:59", and one byte of reserve."""
 
 
 @part
-def _two(out: Bytes, at: int, value: int) -> int:
+def _put_two_digits(out: Bytes, at: int, value: int) -> int:
     put8(out, at, 48 + value // 10)
     put8(out, at + 1, 48 + value % 10)
     return at + 2
@@ -225,58 +244,60 @@ def _packed_time(data: Bytes, at: int, scale: int) -> int:
     value's sign."""
     if scale > 4:
         return (b24(data, at) << 24 | b24(data, at + 3)) - 0x800000000000
-    whole = b24(data, at) - 0x800000
+    seconds_part = b24(data, at) - 0x800000
     if scale == 0:
-        return whole << 24
+        return seconds_part << 24
     width = 0x100 if scale <= 2 else 0x10000
     fraction = u8(data, at + 3)
     if scale > 2:
         fraction = fraction << 8 | u8(data, at + 4)
-    if whole < 0 and fraction:
-        whole += 1
+    if seconds_part < 0 and fraction:
+        seconds_part += 1
         fraction -= width
-    return (whole << 24) + fraction * (10_000 if scale <= 2 else 100)
+    return (seconds_part << 24) + fraction * (10_000 if scale <= 2 else 100)
 
 
 @kernel
-def _times(data: Bytes, at: Places, old: bool, scale: int, out: Bytes, ends: Places) -> int:
+def _write_times(
+    data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes, ends: Places
+) -> int:
     """Write texts and where each ends. Return _BROKEN at the first invalid time, else
     _GOOD."""
-    total = 0
+    place = 0
     ends[0] = 0
     for i in range(len(at)):
         if at[i] >= 0:
-            if old:
+            if is_old_format:
                 number = (u24(data, at[i]) ^ 0x800000) - 0x800000
-                negative = number < 0
+                is_negative = number < 0
                 number = abs(number)
                 hour, minute, second = number // 10_000, number // 100 % 100, number % 100
                 micros = 0
             else:
                 packed = _packed_time(data, at[i], scale)
-                negative = packed < 0
+                is_negative = packed < 0
                 packed = abs(packed)
                 hour, minute = packed >> 36 & 0x3FF, packed >> 30 & 63
                 second, micros = packed >> 24 & 63, packed & 0xFFFFFF
             if hour > 838 or minute > 59 or second > 59 or micros > 999_999:
                 return _BROKEN
-            if negative:
-                put8(out, total, 45)
-                total += 1
+            if is_negative:
+                put8(out, place, 45)
+                place += 1
             if hour > 99:
-                put8(out, total, 48 + hour // 100)
-                total += 1
-            total = _two(out, total, hour % 100)
-            put8(out, total, 58)
-            total = _two(out, total + 1, minute)
-            put8(out, total, 58)
-            total = _two(out, total + 1, second)
+                put8(out, place, 48 + hour // 100)
+                place += 1
+            place = _put_two_digits(out, place, hour % 100)
+            put8(out, place, 58)
+            place = _put_two_digits(out, place + 1, minute)
+            put8(out, place, 58)
+            place = _put_two_digits(out, place + 1, second)
             if scale:
-                put8(out, total, 46)
-                total += 1
+                put8(out, place, 46)
+                place += 1
                 for _ in range(scale):
-                    put8(out, total, 48 + micros // 100_000)
+                    put8(out, place, 48 + micros // 100_000)
                     micros = micros % 100_000 * 10
-                    total += 1
-        ends[i + 1] = total
+                    place += 1
+        ends[i + 1] = place
     return _GOOD

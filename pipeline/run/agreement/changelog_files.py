@@ -103,7 +103,7 @@ def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
 # -- what the ledger recorded ------------------------------------------------------------------
 
 
-def recorded_batches(
+def recorded_files_by_batch(
     work: Workplace, changelog: ChangelogTable
 ) -> dict[int, tuple[SegmentFile, ...]]:
     """Return the files of each captured batch, oldest first, without batches that were
@@ -116,14 +116,14 @@ def recorded_batches(
                 if part.table is table:
                     files[batch.id] = part.files
         return files
-    numbers = {
+    schema_versions = {
         version.version
         for version in work.ledger.schema_versions(source, table)
         if version.generation == changelog.generation
     }
     for content in work.ledger.contents(source, 0, _NO_LIMIT, [table]):
         for segment in content.segments:
-            if segment.schema_version in numbers:
+            if segment.schema_version in schema_versions:
                 files[content.batch] = (*files.get(content.batch, ()), *segment.files)
     return files
 
@@ -139,13 +139,13 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
         for batch in work.ledger.unfinished_batches(source)
         if batch.state is BatchState.CAPTURED
     }
-    published = (
+    newest_published = (
         work.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None
     )
     files: dict[str, SegmentFile] = {}
     waiting = set[str]()
-    for batch, batch_files in recorded_batches(work, changelog).items():
-        if batch in captured and batch > (published or 0):
+    for batch, batch_files in recorded_files_by_batch(work, changelog).items():
+        if batch in captured and batch > (newest_published or 0):
             waiting.update(file.path for file in batch_files)
         elif batch > deleted_through:
             files.update((file.path, file) for file in batch_files)
@@ -163,11 +163,11 @@ def listing_difference(
     listed = work.changelog.listed_files(changelog.folder)
     if listed is None:
         return FileDifference()
-    batches_in = partial(batches_of, work, changelog.folder)
+    batches_in = partial(batches_in_file, work, changelog.folder)
     return file_difference(listed, recorded, foreign or ForeignFiles(), batches_in)
 
 
-def batches_of(work: Workplace, folder: str, path: str) -> frozenset[int]:
+def batches_in_file(work: Workplace, folder: str, path: str) -> frozenset[int]:
     """Return the batches that a file has rows of; {0} if the file cannot be read."""
     batches = set[int]()
     try:
@@ -317,11 +317,11 @@ def _correct_once(
         mismatch = listing_difference(
             work, changelog, recorded_files(work, changelog), foreign_files(commits_that_count)
         )
-        lost = lost_files(work, changelog, mismatch.missing)
-        to_list = [file for file in mismatch.missing if file.path not in lost]
+        damage_by_path = lost_files(work, changelog, mismatch.missing)
+        to_list = [file for file in mismatch.missing if file.path not in damage_by_path]
         if not to_list and not mismatch.surplus:
             return check
-        reason = reason_not_corrected(work, changelog, mismatch.surplus, lost)
+        reason = reason_not_corrected(work, changelog, mismatch.surplus, damage_by_path)
         check = replace(
             check, difference=earlier.difference or mismatch, reason_not_corrected=reason
         )
@@ -352,14 +352,21 @@ def _is_in_doubt(work: Workplace, folder: str, examined_version: int) -> bool:
 
 
 def reason_not_corrected(
-    work: Workplace, changelog: ChangelogTable, surplus: Sequence[str], lost: Mapping[str, str]
+    work: Workplace,
+    changelog: ChangelogTable,
+    surplus: Sequence[str],
+    damage_by_path: Mapping[str, str],
 ) -> str | None:
     """Return why a commit cannot correct a changelog, or None if it can. It cannot if
     surplus files may hold the only copy of some changes."""
-    if not lost or not surplus:
+    if not damage_by_path or not surplus:
         return None
-    batches = {batch for path in surplus for batch in batches_of(work, changelog.folder, path)}
-    reasons = [reason for path, reason in lost.items() if 0 in batches or batch_of(path) in batches]
+    batches = {batch for path in surplus for batch in batches_in_file(work, changelog.folder, path)}
+    reasons = [
+        reason
+        for path, reason in damage_by_path.items()
+        if 0 in batches or batch_of(path) in batches
+    ]
     if not reasons:
         return None
     return (
@@ -383,11 +390,11 @@ def _list_again(
     )
     newest = _newest_batch(work)
     try:
-        done = work.changelog.revise(
+        revision = work.changelog.revise(
             changelog.folder,
             app_id=f"{changelog.app_id}/restated",
             revision=newest,
-            schema=columns_of(work, changelog, files),
+            schema=changelog_columns(work, changelog, files),
             removed_paths=surplus,
             files=files,
             user_metadata=restatement_metadata(work, changelog.table, newest),
@@ -395,7 +402,7 @@ def _list_again(
         )
     except SegmentsLost as error:
         raise TableError(error.message, hint=error.hint) from error
-    return done.delta_version
+    return revision.delta_version
 
 
 def _restore(work: Workplace, lease: Lease, changelog: ChangelogTable, version: int) -> int:
@@ -410,7 +417,7 @@ def _restore(work: Workplace, lease: Lease, changelog: ChangelogTable, version: 
     )
 
 
-def columns_of(
+def changelog_columns(
     work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> pa.Schema:
     """Return the columns that recorded files bring to their changelog."""

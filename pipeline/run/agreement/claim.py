@@ -36,7 +36,7 @@ def require_claim(work: Workplace) -> None:
 
 
 def claim_error(work: Workplace, claim: Claim | Unclaimed | None = None) -> LockstepError | None:
-    """Return why the ledger may not continue with the folder, or None; nothing is
+    """Return why the ledger must not continue with the folder, or None; nothing is
     written."""
     source = work.source.name
     claim = work.claims.read(source) if claim is None else claim

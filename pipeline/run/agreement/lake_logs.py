@@ -53,19 +53,24 @@ def require_expected_commits(
     examined_version: int | None,
     intent: Intent | None = None,
     *,
-    replaced: bool = False,
-    newest: NewestWrites | None = None,
+    will_be_replaced: bool = False,
+    newest_writes: NewestWrites | None = None,
 ) -> int | None:
     """Return the newest version of a mirror, or None if it does not exist. Raise
     `TableError` if a commit after `examined_version` concerns the table, and
     `ForeignCommit` if one concerns the whole source.
 
-    `intent`: an open write, whose commit is expected. `replaced`: all rows of the
-    mirror are about to be replaced, so commits of other programs do not matter.
-    `newest`: the mirror's writes, if the caller has them from the ledger.
+    `intent`: an open write, whose commit is expected. `will_be_replaced`: all
+    rows of the mirror are about to be replaced, so commits of other programs do not
+    matter. `newest_writes`: the mirror's, if the caller has them from the ledger.
     """
     judgement = mirror_judgement(
-        work, state, examined_version, intent, replaced=replaced, newest=newest
+        work,
+        state,
+        examined_version,
+        intent,
+        will_be_replaced=will_be_replaced,
+        newest_writes=newest_writes,
     )
     if isinstance(judgement, AllExpected):
         return judgement.newest
@@ -78,26 +83,28 @@ def mirror_judgement(
     examined_version: int | None,
     intent: Intent | None = None,
     *,
-    replaced: bool = False,
-    newest: NewestWrites | None = None,
+    will_be_replaced: bool = False,
+    newest_writes: NewestWrites | None = None,
 ) -> Judgement:
     """Return the judgement on the commits to a mirror after `examined_version`. The
     other arguments are those of `require_expected_commits`."""
     source = work.source.name
     app_id = application_id(source, state, "mirror")
-    if newest is None:
-        newest = work.ledger.newest_writes(source, [app_id])[app_id]
+    if newest_writes is None:
+        newest_writes = work.ledger.newest_writes(source, [app_id])[app_id]
     expected = MirrorRecord(
         ledger=work.ledger.identity(),
         app_id=app_id,
-        settled=newest.settled_write,
+        settled=newest_writes.settled_write,
         open_intent=intent,
         examined_version=examined_version,
         adopted_version=-1 if state.adopted_version is None else state.adopted_version,
-        last_txn_version=newest.last_txn_version,
+        last_txn_version=newest_writes.last_txn_version,
     )
     return judge_mirror_log(
-        work.mirrors.log_above(state.mirror, expected.examined_through), expected, replaced=replaced
+        work.mirrors.log_above(state.mirror, expected.examined_through),
+        expected,
+        replaced=will_be_replaced,
     )
 
 
@@ -105,19 +112,21 @@ def changelog_judgement(work: Workplace, log: LogAbove, examined_version: int) -
     """Return the judgement on the commits to a changelog, or to a system table
     (`_transactions`, `_ddl`), after `examined_version`. `log`: these commits."""
     source = work.source.name
-    numbers = {
+    batch_ids = {
         commit.metadata["batches"][-1]
         for commit in log.commits
         if commit.metadata and "batches" in commit.metadata
     }
     batches = {
         batch.id: batch
-        for number in numbers
-        for batch in work.ledger.live_batches(source, number, number)
+        for batch_id in batch_ids
+        for batch in work.ledger.live_batches(source, batch_id, batch_id)
     }
     ledger = work.ledger
-    pruned, revised = ledger.pruned_through(source), ledger.revisions(source).newest
-    return judge_changelog_log(log, examined_version, ledger.identity(), batches, pruned, revised)
+    pruned_through, newest_revision = ledger.pruned_through(source), ledger.revisions(source).newest
+    return judge_changelog_log(
+        log, examined_version, ledger.identity(), batches, pruned_through, newest_revision
+    )
 
 
 def changelog_error(
@@ -157,8 +166,8 @@ def changelog_error(
 
 def replay_hint(table: TableName | SystemTable | None) -> str:
     """Return the hint for a changelog that lists other files than were captured."""
-    only = f" --tables {table}" if isinstance(table, TableName) else ""
-    return f"`lockstep replay --from earliest --to latest{only}` lists what was captured"
+    tables_option = f" --tables {table}" if isinstance(table, TableName) else ""
+    return f"`lockstep replay --from earliest --to latest{tables_option}` lists what was captured"
 
 
 def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
@@ -187,9 +196,9 @@ def source_error_in_changelogs(work: Workplace) -> ForeignCommit | None:
 
 
 def unknown_batch_error(work: Workplace) -> ForeignCommit | None:
-    """Return why the ledger may not claim a source's folder, or None if it may. It may
-    not if the newest commit to a changelog, or to a system table, names a batch that
-    the ledger does not know."""
+    """Return why the ledger must not claim a source's folder, or None if it may claim
+    it. It must not if the newest commit to a changelog, or to a system table, names a
+    batch that the ledger does not know."""
     if (error := source_error_in_changelogs(work)) is not None:
         return error
     source = work.source.name
@@ -237,8 +246,12 @@ def mirrors_with_new_commits(
         for state in complete
         if state.mirror in examined_versions
     }
-    changed = work.mirrors.changed_since(versions)
-    return [state for state in complete if state.mirror not in versions or state.mirror in changed]
+    mirrors_with_commits = work.mirrors.changed_since(versions)
+    return [
+        state
+        for state in complete
+        if state.mirror not in versions or state.mirror in mirrors_with_commits
+    ]
 
 
 def tables_to_quarantine(work: Workplace) -> list[DisagreeingTable]:
@@ -324,7 +337,7 @@ def _mirror_error(
 
 
 def unknown_commit_error(
-    source: str, folder: str, commit: LakeCommit, ledger: str | None, own: str
+    source: str, folder: str, commit: LakeCommit, ledger: str | None, own_ledger: str
 ) -> ForeignCommit:
     """Return the error for a commit of Lockstep that the ledger does not know."""
     metadata = commit.metadata or {}
@@ -332,7 +345,9 @@ def unknown_commit_error(
     subject = f"version {commit.delta_version} of {folder} ({commit_time_text(commit)})"
     if batches:
         subject += f" shows batch {batches[-1]} up to {position}"
-    writer = f"of the ledger {ledger}; this one is {own}" if ledger else "that it does not know"
+    writer = (
+        f"of the ledger {ledger}; this one is {own_ledger}" if ledger else "that it does not know"
+    )
     return ForeignCommit(
         f"the ledger is behind its lake: {subject}, a write {writer}",
         hint=HINT.format(source=source),
@@ -362,13 +377,13 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
     another program has a Delta table in the folder of their mirror, or that folder
     cannot be read. A table that a person ordered to be reloaded is not left out."""
     source = work.source.name
-    captured = work.ledger.table_states(source).keys()
+    captured_tables = work.ledger.table_states(source).keys()
     examined_versions = work.ledger.examined_versions(source)
-    ordered = {load.table for load in work.ledger.open_loads(source)}
+    ordered_tables = {load.table for load in work.ledger.open_loads(source)}
     reasons = {}
     for table in tables:
         mirror = mirror_path(source, work.source.mirror_name(table))
-        if table in captured or table in ordered or mirror in examined_versions:
+        if table in captured_tables or table in ordered_tables or mirror in examined_versions:
             continue
         try:
             if _is_foreign(work, mirror):

@@ -121,7 +121,7 @@ def tables_of(
     return CapturedTables(
         work.segments,
         source=source,
-        batch=batch_id,
+        batch_id=batch_id,
         last_sequence_before=last_sequence_before,
         is_captured=lambda table: matches(table) and (only_tables is None or table in only_tables),
         states=states,
@@ -129,7 +129,7 @@ def tables_of(
         recorded_versions=lambda table: work.ledger.schema_versions(source, table),
         policies_of=work.source.policies_of,
         open_loads=open_loads,
-        names=work.source.mirrors,
+        names=work.source.mirror_names,
         folder_precedence=tables_by_precedence(work, states, at_source),
         used_folders=blocked_folders(work),
     )

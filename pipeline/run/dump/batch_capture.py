@@ -11,7 +11,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
-from lockstep.pipeline.run.dump.renames import Renames
+from lockstep.pipeline.run.dump.renames import CopyDecider
 from lockstep.pipeline.run.dump.segment_builder import Segmenter, SystemTableRows
 from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.reports import CaptureReport
@@ -27,12 +27,12 @@ class BatchCapture:
     DDL)."""
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
-        self.basis, self._batch, self._partial_tables = basis, batch, extents
+        self.basis, self._batch, self._extents = basis, batch, extents
         self._system_table_rows, decide_copies, work = None, None, basis.work
         if extents is not None:
-            decide_copies, hides_values = Renames(basis), work.shaping.has_rules
+            decide_copies, hides_values = CopyDecider(basis), work.shaping.has_rules
             self._system_table_rows = SystemTableRows(
-                work.segments, source=work.source.name, batch=batch.id, hides_values=hides_values
+                work.segments, source=work.source.name, batch_id=batch.id, hides_values=hides_values
             )
         self.segmenter = Segmenter(
             basis.tables,
@@ -52,7 +52,7 @@ class BatchCapture:
             self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
             self.segmenter.rewrite(table, origin)
 
-    def record(
+    def finish(
         self, *, end: Position, anchor: Anchor, by_gtid: bool, carried_out_orders: tuple[int, ...]
     ) -> CaptureRecord:
         """Close the batch's files, which makes them durable, and return its record."""
@@ -77,11 +77,11 @@ class BatchCapture:
             server_process=self.basis.run_start.facts.server_process,
             passed_statements=sum(reading.row_statements.passed_counts.values()),
         )
-        if self._partial_tables is None or self._system_table_rows is None:
+        if self._extents is None or self._system_table_rows is None:
             return record
-        note_tables_from_log(self._partial_tables, self.basis)
-        self._partial_tables.remove_read(
-            part.table for part in record.snapshots if part.columns is None
+        note_tables_from_log(self._extents, self.basis)
+        self._extents.remove_read(
+            snapshot.table for snapshot in record.snapshots if snapshot.columns is None
         )
         prepared = reading.buffer.prepared
         return replace(
@@ -89,7 +89,7 @@ class BatchCapture:
             prepared_transactions=prepared.seal(self._batch.id, reading.buffer.maps),
             ended_transactions=tuple(prepared.ended),
             system_segments=self._system_table_rows.finish(record.history),
-            extents=self._partial_tables.changed_extents(end.at),
+            extents=self._extents.changed_extents(end.at),
             set_anchors=reading.last_transactions.anchors(self.basis.work.server),
             scope=self.basis.work.source.patterns,
         )
@@ -116,7 +116,7 @@ class BatchCapture:
         loads = self.basis.work.ledger.open_loads(source.name)
         counts = rows_by_table(record.segments)
         return CaptureReport(
-            batch=batch.id,
+            batch_id=batch.id,
             rule=batch.kind.value if batch.catches_up else run_start.decision.rule.value,
             reason=run_start.decision.reason,
             start=run_start.start,

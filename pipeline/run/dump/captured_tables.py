@@ -77,9 +77,9 @@ class TableSegment:
     - `schema`: the schema of the changelog.
     - `first_sequence`, `last_sequence`: sequence numbers of its first and last change; 0 if it has
       none.
-    - `last_place`, `rows_there`: file and offset of its last event, and the number of rows that
-      events at this offset have so far. If the next event has the same offset, its `_row` begins
-      there.
+    - `last_place`, `rows_at_last_place`: file and offset of its last event, and the number of rows
+      that events at this offset have so far. If the next event has the same offset, its `_row`
+      begins there.
     - `extra_columns`: number of columns that the files have after those of the changelog, because
       some row images leave columns out (see `file_schema`).
     - `totals_before`: its totals before the current transaction, if that is captured in parts.
@@ -88,13 +88,13 @@ class TableSegment:
     version: SchemaVersion
     folder: str
     schema: pa.Schema
-    unwritten: RowBuffer = field(default_factory=RowBuffer)
+    unwritten_rows: RowBuffer = field(default_factory=RowBuffer)
     writer: SegmentWriter | None = None
     counts: RowCounts = field(default_factory=RowCounts)
     first_sequence: int = 0
     last_sequence: int = 0
     last_place: tuple[str, int] = ("", 0)
-    rows_there: int = 0
+    rows_at_last_place: int = 0
     totals_before: _Totals | None = None
     extra_columns: int = 0
 
@@ -122,14 +122,14 @@ class CapturedTable:
     - `quarantine`: why and where the table stopped in this capture.
     - `is_unread`: its rows have yet to be read from the source (MySQL); until that reading begins,
       none of its changes are taken.
-    - `begins`: the place in the log from which its changes are taken; None for the batch's start.
+    - `begin`: the place in the log from which its changes are taken; None for the batch's start.
     - `pending_reading`: rows or columns of it that were read from the source. It is None again once
       the log reaches the place where they were read.
     - `open_load`: its rows are being read in chunks while its log is captured.
-    - `resumed_version`: the version of its structure that was recorded at `begins`. It is None
+    - `resumed_version`: the version of its structure that was recorded at `begin`. It is None
       again once the log reaches that place.
-    - `structure_order`: a person's order that gives the table's structure from `begins` on.
-      `stop_consequence`: the consequence for the table of the statement at `begins`.
+    - `structure_order`: a person's order that gives the table's structure from `begin` on.
+      `stop_consequence`: the consequence for the table of the statement at `begin`.
     - `doubt_reason`: why its earlier rows may have changed without being logged, so that they have
       to be read from the source; None if they are certain.
     - `is_completed_later`: values that the log lacks are read from the source after the capture.
@@ -147,7 +147,7 @@ class CapturedTable:
     is_state_changed: bool = False
     quarantine: StoppedTable | None = None
     is_unread: bool = False
-    begins: Coordinates | None = None
+    begin: Coordinates | None = None
     pending_reading: SourceReading | None = None
     open_load: SourceReading | None = None
     resumed_version: SchemaVersion | None = None
@@ -171,22 +171,22 @@ class CapturedTable:
 
     def takes(self, at: Coordinates) -> bool:
         """Return whether a change at this place in the log is taken."""
-        return self.is_wanted and (self.begins is None or self.begins <= at)
+        return self.is_wanted and (self.begin is None or self.begin <= at)
 
     def taken_events(self, group: TransactionGroup, events: Integers) -> Integers | slice:
         """Return an index that selects the events whose changes are taken. `events`:
         the table's events in `group`, one row each."""
         if not self.is_wanted:
             return slice(0)
-        if self.begins is None:
+        if self.begin is None:
             return slice(None)
         rows = group.transactions[events[:, columns.TRANSACTION]]
         ends = rows[:, columns.END_OFFSET]
-        numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
+        file_numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
         # `begins` is a boundary: a transaction that ends after it begins there or
         # later.
-        file, offset = self.begins.file.number, self.begins.offset
-        return np.flatnonzero((numbers > file) | ((numbers == file) & (ends > offset)))
+        file, offset = self.begin.file.number, self.begin.offset
+        return np.flatnonzero((file_numbers > file) | ((file_numbers == file) & (ends > offset)))
 
     @property
     def is_known(self) -> bool:
@@ -224,7 +224,7 @@ class CapturedTables:
         store: SegmentStore,
         *,
         source: str,
-        batch: int,
+        batch_id: int,
         last_sequence_before: int = 0,
         is_captured: Callable[[TableName], bool] = lambda table: True,
         states: Mapping[TableName, TableState],
@@ -237,7 +237,7 @@ class CapturedTables:
         folder_precedence: Sequence[TableName] = (),
         used_folders: Collection[str] = (),
     ) -> None:
-        self.batch, self._last_sequence_before = batch, last_sequence_before
+        self.batch_id, self._last_sequence_before = batch_id, last_sequence_before
         self.change_count = 0
         """Number of changes so far: row images, and marks that stand for all rows of a
         table."""
@@ -251,7 +251,7 @@ class CapturedTables:
         self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder
         self._is_captured, self._states, self._open_loads = is_captured, states, open_loads or {}
         self._tables: dict[TableName, CapturedTable] = {}
-        self.waiting: dict[TableName, CapturedTable] = {}
+        self.waiting_tables: dict[TableName, CapturedTable] = {}
         """Tables whose capture, load or read rows begin or end at a place that the log
         has yet to reach."""
         self._segments: list[TableSegment] = []
@@ -295,23 +295,19 @@ class CapturedTables:
           log lacks do not stop them.
         """
         for reading in readings:
-            table = self.waiting[reading.table] = self[reading.table]
+            table = self.waiting_tables[reading.table] = self[reading.table]
             table.is_busy = True
-            table.begins = reading.low if reading.columns is None else None
+            table.begin = reading.low if reading.columns is None else None
             if reading.load is not None and reading.load.followed_from is not None:
                 table.open_load = reading
             else:
                 table.pending_reading = reading
         for returning_table in returning:
-            table = self.waiting[returning_table.table] = self[returning_table.table]
-            table.is_busy, table.begins, table.resumed_version = (
-                True,
-                returning_table.low,
-                returning_table.version,
-            )
-            table.structure_order = (
-                None if returning_table.order.schema is None else returning_table.order
-            )
+            table = self.waiting_tables[returning_table.table] = self[returning_table.table]
+            table.is_busy, table.begin = True, returning_table.low
+            table.resumed_version = returning_table.version
+            if returning_table.order.schema is not None:
+                table.structure_order = returning_table.order
         for name in completed_later:
             self[name].is_completed_later = True
 
@@ -369,8 +365,10 @@ class CapturedTables:
         table = version.table
         if kind in (TableEventKind.CREATED, TableEventKind.TRUNCATED):
             self[table].has_determined_rows = True
-        dropped = kind is TableEventKind.DROPPED
-        self._update_state(version, TableCondition.DROPPED if dropped else TableCondition.FOLLOWING)
+        is_dropped = kind is TableEventKind.DROPPED
+        self._update_state(
+            version, TableCondition.DROPPED if is_dropped else TableCondition.FOLLOWING
+        )
         self.events.append(
             TableEvent(
                 table, kind, self.last_sequence, version.version, version.since, reason, origin
@@ -391,12 +389,12 @@ class CapturedTables:
         not read. Return None if there is no such part, or if all of its rows were
         determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
         source."""
-        any_end, captured = end_of_hole(table, None, self._past_ranges), self[table]
-        if any_end is None or captured.has_all_rows or captured.has_determined_rows:
+        any_end, captured_table = end_of_hole(table, None, self._past_ranges), self[table]
+        if any_end is None or captured_table.has_all_rows or captured_table.has_determined_rows:
             return None
         return (
             end_of_hole(table, self._first_batch(table), self._past_ranges)
-            if captured.is_known
+            if captured_table.is_known
             else any_end
         )
 
@@ -415,10 +413,10 @@ class CapturedTables:
         another table's mirror; otherwise None."""
         if self[table].is_known:
             return None
-        other = self._folder_owners.get(self._names.lower_case_name(table))
-        if other in (None, table) or not self._names.collide(table, other):
+        folder_owner = self._folder_owners.get(self._names.lower_case_name(table))
+        if folder_owner in (None, table) or not self._names.collide(table, folder_owner):
             return None
-        return collision_error(table, other, self._names.of(table), in_lake=False)
+        return collision_error(table, folder_owner, self._names.of(table), in_lake=False)
 
     # -- rows on their way to files ---------------------------------------------------------
 
@@ -450,7 +448,7 @@ class CapturedTables:
             "_gtid": gtid or None,
             "_committed_at": committed_at,
             "_executed_at": executed_at,
-            "_batch": self.batch,
+            "_batch": self.batch_id,
             "_schema_version": version.version,
             "_derived": False,
         }
@@ -463,14 +461,14 @@ class CapturedTables:
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
         tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`."""
-        segment.unwritten.add(rows)
+        segment.unwritten_rows.add(rows)
         self._unwritten_bytes += rows.nbytes
-        if segment.unwritten.is_full:
+        if segment.unwritten_rows.is_full:
             self._write(segment)
         if self._unwritten_bytes >= MOST_UNWRITTEN_BYTES:
             # Down to half, so that not every further batch of rows causes a small row
             # group.
-            by_size = sorted(self._segments, key=lambda other: -other.unwritten.bytes)
+            by_size = sorted(self._segments, key=lambda other: -other.unwritten_rows.bytes)
             for largest in by_size:
                 if self._unwritten_bytes < MOST_UNWRITTEN_BYTES // 2:
                     break
@@ -491,10 +489,10 @@ class CapturedTables:
     def rows_of_transaction(self) -> int:
         """The number of rows of the current transaction, without those of stopped
         tables."""
-        parts = ((segment.counts, segment.totals_before) for segment in self._segments)
+        totals = ((segment.counts, segment.totals_before) for segment in self._segments)
         return sum(
             counts_now.total - before.counts.total
-            for counts_now, before in parts
+            for counts_now, before in totals
             if before is not None
         )
 
@@ -533,11 +531,11 @@ class CapturedTables:
             self._write(segment)
             files = segment.writer.close() if segment.writer is not None else ()
             if files:
-                name, number = segment.version.table, segment.version.version
+                name, version_number = segment.version.table, segment.version.version
                 segments.append(
                     Segment(
                         name,
-                        number,
+                        version_number,
                         files,
                         segment.counts,
                         segment.first_sequence,
@@ -547,12 +545,12 @@ class CapturedTables:
         return tuple(segments)
 
     def _write(self, segment: TableSegment) -> None:
-        if not segment.unwritten.batches:
+        if not segment.unwritten_rows.batches:
             return
         if segment.writer is None:
             segment.writer = self._store.open(
                 segment.folder,
-                batch=self.batch,
+                batch=self.batch_id,
                 schema_version=segment.version.version,
                 schema=segment.schema,
                 has_updated=self.policies_of(segment.version.table).updated_columns,
@@ -561,8 +559,8 @@ class CapturedTables:
         self._clear(segment)
 
     def _clear(self, segment: TableSegment) -> None:
-        self._unwritten_bytes -= segment.unwritten.bytes
-        segment.unwritten.clear()
+        self._unwritten_bytes -= segment.unwritten_rows.bytes
+        segment.unwritten_rows.clear()
 
     # -- tables seen for the first time ---------------------------------------------------
 
@@ -577,9 +575,9 @@ class CapturedTables:
             raise conflict
         if (
             version.schema is not None
-            and (refused := unsupported_error(version.schema)) is not None
+            and (unsupported := unsupported_error(version.schema)) is not None
         ):
-            raise refused
+            raise unsupported
         state = self._update_state(version)
         folder = state.changelog
         if self._in_scratch_folder:
@@ -597,17 +595,21 @@ class CapturedTables:
     ) -> TableState:
         """Update the table's state and return it. `need`: what the table lacks from
         here on. A table whose rows are being read keeps the need that it has."""
-        table, before = self[version.table], self[version.table].state
-        if before is not None and before.is_loading and condition is TableCondition.FOLLOWING:
-            need = before.need
+        table, state_before = self[version.table], self[version.table].state
+        if (
+            state_before is not None
+            and state_before.is_loading
+            and condition is TableCondition.FOLLOWING
+        ):
+            need = state_before.need
         state = replace(
-            before or self._new_state(version.table),
+            state_before or self._new_state(version.table),
             condition=condition,
             need=need,
             changelog=changelog_path(self._source, version.table, version.generation),
             changelog_generation=version.generation,
         )
-        if state != before:
+        if state != state_before:
             table.state, table.is_state_changed = state, True
         return state
 
@@ -626,9 +628,9 @@ class CapturedTables:
     def _require_no_hole(self, version: SchemaVersion) -> None:
         """Raise TableError if earlier runs did not read changes of the table."""
         table = version.table
-        if (missed := self.end_of_missed_log(table)) is not None:
+        if (end := self.end_of_missed_log(table)) is not None:
             raise TableError(
-                f"the patterns of earlier runs left it out, so that its changes up to {missed} "
+                f"the patterns of earlier runs left it out, so that its changes up to {end} "
                 "were not read",
                 hint=f"`lockstep resume {table} --reason …` reads it from the source",
                 need=Need.ROWS,
@@ -638,7 +640,7 @@ class CapturedTables:
 def _unwritten_rows(segment: TableSegment) -> pa.Table:
     """Return the segment's rows in memory. Once a row image has left out a column, all
     later rows of the segment also record which columns each image has."""
-    count, rows = len(segment.schema), segment.unwritten.batches
+    count, rows = len(segment.schema), segment.unwritten_rows.batches
     segment.extra_columns = max(
         [segment.extra_columns, *(len(batch.schema) - count for batch in rows)]
     )

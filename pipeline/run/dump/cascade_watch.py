@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.maps import by_map
+from lockstep.pipeline.binlog.rows.maps import split_by_map
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -43,17 +43,17 @@ _DELETES = (EventType.DELETE_ROWS_V1, EventType.DELETE_ROWS)
 @dataclass(frozen=True, slots=True)
 class UnloggedCascade:
     """Changes of a captured table by a foreign key that are not in the log.
-    `transaction`: the index of the first such transaction in its group. `at`: the place
-    where it begins. `reason`: a sentence for people."""
+    `transaction_index`: the index of the first such transaction in its group. `at`: the
+    place where it begins. `reason`: a sentence for people."""
 
     table: TableName
-    transaction: int
+    transaction_index: int
     at: Coordinates
     reason: str
 
     def before(self, events: Integers) -> Integers:
         """Return the indexes of events that belong to earlier transactions."""
-        return np.flatnonzero(events[:, columns.TRANSACTION] < self.transaction)
+        return np.flatnonzero(events[:, columns.TRANSACTION] < self.transaction_index)
 
 
 class CascadeWatch:
@@ -104,22 +104,26 @@ class CascadeWatch:
         if not self._watched_parents:
             return {}
         table_maps, changes = list(maps), dict[TableName, CascadedChange]()
-        for number, indexes, part in by_map(Block(block.data, block.events[event_numbers])):
-            parent = table_maps[number].table
+        for map_index, indexes, sub_block in split_by_map(
+            Block(block.data, block.events[event_numbers])
+        ):
+            parent = table_maps[map_index].table
             if not self.watches(parent):
                 continue
             self.inspected_parents[parent] = self.inspected_parents.get(
                 parent, frozenset()
             ) | self.children(parent)
-            parent_change = self._change_of_parent(table_maps[number], part, event_numbers[indexes])
+            parent_change = self._change_of_parent(
+                table_maps[map_index], sub_block, event_numbers[indexes]
+            )
             for table, change in references.changes_of_children(parent, parent_change).items():
                 if self._is_captured(table):
                     changes.setdefault(table, CascadedChange()).widen(change)
         unlogged_changes = {}
         for table, change in changes.items():
-            transaction = int(block.events[change.first_event, columns.TRANSACTION])
+            transaction_index = int(block.events[change.first_event, columns.TRANSACTION])
             unlogged_changes[table] = UnloggedCascade(
-                table, transaction, group.begin(transaction), change.reason
+                table, transaction_index, group.begin(transaction_index), change.reason
             )
         return unlogged_changes
 
@@ -134,37 +138,39 @@ class CascadeWatch:
             filter(self._is_captured, references.changes_of_children(parent, largest_change))
         )
 
-    def _change_of_parent(self, mapped: TableMap, part: Block, events: Integers) -> CascadedChange:
+    def _change_of_parent(
+        self, table_map: TableMap, sub_block: Block, events: Integers
+    ) -> CascadedChange:
         """Return how these events changed the rows of the parent itself. `events`: the
         numbers of the events in their block."""
-        deletes = np.isin(part.events[:, columns.TYPE], _DELETES)
+        deletes = np.isin(sub_block.events[:, columns.TYPE], _DELETES)
         change = CascadedChange(first_delete=int(events[deletes][0]) if deletes.any() else None)
-        referenced_columns = self._read_references().columns_of(mapped.table)
+        referenced_columns = self._read_references().columns_of(table_map.table)
         if referenced_columns and not deletes.all():
-            updates = Block(part.data, part.events[~deletes])
-            rows = self._updated_columns(mapped, updates, referenced_columns)
+            updates = Block(sub_block.data, sub_block.events[~deletes])
+            rows = self._updated_columns(table_map, updates, referenced_columns)
             change.updated_columns = {
                 name: int(events[~deletes][row]) for name, row in rows.items()
             }
         return change
 
     def _updated_columns(
-        self, mapped: TableMap, updates: Block, columns_wanted: Iterable[str]
+        self, table_map: TableMap, updates: Block, columns_wanted: Iterable[str]
     ) -> dict[str, int]:
         """Return the wanted columns that the updates changed, each with the index of
         the first event that changed it. If the events cannot be decoded, return all
         wanted columns: it is better to stop a table without need than to miss a
         change."""
-        version = self._structures.version(mapped.table)
+        version = self._structures.version(table_map.table)
         if version is None or version.knowledge is not Knowledge.KNOWN:
             return dict.fromkeys(columns_wanted, 0)
         structure = version.structure
         names = [column.name.lower() for column in structure.columns]
         try:
-            hidden, layouts = checked_hidden_columns(version, mapped), read_layouts(mapped)
-            decoder = TableDecoder(structure, layouts, pa.schema([]), hidden=hidden)
+            hidden, layouts = checked_hidden_columns(version, table_map), read_layouts(table_map)
+            decoder = TableDecoder(structure, layouts, pa.schema([]), hidden_indexes=hidden)
             indexes = [names.index(name) for name in columns_wanted if name in names]
-            rows = decoder.first_changes(updates, indexes)
+            rows = decoder.first_changed_events(updates, indexes)
         except TableError:
             return dict.fromkeys(columns_wanted, 0)
         return {names[index]: row for index, row in rows.items()}
@@ -224,11 +230,11 @@ class References:
     as the server compares names (in lower case, if it ignores case)."""
 
     def __init__(
-        self, tables: Iterable[TableSchema], fold_case: Callable[[TableName], TableName]
+        self, schemas: Iterable[TableSchema], fold_case: Callable[[TableName], TableName]
     ) -> None:
         self._fold_case = fold_case
         self._keys: dict[TableName, list[tuple[TableName, ForeignKey]]] = {}
-        for table in tables:
+        for table in schemas:
             for key in table.foreign_keys:
                 if key.on_delete in _CHANGES_CHILDREN or key.on_update in _CHANGES_CHILDREN:
                     keys_of_parent = self._keys.setdefault(fold_case(key.references), [])

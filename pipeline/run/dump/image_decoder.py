@@ -32,7 +32,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.binlog.rows.maps import by_map, in_portions
+from lockstep.pipeline.binlog.rows.maps import split_by_map, split_portions
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
@@ -87,7 +87,7 @@ _MOST_NAMED = 5
 """Largest number of differences between log and history that a message names."""
 
 
-def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
+def known_version(table_map: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
     """Return the version of the table's structure at `at`. If the history does not have
     the structure, and the table map has column names, record a version from the map.
 
@@ -96,52 +96,52 @@ def version_for(mapped: TableMap, structures: SchemaTracker, at: Coordinates) ->
     all. Raise `TableError` if the structure cannot be shown in the lake as the settings
     say.
     """
-    table = mapped.table
+    table = table_map.table
     version = structures.version(table)
     if version is not None and version.knowledge is Knowledge.KNOWN:
         return version
-    _require_shown(structures, table)
-    dropped = version is not None and version.knowledge is Knowledge.DROPPED
-    if not dropped and OptionalField.NAMES in read_outlines(mapped)[0].said:
-        version = structures.record_table_map(_structure_of(mapped), at)
-        _require_shown(structures, table)
+    _require_shape(structures, table)
+    is_dropped = version is not None and version.knowledge is Knowledge.DROPPED
+    if not is_dropped and OptionalField.NAMES in read_outlines(table_map)[0].optional_fields:
+        version = structures.record_table_map(_structure_from_map(table_map), at)
+        _require_shape(structures, table)
         return version
-    later = structures.next_known_position(table)
-    if later is not None:
+    known_from = structures.next_known_position(table)
+    if known_from is not None:
         raise SchemaUnknownAt(
             f"the log has rows of {table} at {at}, but the table's structure at this place is not "
-            f"known: statements up to {later} changed it, and the log has no column names "
+            f"known: statements up to {known_from} changed it, and the log has no column names "
             "(binlog_row_metadata=MINIMAL)",
-            hint=f"start at {later} or later, or exclude {table}; nothing was recorded",
+            hint=f"start at {known_from} or later, or exclude {table}; nothing was recorded",
         )
-    why = "it is not in the history" if version is None else version.reason or "it was dropped"
+    reason = "it is not in the history" if version is None else version.reason or "it was dropped"
     raise StructureUnknown(
-        f"its structure is not known: {why}",
+        f"its structure is not known: {reason}",
         hint=f"`lockstep resume {table} --reason …` re-reads it from MySQL",
     )
 
 
-def _require_shown(structures: SchemaTracker, table: TableName) -> None:
+def _require_shape(structures: SchemaTracker, table: TableName) -> None:
     error = structures.shape_error(table)
     if error is not None:
         raise error
 
 
-def _structure_of(mapped: TableMap) -> TableStructure:
+def _structure_from_map(table_map: TableMap) -> TableStructure:
     """Return the structure that the map describes. Raise `TableError` if one of its
     columns may be a hidden column of a functional index."""
-    structure = read_structure(mapped)
+    structure = read_structure(table_map)
     suspects = [name for name in structure.names if may_be_hidden(name)]
-    if suspects and may_log_hidden(mapped.writer):
+    if suspects and may_log_hidden(table_map.writer):
         raise TableError(
             f"its structure is known from the log alone, which does not say whether {suspects[0]} "
             "is a column of the table or a hidden column of a functional index",
-            hint=f"`lockstep resume {mapped.table} --reason …` re-reads it from MySQL",
+            hint=f"`lockstep resume {table_map.table} --reason …` re-reads it from MySQL",
         )
     return structure
 
 
-def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[int, ...]:
+def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple[int, ...]:
     """Compare a table map with the version, and return the indexes, from 0, of the
     map's hidden columns. MySQL 8.0 also logs the hidden column that it makes for each
     expression of a functional index.
@@ -151,12 +151,12 @@ def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[in
     """
     if version.schema is None:
         raise ValueError(f"{version.table}: version {version.version} is {version.knowledge}")
-    outlines, structure = read_outlines(mapped), logged_structure(version.schema)
-    hidden = hidden_in(outlines, structure, version.schema, mapped)
+    outlines, structure = read_outlines(table_map), logged_structure(version.schema)
+    hidden = hidden_column_indexes(outlines, structure, version.schema, table_map)
     # There are two outlines if it is unknown whether the server wrote a sign for YEAR
     # columns; the one with fewer differences counts.
-    differences = min((disagreements(without(o, hidden), structure) for o in outlines), key=len)
-    expected = len(expression_parts(version.schema.keys)) if logs_hidden(mapped.writer) else 0
+    differences = min((map_differences(without(o, hidden), structure) for o in outlines), key=len)
+    expected = len(expression_parts(version.schema.keys)) if logs_hidden(table_map.writer) else 0
     if not differences and len(hidden) < expected:
         count = len(structure.columns)
         differences = (f"columns: {count}, {count} and {expected} hidden",)
@@ -168,8 +168,8 @@ def checked_hidden_columns(version: SchemaVersion, mapped: TableMap) -> tuple[in
             "the log and the history disagree about its structure (log, history): "
             f"{'; '.join(differences[:_MOST_NAMED])}{more}",
             hint="either a statement is not in the log (sql_log_bin=0, another server), or "
-            f"Lockstep read one differently from the server: `lockstep schema {mapped.table}` "
-            f"shows the history, `lockstep resume {mapped.table} --reason …` re-reads the table "
+            f"Lockstep read one differently from the server: `lockstep schema {table_map.table}` "
+            f"shows the history, `lockstep resume {table_map.table} --reason …` re-reads the table "
             "from MySQL",
         )
     return hidden
@@ -183,58 +183,71 @@ _AS_LOGGED: Final = {
 """Types of binary columns, each with the type that a table map shows for it. Only the
 character set tells the two apart, so they are treated as equal if the map has none."""
 
-_STRINGS: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
-_TEMPORAL: Final = frozenset({"time", "datetime", "timestamp"})
-_MEMBERS: Final = frozenset({"enum", "set"})
-_SIGNED: Final = frozenset(
+_TYPES_WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
+_TYPES_WITH_FRACTION: Final = frozenset({"time", "datetime", "timestamp"})
+_TYPES_WITH_MEMBERS: Final = frozenset({"enum", "set"})
+_TYPES_WITH_SIGN: Final = frozenset(
     {"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"}
 )
 
 
-def disagreements(outline: Outline, structure: TableStructure) -> tuple[str, ...]:
+def map_differences(outline: Outline, structure: TableStructure) -> tuple[str, ...]:
     """Return the differences between the table map and the structure, each as text:
     "what: log, history"."""
-    return tuple(_disagreements(outline, structure))
+    return tuple(_map_differences(outline, structure))
 
 
-def agrees(logged: Column, recorded: Column, said: frozenset[OptionalField]) -> bool:
+def is_same_column(
+    logged: Column, recorded: Column, optional_fields: frozenset[OptionalField]
+) -> bool:
     """Return whether a column of the table map equals the recorded column in all
-    attributes that the map has. `said`: the optional fields of the map."""
-    return all(in_log == in_history for _, in_log, in_history in _parts(logged, recorded, said))
+    attributes that the map has. `optional_fields`: the optional fields of the map."""
+    return all(
+        in_log == in_history
+        for _, in_log, in_history in _comparable_attributes(logged, recorded, optional_fields)
+    )
 
 
-def _disagreements(outline: Outline, structure: TableStructure) -> Iterator[str]:
-    theirs, ours = outline.columns, structure.columns
-    if len(theirs) != len(ours):
-        yield f"columns: {len(theirs)}, {len(ours)} ({', '.join(c.name for c in ours)})"
+def _map_differences(outline: Outline, structure: TableStructure) -> Iterator[str]:
+    map_columns, recorded_columns = outline.columns, structure.columns
+    if len(map_columns) != len(recorded_columns):
+        names = ", ".join(column.name for column in recorded_columns)
+        yield f"columns: {len(map_columns)}, {len(recorded_columns)} ({names})"
         return
-    for number, (logged, recorded) in enumerate(zip(theirs, ours, strict=True), start=1):
-        for what, in_log, in_history in _parts(logged, recorded, outline.said):
+    for number, (logged, recorded) in enumerate(
+        zip(map_columns, recorded_columns, strict=True), start=1
+    ):
+        for attribute, in_log, in_history in _comparable_attributes(
+            logged, recorded, outline.optional_fields
+        ):
             if in_log != in_history:
-                yield f"column {number} ({recorded.name}) {what}: {in_log}, {in_history}"
-    if OptionalField.NAMES in outline.said and outline.primary_key != structure.primary_key:
+                yield f"column {number} ({recorded.name}) {attribute}: {in_log}, {in_history}"
+    if (
+        OptionalField.NAMES in outline.optional_fields
+        and outline.primary_key != structure.primary_key
+    ):
         keys = (", ".join(key) or "none" for key in (outline.primary_key, structure.primary_key))
         yield f"primary key: {', '.join(keys)}"
 
 
-def _parts(
-    logged: Column, recorded: Column, said: frozenset[OptionalField]
+def _comparable_attributes(
+    logged: Column, recorded: Column, optional_fields: frozenset[OptionalField]
 ) -> Iterator[tuple[str, object, object]]:
     """Yield each attribute of a column that the table map has: its name, its value in
     the map, and its value in the history."""
-    charsets = OptionalField.CHARSETS in said
-    if OptionalField.NAMES in said:
+    has_charsets = OptionalField.CHARSETS in optional_fields
+    if OptionalField.NAMES in optional_fields:
         yield "name", logged.name, recorded.name
-    yield "type", _type(logged, bare=not charsets), _type(recorded, bare=not charsets)
+    yield "type", _type(logged, bare=not has_charsets), _type(recorded, bare=not has_charsets)
     yield "width", _width(logged), _width(recorded)
     yield "nullable", logged.nullable, recorded.nullable
-    if OptionalField.SIGNS in said and recorded.type in _SIGNED:
+    if OptionalField.SIGNS in optional_fields and recorded.type in _TYPES_WITH_SIGN:
         yield "unsigned", logged.unsigned, recorded.unsigned
-    if charsets and recorded.type in _STRINGS:
+    if has_charsets and recorded.type in _TYPES_WITH_CHARSET:
         yield "character set", logged.charset, recorded.charset
-    if OptionalField.MEMBER_CHARSETS in said and recorded.type in _MEMBERS:
+    if OptionalField.MEMBER_CHARSETS in optional_fields and recorded.type in _TYPES_WITH_MEMBERS:
         yield "character set", logged.charset, recorded.charset
-    if OptionalField.MEMBERS in said and recorded.type in _MEMBERS:
+    if OptionalField.MEMBERS in optional_fields and recorded.type in _TYPES_WITH_MEMBERS:
         if recorded.members == placeholder_members(recorded.members):
             yield "number of members", len(logged.members), len(recorded.members)
         else:
@@ -247,7 +260,7 @@ def _type(column: Column, *, bare: bool) -> str:
 
 def _width(column: Column) -> object:
     length = column.length
-    if column.type in _TEMPORAL:
+    if column.type in _TYPES_WITH_FRACTION:
         # Columns created before MySQL 5.6 have other type codes, without a width.
         length = length or 0
     return length, column.precision, column.scale
@@ -267,8 +280,8 @@ def logs_hidden(writer: LogWriter) -> bool:
     )
 
 
-def hidden_in(
-    outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, mapped: TableMap
+def hidden_column_indexes(
+    outlines: Sequence[Outline], structure: TableStructure, schema: TableSchema, table_map: TableMap
 ) -> tuple[int, ...]:
     """Return the indexes, from 0, of a table map's hidden columns. The result is empty
     if the number of columns, or the version of the server that wrote the log, rules
@@ -281,23 +294,27 @@ def hidden_in(
     only the names count.
     """
     logged = outlines[0]
-    count = len(logged.columns) - len(structure.columns)
-    if not may_log_hidden(mapped.writer) or not 0 < count == len(expression_parts(schema.keys)):
+    hidden_count = len(logged.columns) - len(structure.columns)
+    if not may_log_hidden(table_map.writer) or not 0 < hidden_count == len(
+        expression_parts(schema.keys)
+    ):
         return ()
-    certain = logs_hidden(mapped.writer)
-    ways = {way for outline in outlines for way in ways_to_hide(outline, structure, schema)}
-    if len(ways) == 1 and (certain or OptionalField.NAMES in logged.said):
-        return ways.pop()
-    places = hidden_places(schema) if certain else None
-    if ways and places is None:
-        columns = "1 column" if count == 1 else f"{count} columns"
+    is_certain = logs_hidden(table_map.writer)
+    choices = {
+        choice for outline in outlines for choice in hiding_choices(outline, structure, schema)
+    }
+    if len(choices) == 1 and (is_certain or OptionalField.NAMES in logged.optional_fields):
+        return choices.pop()
+    recorded_indexes = hidden_places(schema) if is_certain else None
+    if choices and recorded_indexes is None:
+        columns = "1 column" if hidden_count == 1 else f"{hidden_count} columns"
         raise TableError(
             f"the log has {columns} more than the history, probably because it includes the hidden "
             "columns of functional indexes, but it does not say which columns are hidden",
             hint="set binlog_row_metadata=FULL on the source, then `lockstep resume "
-            f"{mapped.table} --reason …` re-reads the table from MySQL",
+            f"{table_map.table} --reason …` re-reads the table from MySQL",
         )
-    return places or ()
+    return recorded_indexes or ()
 
 
 def without(outline: Outline, places: tuple[int, ...]) -> Outline:
@@ -306,30 +323,32 @@ def without(outline: Outline, places: tuple[int, ...]) -> Outline:
     return replace(outline, columns=tuple(columns))
 
 
-def ways_to_hide(
+def hiding_choices(
     outline: Outline, structure: TableStructure, schema: TableSchema
 ) -> list[tuple[int, ...]]:
     """Return the ways to choose hidden columns, by index from 0, so that the map's
-    other columns match the structure's. At most two are returned, since two already
+    other columns match the structure's. At most two are returned, because two already
     make the result ambiguous."""
-    named = OptionalField.NAMES in outline.said
+    has_names = OptionalField.NAMES in outline.optional_fields
     logged, recorded = outline.columns, structure.columns
-    total = len(logged) - len(recorded)
+    hidden_total = len(logged) - len(recorded)
     # From the last column to the first. ways[n]: the choices among the columns from
     # `at` on, if n columns before `at` are hidden.
-    ways: list[list[tuple[int, ...]]] = [[] for _ in range(total)] + [[()]]
+    choices_by_hidden: list[list[tuple[int, ...]]] = [[] for _ in range(hidden_total)] + [[()]]
     for at in range(len(logged) - 1, -1, -1):
-        may_hide = not named or is_hidden(logged[at].name, schema.keys)
-        from_next, ways = ways, []
-        for hidden in range(total + 1):
+        may_hide = not has_names or is_hidden(logged[at].name, schema.keys)
+        from_next, choices_by_hidden = choices_by_hidden, []
+        for hidden in range(hidden_total + 1):
             choices: list[tuple[int, ...]] = []
-            if may_hide and hidden < total:
-                choices += ((at, *way) for way in from_next[hidden + 1])
-            place = at - hidden
-            if 0 <= place < len(recorded) and agrees(logged[at], recorded[place], outline.said):
+            if may_hide and hidden < hidden_total:
+                choices += ((at, *choice) for choice in from_next[hidden + 1])
+            recorded_index = at - hidden
+            if 0 <= recorded_index < len(recorded) and is_same_column(
+                logged[at], recorded[recorded_index], outline.optional_fields
+            ):
                 choices += from_next[hidden]
-            ways.append(choices[:2])
-    return ways[0]
+            choices_by_hidden.append(choices[:2])
+    return choices_by_hidden[0]
 
 
 class ImageDecoder:
@@ -351,83 +370,89 @@ class ImageDecoder:
         self._shapers: dict[tuple[int, int], Shaper | None] = {}
         self._policies_of = policies_of
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
-        self.filled: set[TableName] = set()
+        self.tables_with_defaults: set[TableName] = set()
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer
 
-    def images(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
+    def images(self, block: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield the images of one table's events in the order of the log. `at`: the
         place of the first event. Raise `TableError` if they cannot be decoded."""
-        number = int(part.events[0, columns.MAP])
-        if (part.events[:, columns.MAP] == number).all():
-            return self._of_map(number, part, at)
-        return self._of_maps(part, at)
+        map_index = int(block.events[0, columns.MAP])
+        if (block.events[:, columns.MAP] == map_index).all():
+            return self._images_of_map(map_index, block, at)
+        return self._images_of_maps(block, at)
 
-    def _of_maps(self, part: Block, at: Coordinates) -> Iterator[RowImages]:
+    def _images_of_maps(self, block: Block, at: Coordinates) -> Iterator[RowImages]:
         """Yield the images of events with several table maps, in the order of the log."""
-        for first, portion in in_portions(part):
+        for first, portion in split_portions(block):
             yield merge_images(
                 [
-                    (images, first + which)
-                    for number, which, events in by_map(portion)
-                    for images in self._of_map(number, events, at)
+                    (images, first + indexes)
+                    for map_index, indexes, events in split_by_map(portion)
+                    for images in self._images_of_map(map_index, events, at)
                 ]
             )
 
-    def _of_map(self, number: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
-        version, decoder = self.decoder(number, at)
-        mariadb = self.buffer.maps.maps[number].writer.is_mariadb
-        shaper = self._shapers[number, version.version]
-        later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
+    def _images_of_map(self, map_index: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
+        version, decoder = self.decoder_of_map(map_index, at)
+        is_mariadb = self.buffer.maps.maps[map_index].writer.is_mariadb
+        shaper = self._shapers[map_index, version.version]
+        filled_later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
         for images in decoder.decode(events):
-            if mariadb:
-                refuse_updates(images)
-            shown = self._with_defaults(images, version.table, version.schema, later)
+            if is_mariadb:
+                refuse_partial_updates(images)
+            shown_images = self._with_default_values(
+                images, version.table, version.schema, filled_later
+            )
             if shaper is not None:
-                shown = shaper.shape_images(shown)
+                shown_images = shaper.shape_images(shown_images)
                 # If the settings hash or mask a column, the history has its default
                 # hashed or masked, too, so that this default is filled in after the
                 # shaper.
-                shown = self._with_defaults(shown, version.table, version.shown_schema)
-            if len(shown.event):
-                yield shown
+                shown_images = self._with_default_values(
+                    shown_images, version.table, version.shown_schema
+                )
+            if len(shown_images.event):
+                yield shown_images
 
-    def _with_defaults(
+    def _with_default_values(
         self,
         images: RowImages,
         table: TableName,
         schema: TableSchema | None,
-        later: Set[int] = frozenset(),
+        filled_later: Set[int] = frozenset(),
     ) -> RowImages:
         if images.present is None:
             return images
-        from_log = self._structures.is_from_table_map(table)
-        filled = with_defaults(images, None if from_log else schema, later=later)
-        if filled is not images:
-            self.filled.add(table)
-        return filled
+        is_from_log = self._structures.is_from_table_map(table)
+        filled_images = with_default_values(
+            images, None if is_from_log else schema, later=filled_later
+        )
+        if filled_images is not images:
+            self.tables_with_defaults.add(table)
+        return filled_images
 
-    def decoder(self, number: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
+    def decoder_of_map(self, map_index: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Return the version of the structure at `at`, and the decoder for it.
-        `number`: the number of the table map."""
-        mapped = self.buffer.maps.maps[number]
-        version = version_for(mapped, self._structures, at)
-        key = number, version.version
+        `map_index`: the number of the table map."""
+        table_map = self.buffer.maps.maps[map_index]
+        version = known_version(table_map, self._structures, at)
+        key = map_index, version.version
         if key not in self._decoders:
-            hidden, structure = checked_hidden_columns(version, mapped), version.structure
+            hidden, structure = checked_hidden_columns(version, table_map), version.structure
             self._shapers[key] = self._shaping.shaper(version)
             policies = None if self._policies_of is None else self._policies_of(version.table)
             keys = () if version.schema is None else key_columns(version.schema)
             self._decoders[key] = TableDecoder(
                 structure,
-                read_layouts(mapped),
+                read_layouts(table_map),
                 arrow_schema(structure),
                 keys,
-                hidden=hidden,
-                updated=policies is not None and policies.updated_columns,
+                hidden_indexes=hidden,
+                reports_updates=policies is not None and policies.updated_columns,
             )
         return version, self._decoders[key]
 
@@ -436,7 +461,7 @@ _INSERT = CHANGE_TYPES.index(ChangeType.INSERT)
 _UPDATE = CHANGE_TYPES.index(ChangeType.UPDATE_POSTIMAGE)
 
 
-def with_defaults(
+def with_default_values(
     images: RowImages, schema: TableSchema | None, *, later: Set[int] = frozenset()
 ) -> RowImages:
     """Return the images with defaults in the columns that inserted rows leave out.
@@ -450,29 +475,29 @@ def with_defaults(
         return images
     inserted = images.change_type.to_numpy() == _INSERT
     present = unpack_bits(images.present)[:, : images.columns.num_columns]
-    lacks = inserted[:, None] & ~present
-    lacks[:, sorted(later)] = False
-    if not lacks.any():
+    is_missing = inserted[:, None] & ~present
+    is_missing[:, sorted(later)] = False
+    if not is_missing.any():
         return images
     arrays = list(images.columns.columns)
-    for index in np.flatnonzero(lacks.any(axis=0)):
-        value = _default(images.columns.schema.field(int(index)), schema, int(index))
+    for index in np.flatnonzero(is_missing.any(axis=0)):
+        value = _default_value(images.columns.schema.field(int(index)), schema, int(index))
         if value.is_valid:
-            arrays[index] = pc.if_else(pa.array(lacks[:, index]), value, arrays[index])
+            arrays[index] = pc.if_else(pa.array(is_missing[:, index]), value, arrays[index])
     columns = pa.RecordBatch.from_arrays(arrays, schema=images.columns.schema)
-    present = present | lacks
-    whole = present.all(axis=1)
-    bits = None if whole.all() else pack_bits(present, whole)
+    present = present | is_missing
+    is_complete = present.all(axis=1)
+    bits = None if is_complete.all() else pack_bits(present, is_complete)
     return replace(images, columns=columns, present=bits)
 
 
-def refuse_updates(images: RowImages) -> None:
+def refuse_partial_updates(images: RowImages) -> None:
     """Raise `TableError` if the image after an update leaves out a column. This is for
-    MariaDB, which may leave out columns that did change."""
+    MariaDB: it sometimes leaves out columns that did change."""
     if images.present is None:
         return
-    updated = images.change_type.to_numpy() == _UPDATE
-    if (updated & images.present.is_valid().to_numpy(zero_copy_only=False)).any():
+    is_update = images.change_type.to_numpy() == _UPDATE
+    if (is_update & images.present.is_valid().to_numpy(zero_copy_only=False)).any():
         raise TableError(
             "an update leaves columns out (binlog_row_image is not FULL), and MariaDB also leaves "
             "out columns that REPLACE or a trigger changed",
@@ -481,7 +506,7 @@ def refuse_updates(images: RowImages) -> None:
         )
 
 
-def _default(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scalar:
+def _default_value(field: pa.Field, schema: TableSchema | None, index: int) -> pa.Scalar:
     column = None if schema is None else schema.columns[index]
     value = None if column is None else fill_of(column, field.type, None)
     if schema is not None and value is not None:

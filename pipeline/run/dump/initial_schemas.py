@@ -5,7 +5,7 @@
 |---|---|
 | follows the last batch, on this or another server | the newest versions in the ledger |
 | is a place that an earlier batch read | the versions of that place, recorded again |
-| is any other place, or the first start | the server's, except for tables changed since then |
+| is any other place, or the first start | the server's, except for tables changed after it |
 """
 
 from __future__ import annotations
@@ -81,18 +81,18 @@ def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
     if not ledger.has_history(source):
         return structures_of_server(work, run_start)
     if decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS:
-        tracker = tracker_of(work, Newest(ledger, source), run_start.facts)
-        _forget_places(tracker, ledger, source, run_start)
+        tracker = tracker_of(work, NewestStructures(ledger, source), run_start.facts)
+        _forget_hidden_columns(tracker, ledger, source, run_start)
         return tracker
-    covering = _covering(work, run_start)
-    if covering is None or run_start.leave_out:
+    batch = _batch_with_start(work, run_start)
+    if batch is None or run_start.leave_out:
         # Statements of transactions that are left out are not followed: only the server
         # knows their result.
         return structures_of_server(work, run_start)
-    return _from_history(work, covering, run_start)
+    return _tracker_from_history(work, batch, run_start)
 
 
-def _forget_places(
+def _forget_hidden_columns(
     tracker: SchemaTracker, ledger: Ledger, source: str, run_start: RunStart
 ) -> None:
     """Forget the places of hidden columns (of functional indexes) if another server is
@@ -111,17 +111,18 @@ def _forget_places(
 
 def tracker_of(
     work: Workplace,
-    known: InitialStructures,
+    initial_structures: InitialStructures,
     facts: ServerFacts,
     *,
     later: Mapping[TableName, LaterStructure] | None = None,
     recorded: FindRecorded | None = None,
 ) -> SchemaTracker:
-    """Return a tracker of structures from a place in the server's log on. `known`: the
-    structures at this place. `later`: structures that are known only from a later place
-    on. `recorded`: finds the versions that an earlier reading of this log recorded."""
+    """Return a tracker of structures from a place in the server's log on.
+    `initial_structures`: the structures at this place. `later`: structures that are
+    known only from a later place on. `recorded`: finds the versions that an earlier
+    reading of this log recorded."""
     return SchemaTracker(
-        known,
+        initial_structures,
         lower_case_table_names=dialect_of(facts).lower_case_table_names,
         choose_generation=next_generation,
         later_structures=later,
@@ -130,17 +131,17 @@ def tracker_of(
     )
 
 
-def known_at(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemory:
+def structures_in_batch(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemory:
     """Return the structures at `at`, a place in the log that the batch read."""
     ledger, source = work.ledger, work.source.name
     versions = {
         version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
     }
     databases = tuple(ledger.databases_at(source, batch=batch.id, place=at))
-    return _in_memory(ledger, source, versions, databases)
+    return _structures_in_memory(ledger, source, versions, databases)
 
 
-def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
+def _batch_with_start(work: Workplace, run_start: RunStart) -> Batch | None:
     """Return the earlier batch that contains the start. Return None if there is none,
     or if the batch read another log."""
     # After RESET MASTER, a log has the same places again, but events with other
@@ -154,19 +155,24 @@ def _covering(work: Workplace, run_start: RunStart) -> Batch | None:
     return batch if same else None
 
 
-def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
+def _tracker_from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
     """Return a tracker with the recorded structures at the start, a place that the
     batch read. A structure that differs from the newest version of its table is
     recorded again, from the start on."""
     ledger, source, at = work.ledger, work.source.name, run_start.start.at
-    structures = known_at(work, batch, at)
-    then, now = structures.tables, {schema.table: schema for schema in ledger.schemas_at(source)}
+    structures = structures_in_batch(work, batch, at)
+    structures_then = structures.tables
+    structures_now = {schema.table: schema for schema in ledger.schemas_at(source)}
     tracker = tracker_of(work, structures, run_start.facts)
-    for table in sorted({*then, *now}):
-        before, after = then.get(table), now.get(table)
-        if before is not None and after is not None and before.version == after.version:
+    for table in sorted({*structures_then, *structures_now}):
+        version_then, version_now = structures_then.get(table), structures_now.get(table)
+        if (
+            version_then is not None
+            and version_now is not None
+            and version_then.version == version_now.version
+        ):
             continue
-        tracker.record_carried_version(table, before, at)
+        tracker.record_carried_version(table, version_then, at)
     if structures.database_versions != tuple(ledger.databases_at(source)):
         tracker.record_initial_versions(
             (),
@@ -178,7 +184,7 @@ def _from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaT
     return tracker
 
 
-class Newest:
+class NewestStructures:
     """The newest versions in the ledger, as `InitialStructures` of a run that continues
     after the last batch."""
 
@@ -201,14 +207,14 @@ class Newest:
         return self._ledger.databases_at(self._source)
 
     def last_number(self, table: TableName) -> int:
-        return self._numbers.get(table, 0)
+        return self._last_numbers.get(table, 0)
 
     @cached_property
-    def _numbers(self) -> dict[TableName, int]:
+    def _last_numbers(self) -> dict[TableName, int]:
         return self._ledger.last_versions(self._source)
 
 
-def _in_memory(
+def _structures_in_memory(
     ledger: Structures,
     source: str,
     tables: dict[TableName, SchemaVersion],
@@ -216,17 +222,17 @@ def _in_memory(
 ) -> StructuresInMemory:
     """Return structures with these versions in memory. Earlier versions are read from
     the ledger when they are needed."""
-    versions, numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
-    return StructuresInMemory(tables, databases, versions, numbers)
+    versions, last_numbers = partial(ledger.schema_versions, source), ledger.last_versions(source)
+    return StructuresInMemory(tables, databases, versions, last_numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class StatementSpan:
-    """The statements that changed one table in a part of the log. `last`: the end of
-    the last statement. `created`: the first statement certainly created the table."""
+    """The statements that changed one table in a part of the log. `end`: the end of the
+    last statement. `is_created`: the first statement certainly created the table."""
 
-    last: Coordinates
-    created: bool
+    end: Coordinates
+    is_created: bool
 
 
 Stopped = TypeVar("Stopped", bound=LogStops)
@@ -259,54 +265,60 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
     start changed a table, its structure is known only from the last of them on. If the
     first of them created the table, it is known from its CREATE TABLE on."""
 
-    baseline, between = quiet_baseline(work, run_start)
+    baseline, statements = undisturbed_baseline(work, run_start)
     facts, start, source = run_start.facts, run_start.start.at, work.source.name
     folding = dialect_of(facts).lower_case_table_names
-    whole = _is_whole(run_start) and nothing_was_before(baseline, between, folding)
+    has_all_statements = _is_first_log(run_start) and log_has_all_statements(
+        baseline, statements, folding
+    )
     present = [*(table.name for table in baseline.tables), *baseline.unread]
-    touched = touched_between(between, present)
+    spans = spans_of_changes(statements, present)
     versions = {
         schema.name: SchemaVersion(
             schema.name, 1, start, Knowledge.KNOWN, VersionOrigin.BASELINE, schema
         )
         for schema in baseline.tables
-        if schema.name not in touched
+        if schema.name not in spans
     }
-    unread = {name: why for name, why in baseline.unread.items() if name not in touched}
-    for name, changed in touched.items():
-        if not changed.created and not whole:
-            unread[name] = (
-                f"statements up to {changed.last} changed it, and its structure before them was "
+    unread_reasons = {name: reason for name, reason in baseline.unread.items() if name not in spans}
+    for name, span in spans.items():
+        if not span.is_created and not has_all_statements:
+            unread_reasons[name] = (
+                f"statements up to {span.end} changed it, and its structure before them was "
                 "not recorded"
             )
-    for name, why in unread.items():
+    for name, reason in unread_reasons.items():
         versions[name] = SchemaVersion(
-            name, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=why
+            name, 1, start, Knowledge.UNKNOWN, VersionOrigin.BASELINE, reason=reason
         )
-    later = {
-        schema.name: LaterStructure(touched[schema.name].last, schema)
+    known_later = {
+        schema.name: LaterStructure(spans[schema.name].end, schema)
         for schema in baseline.tables
-        if schema.name in touched
+        if schema.name in spans
     }
-    unknown = _unknown_code(between, [database.name for database in baseline.databases])
+    databases_with_unknown_code = _unknown_code(
+        statements, [database.name for database in baseline.databases]
+    )
     databases = tuple(
         DatabaseVersion(
             database.name,
             start,
-            replace(database, code=None) if database.name in unknown else database,
+            replace(database, code=None)
+            if database.name in databases_with_unknown_code
+            else database,
         )
         for database in baseline.databases
     )
-    structures = _in_memory(work.ledger, source, versions, databases)
-    tracker = tracker_of(work, structures, facts, later=later)
+    structures = _structures_in_memory(work.ledger, source, versions, databases)
+    tracker = tracker_of(work, structures, facts, later=known_later)
     tracker.record_initial_versions(versions.values(), databases)
-    for newest in work.ledger.schemas_at(source):
-        if newest.table not in versions and newest.table not in later:
-            tracker.record_carried_version(newest.table, None, start)
+    for version in work.ledger.schemas_at(source):
+        if version.table not in versions and version.table not in known_later:
+            tracker.record_carried_version(version.table, None, start)
     return tracker
 
 
-def _is_whole(run_start: RunStart) -> bool:
+def _is_first_log(run_start: RunStart) -> bool:
     """Return whether the start is the beginning of the first log file that the server
     ever wrote. That file has the number 1, and no GTIDs were purged."""
     facts, start = run_start.facts, run_start.start.at
@@ -314,21 +326,23 @@ def _is_whole(run_start: RunStart) -> bool:
     return begins and start.file.number == 1 and not facts.gtid_purged
 
 
-def nothing_was_before(
-    baseline: Baseline, between: Iterable[LoggedStatement], folding: int
+def log_has_all_statements(
+    baseline: Baseline, statements: Iterable[LoggedStatement], lower_case_table_names: int
 ) -> bool:
     """Return whether the log may have every statement that the server ever carried out.
-    Then the statements in `between` create every table of the server, and each table
+    Then `statements` create every table of the server, and each table
     that one of them needs was created by an earlier one. This is false if tables
     existed before the log was switched on, or before RESET BINARY LOGS AND GTIDS.
-    `folding`: lower_case_table_names."""
+    `lower_case_table_names`: the server's setting."""
 
     def fold(name: TableName) -> TableName:
-        return TableName(name.database.lower(), name.name.lower()) if folding else name
+        return (
+            TableName(name.database.lower(), name.name.lower()) if lower_case_table_names else name
+        )
 
     created = set[TableName]()
-    for logged in between:
-        changes = read_change(logged.text, logged.context)
+    for statement in statements:
+        changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
@@ -341,29 +355,31 @@ def nothing_was_before(
     return created.issuperset(map(fold, present))
 
 
-def quiet_baseline(work: Workplace, run_start: RunStart) -> tuple[Baseline, list[LoggedStatement]]:
+def undisturbed_baseline(
+    work: Workplace, run_start: RunStart
+) -> tuple[Baseline, list[LoggedStatement]]:
     """Return the server's structures, and the statements of the log from the start up
     to the place where the structures were read. Try again if a statement changed one of
     them during the reading. Raise `SourceMoving` if that happened at every attempt."""
     for _ in STRUCTURES.tries():
         baseline = work.server.baseline()
-        between = list(statements_between(work, run_start, run_start.start.at, baseline.high))
-        if not any(_disturbs(statement, baseline) for statement in between):
-            return baseline, between
+        statements = list(statements_between(work, run_start, run_start.start.at, baseline.high))
+        if not any(_may_disturb(statement, baseline) for statement in statements):
+            return baseline, statements
     raise SourceMoving(
         "the structures of the source's tables kept changing while they were read",
         hint="run again when the schema changes are over",
     )
 
 
-def _disturbs(logged: LoggedStatement, baseline: Baseline) -> bool:
+def _may_disturb(statement: LoggedStatement, baseline: Baseline) -> bool:
     """Return whether the statement may have changed a structure while the baseline was
     read."""
-    if logged.end <= baseline.low:
+    if statement.end <= baseline.low:
         return False
-    if logged.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(logged.gtid)):
+    if statement.gtid and GtidSet.parse(baseline.low_set).contains(GtidSet.parse(statement.gtid)):
         return False
-    return not isinstance(read_change(logged.text, logged.context), Irrelevant)
+    return not isinstance(read_change(statement.text, statement.context), Irrelevant)
 
 
 def statements_between(
@@ -388,7 +404,7 @@ def statements_between(
             while (group := buffer.get()) is not None:
                 facts = dialect_of_writer(run_start.facts, buffer.description)
                 statements = all_statements(group, facts)
-                yield from (statement for statement in statements if not statement.for_rows)
+                yield from (statement for statement in statements if not statement.replaces_rows)
                 buffer.ack()
             if buffer.has_stopped or buffer.has_ended:
                 break
@@ -398,45 +414,47 @@ def statements_between(
         dump.close()
 
 
-def _unknown_code(between: Iterable[LoggedStatement], databases: Collection[str]) -> frozenset[str]:
+def _unknown_code(
+    statements: Iterable[LoggedStatement], databases: Collection[str]
+) -> frozenset[str]:
     """Return the databases whose triggers and views may have changed since the start.
     DROP TABLE and RENAME TABLE count, because they also drop or move the table's
     triggers."""
-    unknown = set[str]()
-    for logged in between:
-        changes = read_change(logged.text, logged.context)
+    unknown_databases = set[str]()
+    for statement in statements:
+        changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
-            if changes_code(logged.text, logged.context):
+            if changes_code(statement.text, statement.context):
                 return frozenset(databases)
             continue
         if isinstance(changes, NotUnderstood):
             if changes.possible_tables is None:
                 return frozenset(databases)
-            unknown |= {table.database for table in changes.possible_tables}
+            unknown_databases |= {table.database for table in changes.possible_tables}
             continue
         for change in changes:
             match change:
                 case DropTables(tables):
-                    unknown |= {table.database for table in tables}
+                    unknown_databases |= {table.database for table in tables}
                 case RenameTables(pairs):
-                    unknown |= {table.database for pair in pairs for table in pair}
+                    unknown_databases |= {table.database for pair in pairs for table in pair}
                 case AlterTable(table, clauses) if any(isinstance(c, RenameTo) for c in clauses):
-                    unknown.add(table.database)
+                    unknown_databases.add(table.database)
                 case CreateTable() | CreateLike() | CreateSelect() if change.or_replace:
-                    unknown.add(change.table.database)
+                    unknown_databases.add(change.table.database)
                 case _:
                     pass
-    return frozenset(unknown)
+    return frozenset(unknown_databases)
 
 
-def touched_between(
-    between: Iterable[LoggedStatement], tables: Sequence[TableName]
+def spans_of_changes(
+    statements: Iterable[LoggedStatement], tables: Sequence[TableName]
 ) -> dict[TableName, StatementSpan]:
     """Return the tables that the statements changed. `tables`: all existing tables,
     which a statement that is not understood may have changed."""
-    touched: dict[TableName, StatementSpan] = {}
-    for logged in between:
-        changes = read_change(logged.text, logged.context)
+    spans: dict[TableName, StatementSpan] = {}
+    for statement in statements:
+        changes = read_change(statement.text, statement.context)
         if isinstance(changes, Irrelevant):
             continue
         if isinstance(changes, NotUnderstood):
@@ -446,9 +464,11 @@ def touched_between(
         else:
             names = restructured_tables(changes, tables)
         for name, created in names.items():
-            first = touched.get(name)
-            touched[name] = StatementSpan(logged.end, created if first is None else first.created)
-    return touched
+            first = spans.get(name)
+            spans[name] = StatementSpan(
+                statement.end, created if first is None else first.is_created
+            )
+    return spans
 
 
 # -- structures that earlier batches recorded ----------------------------------------------
@@ -456,14 +476,14 @@ def touched_between(
 
 class RecordedVersions:
     """Finds versions that an earlier reading of this log recorded, so that a second
-    reading gets the same numbers. A version is found if the batch `since` or a later
-    one recorded the same structure at the same place. After the first version of a
-    table that is not found, none of its later ones is."""
+    reading gets the same numbers. A version is found if the batch `first_batch` or a
+    later one recorded the same structure at the same place. After the first version of
+    a table that is not found, none of its later ones is."""
 
-    def __init__(self, ledger: Ledger, source: str, since: int) -> None:
-        self._ledger, self._source, self._since = ledger, source, since
+    def __init__(self, ledger: Ledger, source: str, first_batch: int) -> None:
+        self._ledger, self._source, self._first_batch = ledger, source, first_batch
         self._versions: dict[TableName, list[SchemaVersion]] = {}
-        self._differing: set[TableName] = set()
+        self._differing_tables: set[TableName] = set()
 
     def __call__(
         self,
@@ -471,9 +491,9 @@ class RecordedVersions:
         since: Coordinates,
         schema: TableSchema | None,
         reason: str | None,
-        word: ColumnsFrom | None = None,
+        columns_from: ColumnsFrom | None = None,
     ) -> SchemaVersion | None:
-        if table in self._differing:
+        if table in self._differing_tables:
             return None
         if table not in self._versions:
             self._versions[table] = self._ledger.schema_versions(self._source, table)
@@ -482,29 +502,33 @@ class RecordedVersions:
             fingerprint = without_schema.value
             if schema is not None:
                 fingerprint = schema_fingerprint(redact_schema(schema, version.hidden_columns))
-            same = version.since == since and version.fingerprint == fingerprint
-            if version.batch >= self._since and same and word in (None, version.columns_from):
+            is_same = version.since == since and version.fingerprint == fingerprint
+            if (
+                version.batch >= self._first_batch
+                and is_same
+                and columns_from in (None, version.columns_from)
+            ):
                 return version
-        self._differing.add(table)
+        self._differing_tables.add(table)
         return None
 
 
 def history_of(history: BatchHistory, tables: Mapping[TableName, object]) -> BatchHistory:
-    """Return the versions of these tables and the statements that made them, which are
-    numbered from 0 again."""
+    """Return the versions of these tables and the statements that made them. The
+    statements are numbered from 0 again."""
     versions = [version for version in history.versions if version.table in tables]
-    kept = sorted(
+    statement_numbers = sorted(
         {version.statement_number for version in versions if version.statement_number is not None}
     )
-    numbers = {statement: number for number, statement in enumerate(kept)}
+    new_numbers = {statement: number for number, statement in enumerate(statement_numbers)}
     return BatchHistory(
-        tuple(history.statements[number] for number in kept),
+        tuple(history.statements[number] for number in statement_numbers),
         tuple(
             replace(
                 version,
                 statement_number=None
                 if version.statement_number is None
-                else numbers[version.statement_number],
+                else new_numbers[version.statement_number],
             )
             for version in versions
         ),

@@ -33,7 +33,7 @@ from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
     dialect_of_writer,
     recorded_statements,
-    with_view_noted,
+    with_existing_view,
 )
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.schema.code import ReachedTables, Undetermined, Verdict, reached_tables
@@ -99,7 +99,7 @@ class LogTaker(Protocol):
     def row_count(self) -> int:
         """Number of rows taken so far; an update has two images and is one row."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         """Use the buffer from which the groups will come. It is called once, before all
         others."""
 
@@ -115,7 +115,7 @@ class LogTaker(Protocol):
         """Begin to follow the tables that wait for this place or an earlier one; all of
         them if the end of the log is reached (None)."""
 
-    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply the effects of a statement on structures."""
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
@@ -182,7 +182,7 @@ class LogReading:
             keeps_all_prepared=keeps_all_prepared,
             may_be_merge_table=self._may_be_merge_table,
         )
-        taker.follow(self.buffer)
+        taker.use_buffer(self.buffer)
         self.row_statements = RowStatements(self._structures, work.source)
         self.transaction_count = 0
         self.log_bytes = 0
@@ -239,9 +239,9 @@ class LogReading:
     def _add_places(self, error: Stopped) -> Stopped:
         """Return the error with the places before and after the transaction that it is
         about."""
-        before = self._group_begin or self.buffer.complete_end
-        if not error.transaction_end and before > self._run_start.start.at:
-            error.transaction_end = str(before)
+        last_end = self._group_begin or self.buffer.complete_end
+        if not error.transaction_end and last_end > self._run_start.start.at:
+            error.transaction_end = str(last_end)
         return with_command_to_continue(error, self._work, self._run_start.facts.head)
 
     def _read(self) -> None:
@@ -285,7 +285,7 @@ class LogReading:
 
     def _is_before_known_until(self, at: Coordinates) -> bool:
         """Return whether an earlier run already read transactions after this place. If
-        so, this run may not end here."""
+        so, this run must not end here."""
         known_until = self._run_start.known_until
         return known_until is not None and at < known_until
 
@@ -321,11 +321,13 @@ class LogReading:
         it."""
         for statement in statements:
             self._taker.reach(statement.begin)
-            if statement.for_rows:
+            if statement.replaces_rows:
                 self._apply_verdict(self.row_statements.judge_row_statement(statement), statement)
                 continue
             self._apply_verdict(self.row_statements.judge_created(statement), statement)
-            logged = with_view_noted(statement, self._structures.server_schema, self._work.server)
+            logged = with_existing_view(
+                statement, self._structures.server_schema, self._work.server
+            )
             followed = self._structures.follow(logged)
             not_understood = followed.not_understood
             if not_understood is not None and not_understood.possible_tables is None:
@@ -339,8 +341,10 @@ class LogReading:
         self._taker.reach(group.end(-1))
         # Before the rows are put: a table that is lost must not get rows of this
         # transaction.
-        committed = self.buffer.prepared.take_committed()
-        for table in () if committed is None else self._tables_changed_while_prepared(committed):
+        committed_rows = self.buffer.prepared.take_committed()
+        for table in (
+            () if committed_rows is None else self._tables_changed_while_prepared(committed_rows)
+        ):
             self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED)
         self._taker.put(group)
         if self._taker.change_count and self._starts_spark:
@@ -363,14 +367,14 @@ class LogReading:
         )
         self._work.progress.tell(progress)
 
-    def _apply_verdict(self, verdict: Verdict, logged: LoggedStatement) -> None:
+    def _apply_verdict(self, verdict: Verdict, statement: LoggedStatement) -> None:
         """Stop the tables that may have been changed by a statement whose rows were not
         logged. If the tables cannot be determined, stop the run."""
         match verdict:
             case Undetermined():
-                self._on_unfollowed(self._add_places(undetermined_error(logged, verdict)))
+                self._on_unfollowed(self._add_places(undetermined_error(statement, verdict)))
             case ReachedTables(tables):
-                beginning = first_words(logged.text, _FIRST_WORDS)
+                beginning = first_words(statement.text, _FIRST_WORDS)
                 for table, reason in sorted(tables.items()):
                     if not self._taker.is_wanted(table):
                         continue
@@ -380,7 +384,7 @@ class LogReading:
                         hint=f"{resume_hint(table)}; and have its session log rows "
                         "(binlog_format=ROW)",
                     )
-                    self._taker.note_unlogged_change(table, logged.begin, error)
+                    self._taker.note_unlogged_change(table, statement.begin, error)
 
     def _tables_changed_while_prepared(self, committed: CommittedRows) -> Iterable[TableName]:
         """Return the tables of an XA transaction that a statement changed between its
@@ -419,13 +423,13 @@ class LogReading:
 
 
 def _not_understood_error(
-    logged: LoggedStatement, reason: str, work: Workplace
+    statement: LoggedStatement, reason: str, work: Workplace
 ) -> UnsupportedStatement:
     return UnsupportedStatement(
-        f"the log has a statement that is not understood, at {logged.begin}: {reason}; "
+        f"the log has a statement that is not understood, at {statement.begin}: {reason}; "
         "it may change any table",
         hint="it was not recorded. If it changes no captured table, go on after it: "
-        f"{start_at(logged.end, work.source.name)}; and report the statement to us",
+        f"{start_at(statement.end, work.source.name)}; and report the statement to us",
     )
 
 
@@ -448,10 +452,10 @@ class RowStatements:
         self._verdicts: dict[TableAccess, Verdict] = {}
         self.passed_counts: Counter[str] = Counter()
 
-    def judge_row_statement(self, logged: LoggedStatement) -> Verdict:
+    def judge_row_statement(self, statement: LoggedStatement) -> Verdict:
         """Return the captured tables that may have been changed by a statement that is
         logged instead of rows; `Undetermined` if that cannot be known."""
-        change = read_row_change(logged.text, logged.context)
+        change = read_row_change(statement.text, statement.context)
         verdict = self._find_reached_tables(change)
         if verdict == ReachedTables({}):
             is_by_setting = any(
@@ -461,11 +465,11 @@ class RowStatements:
             self.passed_counts[f"{names} (passed_statements)" if is_by_setting else names] += 1
         return verdict
 
-    def judge_created(self, logged: LoggedStatement) -> Verdict:
+    def judge_created(self, statement: LoggedStatement) -> Verdict:
         """Return the captured tables that may have been changed by functions in the
         query of a CREATE TABLE … SELECT. The log has the query only if the session logs
         statements."""
-        change = read_create_select(logged.text, logged.context)
+        change = read_create_select(statement.text, statement.context)
         return ReachedTables({}) if change is None else self._find_reached_tables(change)
 
     def _find_reached_tables(self, change: TableAccess) -> Verdict:
@@ -491,7 +495,9 @@ class RowStatements:
             )
 
 
-def undetermined_error(logged: LoggedStatement, undetermined: Undetermined) -> UnsupportedStatement:
+def undetermined_error(
+    statement: LoggedStatement, undetermined: Undetermined
+) -> UnsupportedStatement:
     """Return the error for a statement that may change any table."""
     hint = (
         "it was not recorded; have its session log rows (binlog_format=ROW). If such statements "
@@ -500,10 +506,11 @@ def undetermined_error(logged: LoggedStatement, undetermined: Undetermined) -> U
     if undetermined.target is not None and undetermined.target.database:
         hint += f', pass them for good: `passed_statements = ["{undetermined.target}"]`'
     return UnsupportedStatement(
-        f"a transaction has a statement instead of rows, at {logged.begin}, and it is not known "
-        f"which tables it changes: {first_words(logged.text, _FIRST_WORDS)}: {undetermined.reason}",
+        f"a transaction has a statement instead of rows, at {statement.begin}, and it is not known "
+        f"which tables it changes: {first_words(statement.text, _FIRST_WORDS)}: "
+        f"{undetermined.reason}",
         hint=hint,
-        event_place=str(logged.begin),
+        event_place=str(statement.begin),
     )
 
 

@@ -24,7 +24,7 @@ from lockstep.pipeline.schema.statements.changes import Irrelevant, NotUnderstoo
 from lockstep.pipeline.schema.statements.read import read_change
 
 _DEFAULT_CHARSET: Final = "utf8mb4"
-_CHANGE_ROWS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
+_ROW_STATEMENTS: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE")
 """First words of statements that change rows, but no structure. Such statements are
 recognised before anything is parsed, because a heartbeat may log one every second."""
 
@@ -66,34 +66,34 @@ def all_statements(group: TransactionGroup, dialect: ServerDialect) -> list[Logg
     may change a structure, and statements that are logged instead of rows
     (`for_rows`)."""
     statements = []
-    for number, query in group.statements:
-        row = group.transactions[number]
+    for transaction_number, query in group.statements:
+        transaction = group.transactions[transaction_number]
         context = context_of(query, dialect)
         text = statement_text(query.raw, context.client_charset)
         # A statement inside a transaction does not always stand for rows: MariaDB logs
         # a DROP TABLE there for a CREATE OR REPLACE TABLE … SELECT that failed.
         for_rows = query.replaces_rows and (
-            text[:8].upper().startswith(_CHANGE_ROWS)
+            text[:8].upper().startswith(_ROW_STATEMENTS)
             or isinstance(read_change(text, context), NotUnderstood)
         )
         statements.append(
             LoggedStatement(
                 text=text,
                 context=context,
-                for_rows=for_rows,
-                begin=group.begin(number),
-                end=group.end(number),
-                gtid=gtid_text(row, group.gtid_sources),
-                committed_at=to_datetime(int(commit_times(row[None])[0])),
+                replaces_rows=for_rows,
+                begin=group.begin(transaction_number),
+                end=group.end(transaction_number),
+                gtid=gtid_text(transaction, group.gtid_sources),
+                committed_at=to_datetime(int(commit_times(transaction[None])[0])),
                 executed_at=to_datetime(query.timestamp * SECOND + context.microseconds),
-                server_id=int(row[ORIGIN_SERVER]),
+                server_id=int(transaction[ORIGIN_SERVER]),
             )
         )
     return statements
 
 
-def with_view_noted(
-    logged: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
+def with_existing_view(
+    statement: LoggedStatement, structures: Callable[[], ServerSchema], server: SourceServer
 ) -> LoggedStatement:
     """Return the statement. If it is a CREATE TABLE IF NOT EXISTS and a view has this
     name, it created nothing: then set `finds_view` in its context. `structures`:
@@ -104,20 +104,20 @@ def with_view_noted(
     later. In this case the history lacks the table, which is quarantined at its first
     rows in the log.
     """
-    if not _IF_NOT_EXISTS.search(logged.text):
-        return logged
-    changes = read_change(logged.text, logged.context)
+    if not _IF_NOT_EXISTS.search(statement.text):
+        return statement
+    changes = read_change(statement.text, statement.context)
     if isinstance(changes, Irrelevant | NotUnderstood):
-        return logged
-    name = possible_view(structures(), changes, logged.context)
+        return statement
+    name = possible_view(structures(), changes, statement.context)
     if name is None:
-        return logged
+        return statement
     database = structures().database(name.database)
     code = None if database is None else database.code
     is_view = server.is_view(name) if code is None else code.view(name.name) is not None
     if not is_view:
-        return logged
-    return replace(logged, context=replace(logged.context, finds_view=True))
+        return statement
+    return replace(statement, context=replace(statement.context, finds_view=True))
 
 
 def context_of(query: Query, dialect: ServerDialect) -> StatementContext:
@@ -136,26 +136,26 @@ def statement_text(raw: bytes, charset: str) -> str:
     like a backslash or a quote.
     """
     decode = text_decoder(_DEFAULT_CHARSET if charset == "binary" else charset)
-    parts = []
+    texts = []
     while raw:
         try:
-            parts.append(decode(raw))
+            texts.append(decode(raw))
             break
         except UnicodeDecodeError as error:
             end = max(error.end, error.start + 1)
-            parts.append(decode(raw[: error.start]))
-            parts += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
+            texts.append(decode(raw[: error.start]))
+            texts += (chr(_SURROGATES + byte) for byte in raw[error.start : end])
             raw = raw[end:]
-    return "".join(parts)
+    return "".join(texts)
 
 
-_PAGE: Final = 1_000
+_PAGE_SIZE: Final = 1_000
 
 
 def recorded_statements(ledger: Structures, source: str) -> Iterator[SchemaStatement]:
-    """Yield all statements of a source in the ledger, which is read page by page."""
+    """Yield all statements of a source in the ledger. The ledger is read page by page."""
 
     after = 0
-    while page := ledger.schema_statements(source, limit=_PAGE, after=after):
+    while page := ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         yield from page
         after = page[-1].id

@@ -72,7 +72,7 @@ _DETERMINE_ROWS: Final = (
 """Events after which all rows of a table are known without reading it from MySQL."""
 
 
-class Renames:
+class CopyDecider:
     """Decides for one capture whether renamed tables are copied (a `DecideCopies`)."""
 
     def __init__(self, basis: Basis) -> None:
@@ -145,14 +145,16 @@ class Renames:
         if ledger.newest_writes(source, [app_id])[app_id].settled_write is not None:
             return True
         contents = self._waiting_contents(state.table)
-        return any(event.kind in _DETERMINE_ROWS for part in contents for event in part.events)
+        return any(
+            event.kind in _DETERMINE_ROWS for content in contents for event in content.events
+        )
 
     def _is_being_rewritten(self, table: TableName) -> bool:
         """Return whether a batch that is not merged yet has rows of the table that were
         read from MySQL, or rewrites its mirror."""
         contents = tuple(parts_since_settled(self._waiting_contents(table)))
         merge_plan = plan_merge(contents)
-        kinds = {event.kind for part in contents for event in part.events}
+        kinds = {event.kind for content in contents for event in content.events}
         return bool(merge_plan.snapshot or merge_plan.completion or TableEventKind.REBUILT in kinds)
 
     def _waiting_contents(self, table: TableName) -> Sequence[TableContent]:

@@ -18,7 +18,7 @@ from datetime import datetime
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.maps import by_table
+from lockstep.pipeline.binlog.rows.maps import split_by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.commit_times import commit_times
 from lockstep.pipeline.binlog.stream.ring import MOST_TEXT_BYTES, Block, Integers, TransactionGroup
@@ -65,7 +65,7 @@ from lockstep.pipeline.values.segment import ChangeType, RowCounts, SystemTable,
 from lockstep.pipeline.values.table import TableName
 
 _VERSION = 1
-"""Version of the structure of the system tables, which never changed."""
+"""Version of the structure of the system tables. Their structure never changed."""
 
 
 class TransactionCounts:
@@ -74,8 +74,10 @@ class TransactionCounts:
     sequence numbers of marks that belong to the group's first transaction (a mark
     stands for all rows of a table, for example at a TRUNCATE)."""
 
-    def __init__(self, group: TransactionGroup, before: int, marks: tuple[int, ...] = ()) -> None:
-        self._last_before, self._marks = before, marks
+    def __init__(
+        self, group: TransactionGroup, last_before: int, marks: tuple[int, ...] = ()
+    ) -> None:
+        self._last_before, self._marks = last_before, marks
         self.row_counts: Integers = np.zeros(len(group.transactions), np.int64)
         self._image_counts: Integers = np.zeros(len(group.transactions), np.int64)
 
@@ -105,10 +107,10 @@ class SystemTableRows:
     contain such values."""
 
     def __init__(
-        self, store: SegmentStore, *, source: str, batch: int, hides_values: bool = False
+        self, store: SegmentStore, *, source: str, batch_id: int, hides_values: bool = False
     ) -> None:
         self._store = store
-        self._source, self._batch, self._hides_values = source, batch, hides_values
+        self._source, self._batch_id, self._hides_values = source, batch_id, hides_values
         self._writer: SegmentWriter | None = None
         self._unwritten = RowBuffer()
         self._statements: list[PlacedStatement] = []
@@ -120,14 +122,14 @@ class SystemTableRows:
 
     def add_statement(
         self,
-        logged: LoggedStatement,
+        statement: LoggedStatement,
         followed: FollowedStatement,
         actions: Mapping[TableName, Consequence],
         sequence: int,
     ) -> None:
         """Add a statement that the history records. `actions`: its consequence for each
         table. `sequence`: the sequence number of the last change before it."""
-        self._statements.append(PlacedStatement(logged, followed, dict(actions), sequence))
+        self._statements.append(PlacedStatement(statement, followed, dict(actions), sequence))
 
     def add_transactions(
         self, group: TransactionGroup, marks: TransactionMarks, counts: TransactionCounts
@@ -143,7 +145,7 @@ class SystemTableRows:
             numbers=counts.sequence_ranges,
             statements=pa.nulls(len(texts), texts.type) if self._hides_values else texts,
             cut=group.transactions[:, columns.TEXT_BYTES] > MOST_TEXT_BYTES,
-            batch=self._batch,
+            batch=self._batch_id,
         )
         self._unwritten.add(rows)
         if self._unwritten.is_full:
@@ -156,7 +158,7 @@ class SystemTableRows:
         segments = []
         if self._statements:
             writer = self._open(SystemTable.DDL)
-            writer.write(statement_rows(history, self._statements, batch=self._batch))
+            writer.write(statement_rows(history, self._statements, batch=self._batch_id))
             segments.append(SystemTableSegment(SystemTable.DDL, writer.close()))
         if self._writer is not None:
             segments.append(SystemTableSegment(SystemTable.TRANSACTIONS, self._writer.close()))
@@ -179,14 +181,14 @@ class SystemTableRows:
     def _open(self, table: SystemTable) -> SegmentWriter:
         return self._store.open(
             system_table_path(self._source, table),
-            batch=self._batch,
+            batch=self._batch_id,
             schema_version=_VERSION,
             schema=SYSTEM_TABLE_SCHEMAS[table],
         )
 
 
 class Segmenter:
-    """The `LogTaker` of a capture, which decodes the groups of one buffer and adds the
+    """The `LogTaker` of a capture. It decodes the groups of one buffer and adds the
     rows to `tables`. `work`: the ports of the run; None in a replay, which reads a part
     of the log again.
 
@@ -223,7 +225,7 @@ class Segmenter:
         self.rewrite, self.begin_load = table_changes.rewrite, table_changes.begin_load
         self.row_count = 0
         self.nulled_counts, self.unknown_code_counts = Counter[str](), Counter[str]()
-        self.tables_with_defaults: Set[TableName] = self._decoder.filled
+        self.tables_with_defaults: Set[TableName] = self._decoder.tables_with_defaults
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
         self.new_names: Mapping[TableName, TableName] = {}
@@ -234,9 +236,9 @@ class Segmenter:
     def change_count(self) -> int:
         return self._tables.change_count
 
-    def follow(self, buffer: TransactionBuffer) -> None:
-        self._decoder.follow(buffer)
-        self._table_changes.follow(buffer)
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
+        self._decoder.use_buffer(buffer)
+        self._table_changes.use_buffer(buffer)
 
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
@@ -248,12 +250,12 @@ class Segmenter:
                 yield table.name
 
     def parents_with_children(
-        self, others: Iterable[TableName]
+        self, more_tables: Iterable[TableName]
     ) -> dict[TableName, frozenset[TableName]]:
         """Return the parents of foreign keys that have events in this batch, and the
-        tables of `others`. The value is a table's children in the lake whose rows a
-        cascade may have changed."""
-        by_parent = {table: self._watch.children(table) for table in others}
+        tables of `more_tables`. The value is a table's children in the lake whose rows
+        a cascade may have changed."""
+        by_parent = {table: self._watch.children(table) for table in more_tables}
         by_parent |= self._watch.inspected_parents
         return {
             parent: frozenset(
@@ -264,21 +266,21 @@ class Segmenter:
             for parent, children in by_parent.items()
         }
 
-    def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
+    def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply a statement that changed structures to the tables."""
         rename_effects = (effect for effect in followed.effects if isinstance(effect, Renamed))
         renames = {effect.table: effect.to for effect in rename_effects}
         earlier_renames = {table: renames.get(name, name) for table, name in self.new_names.items()}
         self.new_names = earlier_renames | renames
-        actions = self._table_changes.apply_statement(logged, followed)
+        actions = self._table_changes.apply_statement(statement, followed)
         if self._watch.refresh():
-            self._decoder.buffer.maps.update_wanted()
+            self._decoder.buffer.maps.update_captured()
         if (
             self._system_table_rows is not None
             and self._system_table_rows.statement_count < self._structures.statement_count
         ):
             self._system_table_rows.add_statement(
-                logged, followed, actions, self._tables.last_sequence
+                statement, followed, actions, self._tables.last_sequence
             )
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
@@ -330,30 +332,35 @@ class Segmenter:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
         decoded: list[DecodedEvents] = []
-        for name, event_numbers, part in by_table(block, self._decoder.buffer.maps.maps):
-            taken = self._tables[name].taken_events(group, part.events)
-            event_numbers, part = event_numbers[taken], Block(part.data, part.events[taken])
-            if name in losses:
-                earlier = losses[name].before(part.events)
-                event_numbers, part = event_numbers[earlier], Block(part.data, part.events[earlier])
-            decoded_table = (
-                self._decode_table(group, name, event_numbers, part) if len(event_numbers) else None
+        for name, event_numbers, sub_block in split_by_table(block, self._decoder.buffer.maps.maps):
+            taken = self._tables[name].taken_events(group, sub_block.events)
+            event_numbers, sub_block = (
+                event_numbers[taken],
+                Block(sub_block.data, sub_block.events[taken]),
             )
+            if name in losses:
+                earlier = losses[name].before(sub_block.events)
+                event_numbers = event_numbers[earlier]
+                sub_block = Block(sub_block.data, sub_block.events[earlier])
+            if not len(event_numbers):
+                continue
+            decoded_table = self._decode_table(group, name, event_numbers, sub_block)
             if decoded_table is not None:
                 decoded.append(decoded_table)
         return decoded
 
     def _decode_table(
-        self, group: TransactionGroup, name: TableName, event_numbers: Integers, part: Block
+        self, group: TransactionGroup, name: TableName, event_numbers: Integers, sub_block: Block
     ) -> DecodedEvents | None:
         """Return a table's decoded events. If an event cannot be decoded, return None
         and stop the table before its first transaction in this block: a transaction is
         captured whole or not at all."""
-        at = group.begin(part.events[0, columns.TRANSACTION])
+        at = group.begin(sub_block.events[0, columns.TRANSACTION])
         try:
             with arrow_errors_as_table_error("decode its rows"):
-                version, _ = self._decoder.decoder(int(part.events[0, columns.MAP]), at)
-                segment, batches = self._tables.segment(version), [*self._decoder.images(part, at)]
+                version, _ = self._decoder.decoder_of_map(int(sub_block.events[0, columns.MAP]), at)
+                segment = self._tables.segment(version)
+                batches = [*self._decoder.images(sub_block, at)]
         except TableError as error:
             self._tables[name].is_undecodable = True
             self.stop(name, at, error)
@@ -364,7 +371,7 @@ class Segmenter:
             self._tables[name].is_undecodable = True
             self.stop(name, at, TableError(error.message, hint=error.hint))
             return None
-        return DecodedEvents.of(segment, event_numbers, part.events, batches)
+        return DecodedEvents.of(segment, event_numbers, sub_block.events, batches)
 
     def _add(
         self,
@@ -390,7 +397,7 @@ class Segmenter:
                 first_row,
                 marks,
                 segment.schema,
-                batch=self._tables.batch,
+                batch=self._tables.batch_id,
                 schema_version=segment.version.version,
             )
             images_so_far += images_per_event(images, len(images_so_far))
@@ -419,7 +426,7 @@ class Segmenter:
             captured = self._tables[table]
             if not self._has_rows(losses[table], block):
                 del losses[table]
-            elif captured.begins is not None:
+            elif captured.begin is not None:
                 del losses[table]
                 later_block = Block(
                     block.data, block.events[captured.taken_events(group, block.events)]
@@ -433,10 +440,10 @@ class Segmenter:
         the unlogged change."""
         if self._tables[loss.table].is_known:
             return True
-        so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction]
+        so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction_index]
         maps = self._decoder.buffer.maps.maps
-        numbers = set(so_far[:, columns.MAP])
-        return any(maps[int(number)].table == loss.table for number in numbers)
+        map_indexes = set(so_far[:, columns.MAP])
+        return any(maps[int(map_index)].table == loss.table for map_index in map_indexes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -495,7 +502,7 @@ def _first_rows(segment: TableSegment, group: TransactionGroup, decoded: Decoded
     same_place = np.zeros(len(offsets), bool)
     same_place[1:] = (np.diff(offsets) == 0) & (np.diff(files) == 0)
     place = (str(group.files[files[0]]), int(offsets[0]))
-    rows_before = segment.rows_there if place == segment.last_place else 0
+    rows_before = segment.rows_at_last_place if place == segment.last_place else 0
     event_ends = np.cumsum(decoded.event_spans)
     event_starts = event_ends - decoded.event_spans
     place_starts = np.flatnonzero(~same_place)
@@ -505,7 +512,7 @@ def _first_rows(segment: TableSegment, group: TransactionGroup, decoded: Decoded
     )
     first_rows[: place_starts[1] if len(place_starts) > 1 else len(first_rows)] += rows_before
     segment.last_place = (str(group.files[files[-1]]), int(offsets[-1]))
-    segment.rows_there = int(first_rows[-1] + decoded.event_spans[-1])
+    segment.rows_at_last_place = int(first_rows[-1] + decoded.event_spans[-1])
     return first_rows
 
 
@@ -551,7 +558,7 @@ def put_condition_rows(
                 "_row": pa.array(numbers + rows_so_far, pa.int32()),
                 "_committed_at": moment,
                 "_executed_at": moment,
-                "_batch": tables.batch,
+                "_batch": tables.batch_id,
                 "_schema_version": version.version,
                 "_derived": True,
             }

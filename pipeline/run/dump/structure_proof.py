@@ -40,7 +40,7 @@ from lockstep.pipeline.ports.source import CurrentSchemas
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
-from lockstep.pipeline.run.dump.logged_statements import with_view_noted
+from lockstep.pipeline.run.dump.logged_statements import with_existing_view
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
@@ -113,16 +113,16 @@ def prove_structures(
     later, server = _LaterStructures(capture), capture.basis.work.server
     names_of = {table: {table, segmenter.new_names.get(table, table)} for table in dependents}
     current = server.current_schemas(sorted(renamed_tables.union(*names_of.values())))
-    if (why := later.advance_to(current)) is not None:
-        return StructureProof(unproven_tables=frozenset(dependents), reason=why)
+    if (reason := later.advance_to(current)) is not None:
+        return StructureProof(unproven_tables=frozenset(dependents), reason=reason)
     # A captured table that the server does not show was dropped. A parent may only be
     # invisible to the account.
-    captured = frozenset().union(
+    captured_names = frozenset().union(
         *(names_of[table] for table in dependents if table in dependents[table])
     )
     differing = [
         name
-        for name in sorted({*current.tables} | captured)
+        for name in sorted({*current.tables} | captured_names)
         if later.differences(name, current.tables.get(name))
     ]
     confirmed, unclear = later.compare_again(differing, current)
@@ -136,18 +136,18 @@ def prove_structures(
             if table not in dependents[table] and schema is not None:
                 parent_schemas[table] = replace(schema, name=table)
     for table in errors.keys() & segmenter.new_names.keys():
-        to = segmenter.new_names[table]
-        if to not in segmenter.new_names:
+        new_name = segmenter.new_names[table]
+        if new_name not in segmenter.new_names:
             # The error under the old name suffices: the next run reads the table by its
             # new name.
-            errors.pop(to, None)
+            errors.pop(new_name, None)
     for table in sorted(renamed_tables - errors.keys()):
         if table in current.tables and later.is_missing(table) and later.still_exists(table):
             errors[table] = _wrong_rename_error(table, segmenter.new_names[table])
     unproven_tables = frozenset(table for table in dependents if names_of[table] & unclear.keys())
-    why = "; ".join(dict.fromkeys(unclear.values()))
+    reason = "; ".join(dict.fromkeys(unclear.values()))
     return StructureProof(
-        errors, parent_schemas, frozenset(dependents) - unproven_tables, unproven_tables, why
+        errors, parent_schemas, frozenset(dependents) - unproven_tables, unproven_tables, reason
     )
 
 
@@ -267,7 +267,7 @@ class _LaterStructures:
 
     def __init__(self, capture: BatchCapture) -> None:
         self._basis = capture.basis
-        self._filled = capture.segmenter.tables_with_defaults
+        self._tables_with_defaults = capture.segmenter.tables_with_defaults
         self._place = capture.reading.end.at
         self._most_bytes = max(LATER_LOG_BYTES, capture.reading.log_bytes)
         self._schema: ServerSchema | None = None
@@ -324,8 +324,8 @@ class _LaterStructures:
             locked = self._read_locked(name, is_shown=name in current.tables)
             if isinstance(locked, str):
                 unclear[name] = locked
-            elif locked is not None and (why := self.advance_to(locked)) is not None:
-                unclear[name] = why
+            elif locked is not None and (reason := self.advance_to(locked)) is not None:
+                unclear[name] = reason
             elif locked is not None:
                 schema = locked.tables.get(name)
                 if differences := self.differences(name, schema):
@@ -334,7 +334,7 @@ class _LaterStructures:
 
     def _read_locked(self, table: TableName, *, is_shown: bool) -> CurrentSchemas | str | None:
         """Return the table's structure, read under a lock. Return None if the account
-        may not read all of it, and a reason if other sessions keep it locked.
+        is not allowed to read all of it, and a reason if other sessions keep it locked.
 
         `is_shown`: the server showed the table without a lock. It differs, so it must
         be compared: raise `SourceMoving` if other sessions keep it locked."""
@@ -369,7 +369,7 @@ class _LaterStructures:
             return ()
         if server is None:
             return _MISSING_AT_SOURCE
-        defaults = table in self._filled
+        defaults = table in self._tables_with_defaults
         changed = decoding_differences(history, server, with_defaults=defaults)
         if changed and self._basis.structures.is_from_table_map(table):
             changed = decoding_differences(history, server, from_table_map=True)
@@ -387,7 +387,7 @@ class _LaterStructures:
 
     def _apply(self, logged: LoggedStatement) -> bool:
         """Apply a statement. Return False if it may have changed any table."""
-        statement = with_view_noted(logged, self._schema_now, self._basis.work.server)
+        statement = with_existing_view(logged, self._schema_now, self._basis.work.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             if changes_code(statement.text, statement.context):
@@ -395,11 +395,11 @@ class _LaterStructures:
                     self._schema_now(), statement.text, statement.context
                 )
             return True
-        before = self._schema_now()
+        schema_before = self._schema_now()
         if isinstance(change, NotUnderstood):
-            self._schema = with_unknown_tables(before, change.possible_tables or ())
+            self._schema = with_unknown_tables(schema_before, change.possible_tables or ())
             return change.possible_tables is not None
-        self._schema = evolve(before, change, statement.context).schema
+        self._schema = evolve(schema_before, change, statement.context).schema
         return True
 
 

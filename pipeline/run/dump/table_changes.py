@@ -125,21 +125,21 @@ class TableChanges:
         self._shaping = shaping
         self._work = work
         self._decide_copies = decide_copies
-        self._partial_tables = PartialTables() if extents is None else extents
+        self._extents = PartialTables() if extents is None else extents
         self._new_mark_sequences: tuple[int, ...] = ()
         self._last_reached: Coordinates | None = None
         """The place of the last call of `reach`: all changes before it have numbers."""
 
-    def follow(self, buffer: TransactionBuffer) -> None:
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
         self._table_maps = buffer.maps
 
     def _update_wanted(self) -> None:
         """Tell the buffer that the set of tables with wanted changes may be a different
         one."""
-        self._table_maps.update_wanted()
+        self._table_maps.update_captured()
 
     def take_mark_sequences(self) -> tuple[int, ...]:
-        """Return the sequence numbers of the marks that were added since the last call.
+        """Return the sequence numbers of the marks that were added after the last call.
         A mark stands for all rows of a table, such as a TRUNCATE."""
         sequences, self._new_mark_sequences = self._new_mark_sequences, ()
         return sequences
@@ -147,15 +147,15 @@ class TableChanges:
     # -- statements --------------------------------------------------------------------
 
     def apply_statement(
-        self, logged: LoggedStatement, followed: FollowedStatement
+        self, statement: LoggedStatement, followed: FollowedStatement
     ) -> Mapping[TableName, Consequence]:
         """Carry out a statement that changed structures, and return its consequence for
         each captured table."""
-        self._partial_tables.apply_effects(followed.effects)
+        self._extents.apply_effects(followed.effects)
         supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
         by_table = with_copy_decisions(
             consequences(
-                followed, self._tables.policies_of, logged, self._shaping.treatments_in_words
+                followed, self._tables.policies_of, statement, self._shaping.treatments_in_words
             ),
             supplies,
         )
@@ -167,11 +167,11 @@ class TableChanges:
                 # The values of the new column are read from the source after the
                 # capture.
                 consequence = replace(consequence, action=Action.FOLLOW)
-            if table.structure_order is not None and logged.begin == table.begins:
+            if table.structure_order is not None and statement.begin == table.begin:
                 # A person gave the table's structure after this statement.
                 table.stop_consequence = consequence
                 continue
-            if not table.takes(logged.begin):
+            if not table.takes(statement.begin):
                 continue
             if table.is_known or consequence.action not in _ACTIONS_ON_KNOWN_TABLES:
                 actions[name] = consequence
@@ -181,20 +181,20 @@ class TableChanges:
             )
             hidden_rows_error = self._hidden_rows_error(name, consequence, followed)
             if hidden_rows_error is not None:
-                self.stop(name, logged.begin, hidden_rows_error)
+                self.stop(name, statement.begin, hidden_rows_error)
             elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
                 copied_versions += self._record_copy(
-                    name, supply.origin, logged, consequence.reason
+                    name, supply.origin, statement, consequence.reason
                 )
             else:
-                self._apply_to_table(table, consequence, logged, is_unknown=is_unknown)
+                self._apply_to_table(table, consequence, statement, is_unknown=is_unknown)
         # The mark of a copied table comes after all other changes by the statement: the
         # copy has the state after the whole statement.
         for version in copied_versions:
-            self._add_mark(ChangeType.RESNAPSHOT, version, logged)
-        for table in self._tables.waiting.values():
-            if table.structure_order is not None and table.begins == logged.begin:
-                self._take_given_structure(table, logged.end, logged)
+            self._add_mark(ChangeType.RESNAPSHOT, version, statement)
+        for table in self._tables.waiting_tables.values():
+            if table.structure_order is not None and table.begin == statement.begin:
+                self._take_given_structure(table, statement.end, statement)
         return actions
 
     def _hidden_rows_error(
@@ -233,7 +233,7 @@ class TableChanges:
         self,
         table: CapturedTable,
         consequence: Consequence,
-        logged: LoggedStatement,
+        statement: LoggedStatement,
         *,
         is_unknown: bool,
     ) -> None:
@@ -245,32 +245,32 @@ class TableChanges:
         if is_quarantined and consequence.rule_name not in _HINTS_OF_REFUSALS and is_loading:
             # Some chunks may have been read with the structure after the statement,
             # others before.
-            self._record_stop(name, logged.end, reread_error(consequence.reason))
+            self._record_stop(name, statement.end, reread_error(consequence.reason))
         elif is_quarantined:
             hint = _HINTS_OF_REFUSALS.get(consequence.rule_name, resume_hint)(name)
             error_class = StructureUnknown if is_unknown else TableError
-            self.stop(name, logged.begin, error_class(consequence.reason, hint=hint))
+            self.stop(name, statement.begin, error_class(consequence.reason, hint=hint))
         elif consequence.action is Action.REREAD:
             need = Need.COLUMNS if consequence.rule_name == NEW_COLUMN_RULE else Need.ROWS
-            self._record_stop(name, logged.end, reread_error(consequence.reason, need))
+            self._record_stop(name, statement.end, reread_error(consequence.reason, need))
         elif event_kind is TableEventKind.CHANGED and is_loading:
-            self._record_stop(name, logged.end, reread_error(_ALTERED_WHILE_READ))
+            self._record_stop(name, statement.end, reread_error(_ALTERED_WHILE_READ))
         elif event_kind is not None and version is not None:
             if consequence.action in _ACTIONS_ON_KNOWN_TABLES and not table.is_known:
                 return
             if (conflict := self._tables.name_conflict(name)) is not None:
-                self.stop(name, logged.begin, conflict)
+                self.stop(name, statement.begin, conflict)
                 return
             if event_kind is TableEventKind.TRUNCATED and version.schema is not None:
                 try:
-                    self._add_mark(ChangeType.TRUNCATE, version, logged)
+                    self._add_mark(ChangeType.TRUNCATE, version, statement)
                 except TableError as error:
-                    self.stop(name, logged.begin, error)
+                    self.stop(name, statement.begin, error)
                     return
             self._tables.record_event(event_kind, version, consequence.reason)
 
     def _record_copy(
-        self, table: TableName, origin: TableName, logged: LoggedStatement, reason: str
+        self, table: TableName, origin: TableName, statement: LoggedStatement, reason: str
     ) -> list[SchemaVersion]:
         """Record that the table has the rows of `origin` from here on. Return the
         version of its structure for the mark in its changelog; an empty list if the
@@ -280,14 +280,18 @@ class TableChanges:
         try:
             self._tables.record_copy(version, origin, reason)
         except TableError as error:
-            self.stop(table, logged.begin, error)
+            self.stop(table, statement.begin, error)
             return []
         return [version]
 
-    def _add_mark(self, kind: ChangeType, version: SchemaVersion, logged: LoggedStatement) -> None:
+    def _add_mark(
+        self, kind: ChangeType, version: SchemaVersion, statement: LoggedStatement
+    ) -> None:
         """Add the mark of a statement that changed all rows of a table."""
-        at, gtid = logged.begin, logged.gtid
-        self._tables.add_mark(kind, version, at, gtid, logged.committed_at, logged.executed_at)
+        at, gtid = statement.begin, statement.gtid
+        self._tables.add_mark(
+            kind, version, at, gtid, statement.committed_at, statement.executed_at
+        )
         self._new_mark_sequences = (*self._new_mark_sequences, self._tables.last_sequence)
 
     # -- places that tables wait for ---------------------------------------------------
@@ -295,18 +299,18 @@ class TableChanges:
     def reach(self, at: Coordinates | None) -> None:
         """Let the tables that wait for `at`, or for an earlier place, join the capture.
         None is the end of the log."""
-        tables = self._tables.waiting.values()
+        tables = self._tables.waiting_tables.values()
         for table in tables:
-            if table.resumed_version is not None and _is_reached(table.begins, at):
+            if table.resumed_version is not None and _is_reached(table.begin, at):
                 self._structures.continue_with(table.resumed_version)
                 table.resumed_version = None
         for table in tables:
             # At the place itself a statement may begin: `changed` then takes the
             # structure.
-            begins = table.begins
-            if table.structure_order is not None and begins != at and _is_reached(begins, at):
-                assert begins is not None, "it comes back at a place"
-                self._take_given_structure(table, begins)
+            begin = table.begin
+            if table.structure_order is not None and begin != at and _is_reached(begin, at):
+                assert begin is not None, "it comes back at a place"
+                self._take_given_structure(table, begin)
         for table in tables:
             reading = table.pending_reading
             if reading is not None and _is_reached(reading.low, at):
@@ -325,9 +329,9 @@ class TableChanges:
         self._last_reached = at
 
     def _take_given_structure(
-        self, table: CapturedTable, at: Coordinates, logged: LoggedStatement | None = None
+        self, table: CapturedTable, at: Coordinates, statement: LoggedStatement | None = None
     ) -> None:
-        """Record the structure that a person gave, from `at` on. `logged`: the
+        """Record the structure that a person gave, from `at` on. `statement`: the
         statement before `at` that could not be followed; None if there is none."""
         order = table.structure_order
         assert order is not None and order.schema is not None, "it has a structure"
@@ -340,8 +344,8 @@ class TableChanges:
             renames = ()
             if stop_consequence.action not in ROW_KEEPING_ACTIONS:
                 doubt_reason = stop_consequence.reason
-        elif stop_consequence is not None and logged is not None:
-            may_rename = may_rename_columns(logged.text, logged.context)
+        elif stop_consequence is not None and statement is not None:
+            may_rename = may_rename_columns(statement.text, statement.context)
         origins = None
         if last_known is not None:
             doubt_reason = doubt_reason or reason_unclear(
@@ -352,8 +356,8 @@ class TableChanges:
         version = self._structures.record_persons_schema(given_schema, at, origins)
         shape_error = self._structures.shape_error(table.name)
         if shape_error is not None:
-            assert table.begins is not None, "it comes back at a place"
-            self.stop(table.name, table.begins, shape_error)
+            assert table.begin is not None, "it comes back at a place"
+            self.stop(table.name, table.begin, shape_error)
             return
         reason = f"{order.author} gave its structure"
         self._tables.record_event(TableEventKind.CHANGED, version, reason)

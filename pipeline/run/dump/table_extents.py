@@ -27,8 +27,8 @@ class PartialTables:
     """The partial tables of one capture, followed from statement to statement. `known`:
     the partial tables before the capture."""
 
-    def __init__(self, known: Iterable[Extent] = ()) -> None:
-        self._extents_before = {extent.table: extent for extent in known}
+    def __init__(self, extents: Iterable[Extent] = ()) -> None:
+        self._extents_before = {extent.table: extent for extent in extents}
         self._extents = dict(self._extents_before)
 
     def add(
@@ -132,4 +132,4 @@ def tables_proven_complete(work: Workplace, report: VerifyReport) -> frozenset[T
 
 def record_complete(work: Workplace, lease: Lease, report: VerifyReport) -> None:
     """Record that the tables are whole which a comparison with MySQL found equal."""
-    work.ledger.note_complete(lease, report.batch, tables_proven_complete(work, report))
+    work.ledger.note_complete(lease, report.batch_id, tables_proven_complete(work, report))

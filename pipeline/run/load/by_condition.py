@@ -162,7 +162,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRea
     )
     try:
         with work.server.rows_where(
-            schema, order.condition, most_seconds=work.source.snapshot.seconds
+            schema, order.condition, most_seconds=work.source.snapshot.max_seconds
         ) as snapshot:
             _require_not_before(work, snapshot.rows.low)
             keys_read = _put_matching(work, order, snapshot, hasher, matching_rows)
@@ -196,8 +196,12 @@ def _schema_and_shown_version(
     schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
     assert state.mirror_version is not None, "condition_refusal checked it"
     version = work.ledger.schema_version(work.source.name, table, state.mirror_version)
-    shown = version.schema
-    if not schemas or shown is None or row_structure(schemas[0]) != row_structure(shown):
+    shown_schema = version.schema
+    if (
+        not schemas
+        or shown_schema is None
+        or row_structure(schemas[0]) != row_structure(shown_schema)
+    ):
         raise RowsNotRead(f"{table} was altered since the last run", hint=AGAIN.format(table))
     return schemas[0], version
 
@@ -269,8 +273,8 @@ def _keys_not_read(
         is_within &= ~was_read
         if is_within.any():
             not_read.append(batch.filter(pa.array(is_within)).select(list(hasher.key_columns)))
-    matched = np.concatenate(in_both)
-    if repeated_count := len(matched) - len(np.unique(matched)):
+    matched_keys = np.concatenate(in_both)
+    if repeated_count := len(matched_keys) - len(np.unique(matched_keys)):
         raise ConditionRefused(
             f"the mirror of {table} has keys twice, {repeated_count:,} in all",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
@@ -332,8 +336,8 @@ def comparable_limits(limits: Sequence[Limit], treated_columns: Collection[str])
 
 def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -> list[str]:
     """Return the columns of the key, and the other columns with a limit."""
-    more = [name for name, _ in _applied(schema, limits)]
-    return list(dict.fromkeys([*key, *more]))
+    limited_columns = [name for name, _ in _applied(schema, limits)]
+    return list(dict.fromkeys([*key, *limited_columns]))
 
 
 def range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:

@@ -44,20 +44,20 @@ from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 
-def order_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
+def order_later_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
     """Order that a later run reads tables which this run does not read: new tables,
     which are not captured until then, and tables for which part of the log was lost."""
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
-    for table, why in plans.wait_reasons.items():
-        lost = plans.plans[table].rule == LOG_LOST
-        if (lost or table not in states) and table not in open_loads:
-            work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=why)
+    for table, reason in plans.wait_reasons.items():
+        is_lost = plans.plans[table].rule == LOG_LOST
+        if (is_lost or table not in states) and table not in open_loads:
+            work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
 
 
-def give_up(work: Workplace, lease: Lease, load: Load, why: str) -> None:
+def void_load(work: Workplace, lease: Lease, load: Load, reason: str) -> None:
     """Void a load, and delete the rows that it read."""
-    work.ledger.void_load(lease, load.id, why)
+    work.ledger.void_load(lease, load.id, reason)
     work.segments.discard_load(snapshot_path(work.source.name, load.table), load.id)
 
 
@@ -67,12 +67,12 @@ def load_tables(
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
-    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.seconds)
-    until = perf_counter() + room.seconds
-    for load, why in plans.void_loads:
-        give_up(work, lease, load, why)
+    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.max_seconds)
+    deadline = perf_counter() + room.seconds
+    for load, reason in plans.void_loads:
+        void_load(work, lease, load, reason)
         if load.row_count and load.table in plans.plans:
-            work.progress.note(f"{load.table} is read from the beginning again: {why}")
+            work.progress.note(f"{load.table} is read from the beginning again: {reason}")
     loads = []
     for table, plan in plans.plans.items():
         step = plan.besides
@@ -85,140 +85,149 @@ def load_tables(
         )
     if loads and room.short is not None:
         work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
-    read = _loaded(work, lease, run_start, loads, until, room.piece_seconds)
+    readings = _load_rows(work, lease, run_start, loads, deadline, room.piece_seconds)
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
-    lacking = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
-    lacking |= {order.table for order in plans.orders}
-    lacking -= {reread.table for reread in read}
-    waits = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
-    return [*read, *_unread(work, [load for load in loads if load.table in lacking], waits)]
-
-
-def begun_loads(rereads: Sequence[SourceReading]) -> list[SourceReading]:
-    """Return the readings of loads whose tables no capture follows yet. This capture
-    begins to follow them."""
+    unread_tables = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
+    unread_tables |= {order.table for order in plans.orders}
+    unread_tables -= {reading.table for reading in readings}
+    error = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
     return [
-        reread
-        for reread in rereads
-        if reread.load is not None and reread.load.followed_from is None
+        *readings,
+        *_unread_tables(work, [load for load in loads if load.table in unread_tables], error),
     ]
 
 
-def _loaded(
+def readings_of_begun_loads(readings: Sequence[SourceReading]) -> list[SourceReading]:
+    """Return the readings of loads whose tables no capture follows yet. This capture
+    begins to follow them."""
+    return [
+        reading
+        for reading in readings
+        if reading.load is not None and reading.load.followed_from is None
+    ]
+
+
+def _load_rows(
     work: Workplace,
     lease: Lease,
     run_start: RunStart,
     loads: Sequence[Load],
-    until: float,
+    deadline: float,
     piece_seconds: float,
 ) -> list[SourceReading]:
-    """Read the rows of loads until `until`, a value of `perf_counter`. A load begins
+    """Read the rows of loads until `deadline`, a value of `perf_counter`. A load begins
     again if its table was altered meanwhile. `piece_seconds`: as for `ChunkReader`."""
-    rereads: dict[TableName, SourceReading] = {}
-    later = set[TableName]()
+    readings: dict[TableName, SourceReading] = {}
+    later_tables = set[TableName]()
     for _ in TABLE_READ.tries():
-        waiting = [load for load in loads if load.table not in rereads.keys() | later]
-        if not waiting:
+        waiting_loads = [load for load in loads if load.table not in readings.keys() | later_tables]
+        if not waiting_loads:
             break
-        ready = _begun(work, lease, run_start, waiting, rereads)
-        moved = []
+        ready = _begin_loads(work, lease, run_start, waiting_loads, readings)
+        restarted_loads = []
         reader = ChunkReader(
-            work, lease, ready, start=run_start.start.at, until=until, piece_seconds=piece_seconds
+            work,
+            lease,
+            ready,
+            log_start=run_start.start.at,
+            deadline=deadline,
+            piece_seconds=piece_seconds,
         )
         for read in reader.read():
-            if isinstance(read.ended, StructureMoved):
-                give_up(work, lease, read.load, read.ended.message)
+            if isinstance(read.error, StructureMoved):
+                void_load(work, lease, read.load, read.error.message)
                 table, author = read.load.table, read.load.author
-                moved.append(
+                restarted_loads.append(
                     work.ledger.order_load(lease, table, author=author, reason=read.load.reason)
                 )
-            elif (reread := _reread_of(work, lease, read)) is not None:
-                rereads[read.load.table] = reread
+            elif (reading := _reading_of(work, lease, read)) is not None:
+                readings[read.load.table] = reading
             else:
-                later.add(read.load.table)
-        loads = moved
-    altered = TableBusy("it kept being altered while it was read", hint=_AGAIN)
-    left = [load for load in loads if load.table not in rereads.keys() | later]
-    return [*rereads.values(), *_unread(work, left, altered)]
+                later_tables.add(read.load.table)
+        loads = restarted_loads
+    error = TableBusy("it kept being altered while it was read", hint=_AGAIN)
+    unread_loads = [load for load in loads if load.table not in readings.keys() | later_tables]
+    return [*readings.values(), *_unread_tables(work, unread_loads, error)]
 
 
-def _unread(work: Workplace, loads: Sequence[Load], why: TableBusy) -> list[SourceReading]:
+def _unread_tables(work: Workplace, loads: Sequence[Load], error: TableBusy) -> list[SourceReading]:
     """Return the tables of these loads, which this run does not read, as stopped by the
-    error `why` at the log's present end."""
+    error `error` at the log's present end."""
     if not loads:
         return []
     head = work.server.facts().head
-    return [SourceReading(load.table, load.reason, None, head, head, error=why) for load in loads]
+    return [SourceReading(load.table, load.reason, None, head, head, error=error) for load in loads]
 
 
 _AGAIN = reread_error("").hint
 
 
-def _begun(
+def _begin_loads(
     work: Workplace,
     lease: Lease,
     run_start: RunStart,
     loads: Sequence[Load],
-    rereads: dict[TableName, SourceReading],
+    readings: dict[TableName, SourceReading],
 ) -> list[Load]:
     """Begin the loads that are new, and return all loads whose chunks can be read.
-    Tables that cannot be read are added to `rereads`, with an error."""
-    new = [load for load in loads if load.begin is None]
-    if not new:
+    Tables that cannot be read are added to `readings`, with an error."""
+    new_loads = [load for load in loads if load.begin is None]
+    if not new_loads:
         return list(loads)
-    estimates = work.server.estimated_rows([load.table for load in new])
-    baselines = _baselines(work, new, rereads)
-    begun: dict[str, list[TableName]] = {}
-    for load in new:
+    estimates = work.server.estimated_rows([load.table for load in new_loads])
+    baselines = _baselines(work, new_loads, readings)
+    begun_tables: dict[str, list[TableName]] = {}
+    for load in new_loads:
         baseline = baselines.get(load.table)
         if baseline is None:
-            if load.table in rereads:
-                give_up(work, lease, load, "it cannot be read")
+            if load.table in readings:
+                void_load(work, lease, load, "it cannot be read")
             continue
         schema = next((table for table in baseline.tables if table.name == load.table), None)
-        refused = None if schema is None else unsupported_error(schema)
-        if schema is None or refused is not None:
-            rereads[load.table] = SourceReading(
-                load.table, load.reason, schema, baseline.low, baseline.high, error=refused
+        unsupported = None if schema is None else unsupported_error(schema)
+        if schema is None or unsupported is not None:
+            readings[load.table] = SourceReading(
+                load.table, load.reason, schema, baseline.low, baseline.high, error=unsupported
             )
-            give_up(work, lease, load, "it was dropped" if refused is None else refused.reason)
+            reason = "it was dropped" if unsupported is None else unsupported.reason
+            void_load(work, lease, load, reason)
             continue
         if baseline.low < run_start.start.at:
             # MySQL logs a transaction before its rows are visible: rows would be
             # missing.
             busy = TableBusy("transactions that are in the log are not committed yet", hint=_AGAIN)
             head = baseline.high
-            rereads[load.table] = SourceReading(
+            readings[load.table] = SourceReading(
                 load.table, load.reason, schema, head, head, error=busy
             )
             continue
-        uuid = run_start.facts.server_uuid
+        server_uuid = run_start.facts.server_uuid
         try:
             shape = work.shaping.shape_fingerprint(schema)
         except TableError as error:
-            rereads[load.table] = SourceReading(
+            readings[load.table] = SourceReading(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=error
             )
-            give_up(work, lease, load, error.reason)
+            void_load(work, lease, load, error.reason)
             continue
-        reading = LoadBegin(schema, uuid, baseline.low, estimates.get(load.table), shape)
+        reading = LoadBegin(schema, server_uuid, baseline.low, estimates.get(load.table), shape)
         work.ledger.begin_load(lease, load.id, reading)
-        begun.setdefault(load.reason, []).append(load.table)
-    for reason, tables in begun.items():
-        are = "is" if len(tables) == 1 else "are"
-        work.progress.note(f"{name_list(tables)} {are} read from the source: {reason}")
+        begun_tables.setdefault(load.reason, []).append(load.table)
+    for reason, tables in begun_tables.items():
+        verb = "is" if len(tables) == 1 else "are"
+        work.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
     open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
-    current = [open_loads[load.id] for load in loads if load.id in open_loads]
-    return [load for load in current if load.begin]
+    begun_loads = [open_loads[load.id] for load in loads if load.id in open_loads]
+    return [load for load in begun_loads if load.begin]
 
 
 def _baselines(
-    work: Workplace, loads: Sequence[Load], rereads: dict[TableName, SourceReading]
+    work: Workplace, loads: Sequence[Load], readings: dict[TableName, SourceReading]
 ) -> dict[TableName, Baseline]:
     """Return for each table a baseline: its structure on the server, and the places of
     the log before and after it was read. All are read together or, if that fails, one
-    by one. A table that cannot be read is added to `rereads`. A table that is being
+    by one. A table that cannot be read is added to `readings`. A table that is being
     altered is left out."""
     names = [load.table for load in loads]
     baselines: dict[TableName, Baseline] = {}
@@ -236,19 +245,19 @@ def _baselines(
             continue
         except TableError as error:
             head = work.server.facts().head
-            rereads[load.table] = SourceReading(
+            readings[load.table] = SourceReading(
                 load.table, load.reason, None, head, head, error=error
             )
     return baselines
 
 
-def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> SourceReading | None:
+def _reading_of(work: Workplace, lease: Lease, read: LoadReading) -> SourceReading | None:
     """Return the rows of a load that were read so far, or the error that stops the
     table. Return None if the table is read in one piece, for lack of a key, and its
     turn did not come. If other sessions keep the table busy, the next run continues the
     load. If the table cannot be read, the load is voided."""
     load = read.load
-    if read.ended is None and load.at_once and not load.is_complete:
+    if read.error is None and load.at_once and not load.is_complete:
         return None
     assert load.begin is not None and load.low is not None, "it was begun"
     reading = load.begin
@@ -261,15 +270,15 @@ def _reread_of(work: Workplace, lease: Lease, read: ChunksRead) -> SourceReading
         load.files,
         load=load,
     )
-    if read.ended is None or isinstance(read.ended, StructureMoved):
+    if read.error is None or isinstance(read.error, StructureMoved):
         return result
-    if isinstance(read.ended, TableBusy) and load.high is not None:
-        work.progress.note(f"{load.table}: the next run continues reading: {read.ended.reason}")
+    if isinstance(read.error, TableBusy) and load.high is not None:
+        work.progress.note(f"{load.table}: the next run continues reading: {read.error.reason}")
         return result
-    if not isinstance(read.ended, TableBusy):
-        give_up(work, lease, load, read.ended.reason)
+    if not isinstance(read.error, TableBusy):
+        void_load(work, lease, load, read.error.reason)
     return SourceReading(
-        load.table, load.reason, reading.schema, load.low, load.low, error=read.ended
+        load.table, load.reason, reading.schema, load.low, load.low, error=read.error
     )
 
 
@@ -277,25 +286,25 @@ REPORT_SECONDS = 0.3
 """Shortest time between two reports of progress, in seconds. With many tables, a report
 takes about as long as reading a chunk."""
 
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 """Shortest time, in seconds, between two checks of the server's load and of its oldest
 log file."""
 
 
 @dataclass(slots=True)
-class ChunksRead:
-    """The reading of one load's chunks in this run. `size`: number of rows of the next
-    chunk. `ended`: the error that ended the reading. `under_way`: numbers of the chunks
-    that threads are reading."""
+class LoadReading:
+    """The reading of one load's chunks in this run. `next_rows`: number of rows of the
+    next chunk. `error`: the error that ended the reading. `chunks_in_progress`: numbers
+    of the chunks that threads are reading."""
 
     load: Load
-    size: int
-    ended: TableError | StructureMoved | None = None
-    under_way: set[int] = field(default_factory=set)
+    next_rows: int
+    error: TableError | StructureMoved | None = None
+    chunks_in_progress: set[int] = field(default_factory=set)
 
     @property
     def goes_on(self) -> bool:
-        return self.ended is None and not self.load.is_complete
+        return self.error is None and not self.load.is_complete
 
     def put(self, chunk: Chunk) -> None:
         """Add a chunk to the load, or replace the chunk with its number."""
@@ -305,15 +314,15 @@ class ChunksRead:
 
 
 @dataclass(frozen=True, slots=True)
-class _ChunkDone:
-    """A chunk that a thread has read. `rows`: its files, or the error. `asked`: the
-    number of rows that it was to have. `bytes`: size of its rows in memory."""
+class _ChunkResult:
+    """A chunk that a thread has read. `rows`: its files, or the error. `planned_rows`:
+    the number of rows that it was to have. `row_bytes`: size of its rows in memory."""
 
-    reading: ChunksRead
+    reading: LoadReading
     chunk: Chunk
     rows: ChunkRows | TableError | StructureMoved
-    asked: int
-    bytes: int
+    planned_rows: int
+    row_bytes: int
 
 
 class ChunkReader:
@@ -328,86 +337,86 @@ class ChunkReader:
         lease: Lease,
         loads: Sequence[Load],
         *,
-        start: Coordinates,
-        until: float,
+        log_start: Coordinates,
+        deadline: float,
         piece_seconds: float,
     ) -> None:
-        self._work, self._lease, self._start, self._until = work, lease, start, until
+        self._work, self._lease, self._log_start, self._deadline = work, lease, log_start, deadline
         self._piece_seconds = piece_seconds
         plan = work.source.snapshot
-        self._readings = [ChunksRead(load, plan.pace.first) for load in loads]
-        self._waiting = deque(self._readings)
-        self._begun = False
-        self._reported_wait = ""
-        self._looked = self._reported_at = float("-inf")
-        self._oldest: LogFile | None = None
+        self._readings = [LoadReading(load, plan.pace.first) for load in loads]
+        self._waiting_readings = deque(self._readings)
+        self._has_begun = False
+        self._reported_reason = ""
+        self._checked_at = self._reported_at = float("-inf")
+        self._oldest_file: LogFile | None = None
 
-    def read(self) -> list[ChunksRead]:
+    def read(self) -> list[LoadReading]:
         """Read chunks, and return all loads with the chunks that were read."""
         connections = self._work.source.snapshot.connections
-        running: set[Future[_ChunkDone]] = set()
+        futures: set[Future[_ChunkResult]] = set()
         with ThreadPoolExecutor(connections, thread_name_prefix="lockstep-load") as pool:
             try:
                 while True:
-                    while len(running) < connections and (task := self._next()) is not None:
-                        running.add(pool.submit(self._read, *task))
-                    if not running:
+                    while len(futures) < connections and (task := self._next_chunk()) is not None:
+                        futures.add(pool.submit(self._read_chunk, *task))
+                    if not futures:
                         break
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
+                    done, futures = wait(futures, return_when=FIRST_COMPLETED)
                     for future in done:
-                        self._take(future.result())
+                        self._record_chunk(future.result())
             finally:
-                for future in running:
+                for future in futures:
                     future.cancel()
         self._report(at_once=True)
         return self._readings
 
     # -- which is next --------------------------------------------------------------------
 
-    def _next(self) -> tuple[ChunksRead, Chunk, int] | None:
+    def _next_chunk(self) -> tuple[LoadReading, Chunk, int] | None:
         """Return the next chunk to read, from the tables in turn, and its planned
         number of rows. Return None if no chunk is left or the time is over. At least
         one chunk is returned in every run, so that a load ends even if all runs begin
         late."""
-        for _ in range(len(self._waiting)):
-            if self._begun and (perf_counter() >= self._until or not self._may_read()):
+        for _ in range(len(self._waiting_readings)):
+            if self._has_begun and (perf_counter() >= self._deadline or not self._may_read()):
                 return None
-            reading = self._waiting.popleft()
-            chunk = self._chunk(reading)
+            reading = self._waiting_readings.popleft()
+            chunk = self._chunk_of_load(reading)
             if chunk is not None:
-                reading.under_way.add(chunk.number)
-                self._begun = True
-                self._waiting.append(reading)
-                return reading, chunk, reading.size
+                reading.chunks_in_progress.add(chunk.number)
+                self._has_begun = True
+                self._waiting_readings.append(reading)
+                return reading, chunk, reading.next_rows
         return None
 
-    def _chunk(self, reading: ChunksRead) -> Chunk | None:
+    def _chunk_of_load(self, reading: LoadReading) -> Chunk | None:
         """Return a planned chunk of this load that was not read, or else a new chunk.
         Return None if the load needs no further chunk."""
         if not reading.goes_on:
             return None
         for chunk in reading.load.unread:
-            if chunk.number not in reading.under_way:
+            if chunk.number not in reading.chunks_in_progress:
                 return chunk
         if reading.load.planned:
             return None
         try:
             return self._new_chunk(reading)
         except (TableError, StructureMoved) as error:
-            reading.ended = error
+            reading.error = error
             return None
 
-    def _new_chunk(self, reading: ChunksRead) -> Chunk:
+    def _new_chunk(self, reading: LoadReading) -> Chunk:
         """Choose the key range of the next chunk, and record it before it is read."""
         load = reading.load
         assert load.begin is not None, "a load that is read has begun"
-        after = load.chunks[-1].range.through if load.chunks else None
+        last_bound = load.chunks[-1].range.through if load.chunks else None
         through = None
         if chunk_key(load.begin.schema):
             through = self._work.server.next_bound(
-                load.begin.schema, after, reading.size, since=load.begin.low
+                load.begin.schema, last_bound, reading.next_rows, since=load.begin.low
             )
-        chunk = Chunk(len(load.chunks), Range(after, through))
+        chunk = Chunk(len(load.chunks), Range(last_bound, through))
         self._work.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
         reading.put(chunk)
         return chunk
@@ -415,63 +424,67 @@ class ChunkReader:
     def _may_read(self) -> bool:
         """Wait while the server is too busy for another chunk. Return False if the time
         is over before it is less busy, or if the server purges the log too fast."""
-        if perf_counter() - self._looked < LOOK_SECONDS:
+        if perf_counter() - self._checked_at < CHECK_SECONDS:
             return True
-        if self._log_runs_away():
+        if self._is_log_at_risk():
             return False
         limits = self._work.source.snapshot.limits
-        while (now := throttle(self._work.server.source_load(), limits)).waits:
-            if now.reason != self._reported_wait:
-                self._work.progress.note(f"reading tables waits: {now.reason}")
-                self._reported_wait = now.reason
-            if perf_counter() + now.seconds >= self._until:
+        while (advice := throttle(self._work.server.source_load(), limits)).waits:
+            if advice.reason != self._reported_reason:
+                self._work.progress.note(f"reading tables waits: {advice.reason}")
+                self._reported_reason = advice.reason
+            if perf_counter() + advice.seconds >= self._deadline:
                 return False
-            self._work.pause(now.seconds)
-        self._reported_wait = ""
-        self._looked = perf_counter()
+            self._work.pause(advice.seconds)
+        self._reported_reason = ""
+        self._checked_at = perf_counter()
         return True
 
-    def _log_runs_away(self) -> bool:
+    def _is_log_at_risk(self) -> bool:
         """Return whether the server is about to purge log that is not captured yet: it
         purged a file since the last check, and the file in which the capture starts is
         now the oldest or gone. Then stop reading tables, so that the log is captured
         before it is lost."""
         oldest = self._work.server.facts().binlogs[0].file
-        before, self._oldest = self._oldest, oldest
-        if before is None or before == oldest or oldest.number < self._start.file.number:
+        oldest_before, self._oldest_file = self._oldest_file, oldest
+        if (
+            oldest_before is None
+            or oldest_before == oldest
+            or oldest.number < self._log_start.file.number
+        ):
             return False
         self._work.progress.note(
             f"reading tables stops for now: the server purged its log up to {oldest}, so the log "
             "after that is captured first"
         )
-        self._until = 0.0
+        self._deadline = 0.0
         return True
 
     # -- reading a chunk -------------------------------------------------------------------
 
-    def _read(self, reading: ChunksRead, chunk: Chunk, asked: int) -> _ChunkDone:
+    def _read_chunk(self, reading: LoadReading, chunk: Chunk, planned_rows: int) -> _ChunkResult:
         """Read a chunk in a thread of the pool."""
         try:
-            rows, size = self._rows(reading.load, chunk)
+            rows, size = self._write_rows(reading.load, chunk)
         except (TableError, StructureMoved) as error:
-            return _ChunkDone(reading, chunk, error, asked, 0)
-        return _ChunkDone(reading, chunk, rows, asked, size)
+            return _ChunkResult(reading, chunk, error, planned_rows, 0)
+        return _ChunkResult(reading, chunk, rows, planned_rows, size)
 
-    def _rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
+    def _write_rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
         """Write the rows of a chunk to files. Return the files, and the rows' size in
         bytes."""
-        work, began, size, count = self._work, perf_counter(), 0, 0
+        work, timer_start, size, count = self._work, perf_counter(), 0, 0
         assert load.begin is not None, "a load that is read has begun"
         schema = load.begin.schema
-        keyless = not merge_key(schema)
+        is_keyless = not merge_key(schema)
         with work.server.chunk(
             schema,
             chunk.range,
-            exact=keyless,
+            exact=is_keyless,
             most_seconds=self._piece_seconds,
             since=load.begin.low,
         ) as rows:
-            if keyless and not rows.exact:
+            if is_keyless and not rows.exact:
                 raise TableError(
                     "no key tells its rows apart, and at no moment was it free of writes",
                     hint="give the table a PRIMARY KEY, or resume it again when there are fewer "
@@ -490,21 +503,23 @@ class ChunkReader:
             except BaseException:
                 writer.drop(0)
                 raise
-            return ChunkRows(rows.low, rows.high, count, perf_counter() - began, files), size
+            return ChunkRows(rows.low, rows.high, count, perf_counter() - timer_start, files), size
 
-    def _take(self, done: _ChunkDone) -> None:
+    def _record_chunk(self, result: _ChunkResult) -> None:
         """Record a chunk that was read, and choose the size of its table's next chunk."""
-        reading, chunk = done.reading, done.chunk
-        reading.under_way.discard(chunk.number)
-        if not isinstance(done.rows, ChunkRows):
-            reading.ended = reading.ended or done.rows
+        reading, chunk = result.reading, result.chunk
+        reading.chunks_in_progress.discard(chunk.number)
+        if not isinstance(result.rows, ChunkRows):
+            reading.error = reading.error or result.rows
             return
-        self._work.ledger.record_chunk(self._lease, reading.load.id, chunk.number, done.rows)
-        reading.put(replace(chunk, rows=done.rows))
-        read = ChunkRead(done.asked, done.rows.row_count, done.bytes, done.rows.seconds)
-        reading.size = next_size(self._work.source.snapshot.pace, read)
-        if reading not in self._waiting and reading.goes_on:
-            self._waiting.append(reading)
+        self._work.ledger.record_chunk(self._lease, reading.load.id, chunk.number, result.rows)
+        reading.put(replace(chunk, rows=result.rows))
+        read = ChunkRead(
+            result.planned_rows, result.rows.row_count, result.row_bytes, result.rows.seconds
+        )
+        reading.next_rows = next_size(self._work.source.snapshot.pace, read)
+        if reading not in self._waiting_readings and reading.goes_on:
+            self._waiting_readings.append(reading)
         self._report()
 
     def _report(self, *, at_once: bool = False) -> None:
@@ -520,25 +535,27 @@ class ChunkReader:
 
 
 def read_columns(
-    work: Workplace, plans: TablePlans, batch: int
+    work: Workplace, plans: TablePlans, batch_id: int
 ) -> tuple[list[SourceReading], TablePlans]:
     """Read the new columns that the plans supply from the server, into files of the
     batch. Return them, and the plans of all other tables."""
-    rereads, remaining = list[SourceReading](), dict(plans.plans)
+    readings, remaining_plans = list[SourceReading](), dict(plans.plans)
     for table, plan in plans.plans.items():
         if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
             continue
-        reread = _columns_of(work, table, plan.besides.supply.columns, plan.besides.reason, batch)
-        if reread is None:
-            remaining[table] = plan.with_rows
+        reading = _columns_of(
+            work, table, plan.besides.supply.columns, plan.besides.reason, batch_id
+        )
+        if reading is None:
+            remaining_plans[table] = plan.with_rows
         else:
-            rereads.append(reread)
-            del remaining[table]
-    return rereads, replace(plans, plans=remaining)
+            readings.append(reading)
+            del remaining_plans[table]
+    return readings, replace(plans, plans=remaining_plans)
 
 
 def _columns_of(
-    work: Workplace, table: TableName, columns: NewColumns, why: str, batch: int
+    work: Workplace, table: TableName, columns: NewColumns, reason: str, batch_id: int
 ) -> SourceReading | None:
     """Read these columns of a table. Return None if all of its rows have to be read
     instead."""
@@ -550,15 +567,15 @@ def _columns_of(
             continue
         except TableError as error:
             head = work.server.facts().head
-            return SourceReading(table, why, None, head, head, error=error)
+            return SourceReading(table, reason, None, head, head, error=error)
         schema = baseline.tables[0] if baseline.tables else None
         if schema is None or version.schema is None:
             return None
         if row_structure(version.schema) != row_structure(schema):
             return None
-        reread = SourceReading(
+        reading = SourceReading(
             table,
-            why,
+            reason,
             schema,
             baseline.low,
             baseline.high,
@@ -566,27 +583,27 @@ def _columns_of(
             version=columns.version,
         )
         try:
-            return _read_by_key(work, reread, schema, batch)
+            return _read_by_key(work, reading, schema, batch_id)
         except StructureMoved:
             continue
         except TableError as error:
-            return replace(reread, error=error)
+            return replace(reading, error=error)
     return None
 
 
 def _read_by_key(
-    work: Workplace, reread: SourceReading, schema: TableSchema, batch: int
+    work: Workplace, reading: SourceReading, schema: TableSchema, batch_id: int
 ) -> SourceReading:
-    if (refused := unsupported_error(schema)) is not None:
-        raise refused
-    names = ", ".join(reread.columns or ())
+    if (error := unsupported_error(schema)) is not None:
+        raise error
+    names = ", ".join(reading.columns or ())
     work.progress.note(
-        f"{reread.table} is read from the source, only {names} by key: {reread.reason}"
+        f"{reading.table} is read from the source, only {names} by key: {reading.reason}"
     )
-    with work.server.snapshot(schema, reread.columns) as rows:
+    with work.server.snapshot(schema, reading.columns) as rows:
         writer = work.segments.open(
-            snapshot_path(work.source.name, reread.table),
-            batch=batch,
+            snapshot_path(work.source.name, reading.table),
+            batch=batch_id,
             schema_version=0,
             schema=rows.schema,
         )
@@ -596,4 +613,4 @@ def _read_by_key(
         except (TableError, StructureMoved):
             writer.drop(0)
             raise
-        return replace(reread, low=rows.low, high=rows.high, files=writer.close())
+        return replace(reading, low=rows.low, high=rows.high, files=writer.close())

@@ -52,15 +52,16 @@ SHARE_ROWS: Final = 250_000
 and ten times that if it differs."""
 
 MOST_SHARES: Final = 64
-"""Largest number of files that are open at once on each side, each with its own buffer."""
+"""Largest number of files that are open at once on each side, each with its own
+buffer."""
 
 _DIFFERENT, _MISSING, _SURPLUS = "different", "only in MySQL", "only in the lake"
 
 
 @dataclass(frozen=True, slots=True)
 class BothSides:
-    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror keeps
-    rows that a TRUNCATE removed at the source, without a mark."""
+    """Access to one table, in MySQL and in the lake. `keeps_truncated`: the mirror
+    keeps rows that a TRUNCATE removed at the source, without a mark."""
 
     table: TableName
     hasher: RowHasher
@@ -80,8 +81,8 @@ def compare_row_by_row(
     *,
     show_values: bool,
 ) -> TableComparison:
-    """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving` if
-    rows changed after it and the log lacks columns of them."""
+    """Return `comparison` with the rows that differ at the cursor. Raise `SourceMoving`
+    if rows changed after it and the log lacks columns of them."""
     total = _Total()
     shares = -(-max(comparison.source_rows, comparison.lake_rows, 1) // SHARE_ROWS)
     for share in _wrong_rows(work, cursor, sides, min(shares, MOST_SHARES)):
@@ -94,44 +95,45 @@ def compare_row_by_row(
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    source, lake, repeated = _read_wrong_rows(work, cursor, sides, wrong)
+    source, lake, has_repeated_keys = _read_wrong_rows(work, cursor, sides, wrong)
     rows = list(differing_rows(sides, wrong, source, lake, show_values=show_values))
     return replace(
         comparison,
-        only_in_source=total.only_source,
-        only_in_lake=total.only_lake,
-        different=total.different,
-        kept=total.kept,
+        only_in_source=total.only_source_count,
+        only_in_lake=total.only_lake_count,
+        different=total.different_count,
+        kept=total.kept_count,
         examples=tuple(map(str, rows[:MOST_EXAMPLES])),
         rows=tuple(rows),
         where=None
-        if repeated or not total.has_all
+        if has_repeated_keys or not total.has_all
         else _where_condition(sides, wrong, source, lake),
     )
 
 
 @dataclass(slots=True)
 class _Total:
-    """The numbers of differing rows by kind. `kept`: number of deleted rows that the
-    mirror keeps as configured; `sample`: at most `MOST_DETAILS` differing rows."""
+    """The numbers of differing rows by kind. `kept_count`: number of deleted rows that
+    the mirror keeps as configured; `sample`: at most `MOST_DETAILS` differing rows."""
 
-    only_source: int = 0
-    only_lake: int = 0
-    different: int = 0
-    kept: int = 0
+    only_source_count: int = 0
+    only_lake_count: int = 0
+    different_count: int = 0
+    kept_count: int = 0
     sample: WrongRows = field(default_factory=WrongRows)
 
     def add(self, wrong: WrongRows) -> None:
-        self.only_source += len(wrong.only_source)
-        self.only_lake += len(wrong.only_lake)
-        self.different += len(wrong.different)
-        self.kept += wrong.kept_count
+        self.only_source_count += len(wrong.only_source)
+        self.only_lake_count += len(wrong.only_lake)
+        self.different_count += len(wrong.different)
+        self.kept_count += wrong.kept_count
         self.sample = (self.sample | wrong.first(MOST_DETAILS)).first(MOST_DETAILS)
 
     @property
     def has_all(self) -> bool:
         """True if the sample has every differing row."""
-        return len(self.sample.all_keys) == self.only_source + self.only_lake + self.different
+        wrong_count = self.only_source_count + self.only_lake_count + self.different_count
+        return len(self.sample.all_keys) == wrong_count
 
 
 def _wrong_rows(
@@ -144,11 +146,15 @@ def _wrong_rows(
             for keys, rows in hashes.batches:
                 source.put(pair_hashes(keys, rows))
             marks = hashes.marks
-        for hashed in sides.mirror.row_hashes(hasher):
-            lake.put(hashed)
-        for number, share in enumerate(_changes_in_log(work, cursor, sides, marks.low, shares)):
+        for row_hashes in sides.mirror.row_hashes(hasher):
+            lake.put(row_hashes)
+        for share_number, share in enumerate(
+            _changes_in_log(work, cursor, sides, marks.low, shares)
+        ):
             yield share.wrong_rows(
-                source.share(number), lake.share(number), keeps_deleted=sides.keeps_truncated
+                source.share(share_number),
+                lake.share(share_number),
+                keeps_deleted=sides.keeps_truncated,
             )
 
 
@@ -172,14 +178,14 @@ class _Shares:
         self._files = [work.spool.create_scratch_file() for _ in range(shares)]
         self._sizes = [0] * shares
 
-    def put(self, hashed: RowHashes) -> None:
-        numbers = share_indexes(hashed["key"], len(self._files))
-        ordered = hashed[np.argsort(numbers, kind="stable")]
-        ends = np.cumsum(np.bincount(numbers, minlength=len(self._files)))
-        for number, rows in enumerate(np.split(ordered, ends[:-1])):
+    def put(self, row_hashes: RowHashes) -> None:
+        share_numbers = share_indexes(row_hashes["key"], len(self._files))
+        sorted_hashes = row_hashes[np.argsort(share_numbers, kind="stable")]
+        ends = np.cumsum(np.bincount(share_numbers, minlength=len(self._files)))
+        for share_number, rows in enumerate(np.split(sorted_hashes, ends[:-1])):
             if len(rows):
-                self._files[number].write(rows.tobytes())
-                self._sizes[number] += rows.nbytes
+                self._files[share_number].write(rows.tobytes())
+                self._sizes[share_number] += rows.nbytes
 
     def share(self, number: int) -> RowHashes:
         return np.frombuffer(self._files[number].read(0, self._sizes[number]), ROW_HASH_TYPE)
@@ -229,8 +235,8 @@ def _where_condition(
         return None
     [name] = sides.hasher.key_columns
     values = []
-    for number in wrong.all_keys:
-        row = source.get(number, lake.get(number))
+    for key_hash in wrong.all_keys:
+        row = source.get(key_hash, lake.get(key_hash))
         value = None if row is None else row.column(name)[0].as_py()
         if type(value) is not int:
             return None
@@ -265,17 +271,17 @@ def _source_rows(work: Workplace, cursor: Cursor, sides: BothSides, key_hashes: 
     rows = work.server.rows_by_hash(sides.hasher.structure, set(key_hashes.tolist()))
     if not sides.has_key:
         return rows.rows
-    before = BeforeRowReader(sides.hasher, key_hashes)
-    _read_log(work, cursor, sides, before)
-    if not before.rows:
+    reader = BeforeRowReader(sides.hasher, key_hashes)
+    _read_log(work, cursor, sides, reader)
+    if not reader.rows:
         return rows.rows
-    touched = np.array(list(before.rows), np.uint64)
-    untouched = [
-        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), touched)))
+    changed_keys = np.array(list(reader.rows), np.uint64)
+    unchanged_rows = [
+        batch.filter(pa.array(~np.isin(sides.hasher.key_hashes(batch), changed_keys)))
         for batch in rows.rows.to_batches()
     ]
-    restored = [row for row in before.rows.values() if row is not None]
-    return pa.Table.from_batches([*untouched, *restored], sides.hasher.schema)
+    restored_rows = [row for row in reader.rows.values() if row is not None]
+    return pa.Table.from_batches([*unchanged_rows, *restored_rows], sides.hasher.schema)
 
 
 def rows_by_key(sides: BothSides, rows: pa.Table) -> RowsByKey:

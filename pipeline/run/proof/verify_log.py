@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lockstep.pipeline.binlog.rows.maps import by_table
+from lockstep.pipeline.binlog.rows.maps import split_by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
@@ -58,11 +58,11 @@ class TableReader(Protocol):
     hasher: RowHasher
     """Computes the hashes; images must have its columns."""
 
-    def take(self, images: RowImages, transactions: Integers) -> None:
-        """Take images in the order of the log. `transactions`: the number of each
-        image's transaction in its group."""
+    def take(self, images: RowImages, transaction_numbers: Integers) -> None:
+        """Take images in the order of the log. `transaction_numbers`: of
+        each image's transaction in its group."""
 
-    def end(self, transactions: Transactions) -> None:
+    def end_group(self, transactions: Transactions) -> None:
         """End a group of transactions: its images were taken since the last call."""
 
 
@@ -95,7 +95,7 @@ class ImageTaker:
         self._treated = basis.work.shaping.treatments_in_words
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
-        self.watches, self.follow = self._watch.watches, self._decoding.follow
+        self.watches, self.use_buffer = self._watch.watches, self._decoding.use_buffer
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
         self.uncompared_tables: dict[TableName, UncomparedTable] = {}
         self.row_count = 0
@@ -114,7 +114,7 @@ class ImageTaker:
                     table, f"it was altered at {logged.begin}: {consequence.reason}"
                 )
         if self._watch.refresh():
-            self._decoding.buffer.maps.update_wanted()
+            self._decoding.buffer.maps.update_captured()
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self._stop_comparing(table, f"{error.reason}, at {at}")
@@ -131,13 +131,13 @@ class ImageTaker:
                 if self.is_wanted(table):
                     reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
                     self._stop_comparing(table, reason)
-            for name, _, part in by_table(block, maps):
+            for name, _, part in split_by_table(block, maps):
                 if self.is_wanted(name) and self._take(name, part, group):
                     tables_with_images.add(name)
         transactions = _Transactions(group, lambda: union(self._start, self._gtids.merged_set()))
         for table in tables_with_images:
             if self.is_wanted(table):
-                self._readers[table].end(transactions)
+                self._readers[table].end_group(transactions)
         self._gtids.add(group.transactions, group.gtid_sources)
 
     def _take(self, name: TableName, part: Block, group: TransactionGroup) -> bool:
@@ -166,16 +166,16 @@ class ImageTaker:
         self.uncompared_tables[table] = UncomparedTable(
             table, reason, hint or AGAIN_HINT, is_readable=True
         )
-        self._decoding.buffer.maps.drop(table)
+        self._decoding.buffer.maps.skip_table(table)
 
 
 @dataclass(slots=True)
 class _Transactions:
-    """The transactions of a group, in the form that `pipeline.proof` needs. `before`:
-    returns the GTIDs that were read before the group."""
+    """The transactions of a group, in the form that `pipeline.proof` needs.
+    `gtids_before`: returns the GTIDs that were read before the group."""
 
     group: TransactionGroup
-    before: Callable[[], GtidSet]
+    gtids_before: Callable[[], GtidSet]
 
     @property
     def count(self) -> int:
@@ -189,7 +189,7 @@ class _Transactions:
 
     def gtids(self, number: int) -> str:
         read = gtid_set(self.group.transactions[: number + 1], self.group.gtid_sources)
-        return str(union(self.before(), read))
+        return str(union(self.gtids_before(), read))
 
 
 _EXISTS_AFTER: Final = np.array(
@@ -232,15 +232,17 @@ class SumReader:
     hasher: RowHasher
     carried_sum: RunningSum
     has_partial_images: bool = False
-    _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
+    _group_images: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
-    def take(self, images: RowImages, transactions: Counts) -> None:
+    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
         self.has_partial_images = self.has_partial_images or not _has_all_columns(images).all()
         signs = np.where(_exists_after(images), 1, -1)
-        self._taken.append((transactions, signs, self.hasher.row_hashes(images.columns)))
+        self._group_images.append(
+            (transaction_numbers, signs, self.hasher.row_hashes(images.columns))
+        )
 
-    def end(self, transactions: Transactions) -> None:
-        taken, self._taken = self._taken, []
+    def end_group(self, transactions: Transactions) -> None:
+        taken, self._group_images = self._group_images, []
         if not taken:
             return
         numbers, signs, hashes = (np.concatenate(arrays) for arrays in zip(*taken, strict=True))
@@ -254,11 +256,11 @@ class BeforeHashReader:
     hasher: RowHasher
     rows_before_log: RowsBeforeLog
 
-    def take(self, images: RowImages, transactions: Counts) -> None:
+    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
         keys, rows = _key_hashes(self.hasher, images), self.hasher.row_hashes(images.columns)
         self.rows_before_log.put(keys, rows, _exists_after(images), _has_all_columns(images))
 
-    def end(self, transactions: Transactions) -> None:
+    def end_group(self, transactions: Transactions) -> None:
         """Do nothing: the order of images suffices, whatever their transactions."""
 
 
@@ -270,14 +272,16 @@ class TallyReader:
     hasher: RowHasher
     tally: RowTally
     low: Coordinates
-    _taken: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
+    _group_images: list[tuple[Counts, Counts, Hashes]] = field(default_factory=list)
 
-    def take(self, images: RowImages, transactions: Counts) -> None:
+    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
         signs = np.where(_exists_after(images), 1, -1)
-        self._taken.append((transactions, signs, self.hasher.row_hashes(images.columns)))
+        self._group_images.append(
+            (transaction_numbers, signs, self.hasher.row_hashes(images.columns))
+        )
 
-    def end(self, transactions: Transactions) -> None:
-        taken, self._taken = self._taken, []
+    def end_group(self, transactions: Transactions) -> None:
+        taken, self._group_images = self._group_images, []
         first_after = transactions.through(self.low)
         for numbers, signs, hashes in taken:
             for after_low in (False, True):
@@ -288,14 +292,14 @@ class TallyReader:
 @dataclass(slots=True)
 class BeforeRowReader:
     """A `TableReader` that keeps rows as they were before their first change.
-    `key_hashes`: hashes of the keys of these rows; `rows`: the rows by these hashes, None if a row
-    did not exist."""
+    `key_hashes`: hashes of the keys of these rows; `rows`: the rows by these hashes,
+    None if a row did not exist."""
 
     hasher: RowHasher
     key_hashes: Hashes
     rows: dict[int, pa.RecordBatch | None] = field(default_factory=dict)
 
-    def take(self, images: RowImages, transactions: Counts) -> None:
+    def take(self, images: RowImages, transaction_numbers: Counts) -> None:
         keys, exists_after = _key_hashes(self.hasher, images), _exists_after(images)
         for index in np.flatnonzero(np.isin(keys, self.key_hashes)).tolist():
             # A row's first image is its preimage, or the insert of a row that did not
@@ -303,5 +307,5 @@ class BeforeRowReader:
             row = None if exists_after[index] else images.columns.slice(index, 1)
             self.rows.setdefault(int(keys[index]), row)
 
-    def end(self, transactions: Transactions) -> None:
+    def end_group(self, transactions: Transactions) -> None:
         """Do nothing: the order of images suffices, whatever their transactions."""

@@ -105,9 +105,10 @@ def quiet_lake(work: Workplace) -> QuietLake:
         lease = ledger.newest_lease(source)
         if lease is None or not lease.live:
             break
-    upto = cursor.position if cursor else "nothing"
+    last_place = cursor.position if cursor else "nothing"
     raise SourceMoving(
-        f"the lake shows {source} up to {upto}, and what was captured since waits to be merged",
+        f"the lake shows {source} up to {last_place}, and what was captured since waits to be "
+        "merged",
         hint=AGAIN_HINT,
     )
 
@@ -119,9 +120,9 @@ def tables_to_compare(
 ) -> list[TableName]:
     """Return the tables to compare, sorted. `tables`: those that were named; None for
     all that are followed. Raise `NothingMatches` for an unknown table."""
-    present = {*work.server.engines()}
+    server_tables = {*work.server.engines()}
     if tables is not None:
-        unknown = [table for table in tables if table not in present and table not in states]
+        unknown = [table for table in tables if table not in server_tables and table not in states]
         if unknown:
             raise NothingMatches(
                 f"neither the source nor the lake has a table {unknown[0]}",
@@ -129,9 +130,9 @@ def tables_to_compare(
             )
         return sorted(tables)
     following = TableCondition.FOLLOWING
-    excluded = {table for table, state in states.items() if state.condition is not following}
-    matched = {table for table in present if work.source.patterns.matches(table)}
-    return sorted((matched | states.keys()) - excluded)
+    not_followed = {table for table, state in states.items() if state.condition is not following}
+    matching_tables = {table for table in server_tables if work.source.patterns.matches(table)}
+    return sorted((matching_tables | states.keys()) - not_followed)
 
 
 def sides_of(work: Workplace, lake: QuietLake, table: TableName) -> BothSides:
@@ -157,8 +158,8 @@ class TableSums:
     mirror: RowSum
 
     def equal_comparison(self, proof: ProofKind, at: TransactionBoundary) -> TableComparison:
-        """Return the comparison of equal sides; the caller has found that they are equal at
-        the place `at`."""
+        """Return the comparison of equal sides. The caller has found that they are
+        equal at the place `at`."""
         rows = self.source.sum.row_count
         return TableComparison(self.sides.table, rows, rows, proof=proof, place=at)
 
@@ -177,8 +178,8 @@ def verify(
     tables = tables_to_compare(work, tables, lake.states)
     comparisons: dict[TableName, Comparison] = {}
     sums_by_table: dict[TableName, TableSums] = {}
-    for done, table in enumerate(tables):
-        work.progress.tell(table_progress("compare", done, len(tables), table))
+    for done_count, table in enumerate(tables):
+        work.progress.tell(table_progress("compare", done_count, len(tables), table))
         result = try_to_compare(table, partial(_sum_table, work, lake, table))
         if isinstance(result, TableSums):
             sums_by_table[table] = result
@@ -189,29 +190,39 @@ def verify(
         if table not in comparisons:
             rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
             comparisons[table] = try_to_compare(table, rows)
-    return report(work, lake.cursor, comparisons, perf_counter() - timer_start)
+    return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
-def report(
+def make_report(
     work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
     """Return the report on all tables, sorted by name."""
-    ordered = [comparisons[table] for table in sorted(comparisons)]
+    sorted_comparisons = [comparisons[table] for table in sorted(comparisons)]
     return VerifyReport(
         cursor.batch,
         cursor.position,
-        tuple(comparison for comparison in ordered if isinstance(comparison, TableComparison)),
+        tuple(
+            comparison
+            for comparison in sorted_comparisons
+            if isinstance(comparison, TableComparison)
+        ),
         stopped_tables(work.ledger.table_states(work.source.name)),
         seconds,
         tuple(
-            item for item in ordered if isinstance(item, UncomparedTable) and not item.is_readable
+            item
+            for item in sorted_comparisons
+            if isinstance(item, UncomparedTable) and not item.is_readable
         ),
-        tuple(item for item in ordered if isinstance(item, UncomparedTable) and item.is_readable),
+        tuple(
+            item
+            for item in sorted_comparisons
+            if isinstance(item, UncomparedTable) and item.is_readable
+        ),
     )
 
 
 def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T | Comparison:
-    """Return what `compare` returns. An error that concerns one table becomes a
+    """Return what `compare` returns. An error that concerns one table becomes an
     `UncomparedTable`, so that the other tables are compared."""
     try:
         with arrow_errors_as_table_error("compare its rows"):
@@ -219,8 +230,8 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
     except MirrorRefused as error:
         return UncomparedTable(table, error.reason, reload_hint(table))
     except TableBusy as error:
-        again = f"`lockstep verify {table}` again, in a while"
-        return UncomparedTable(table, error.reason, again, is_readable=True)
+        hint = f"`lockstep verify {table}` again, in a while"
+        return UncomparedTable(table, error.reason, hint, is_readable=True)
     except TableError as error:
         return UncomparedTable(table, error.reason, error.hint)
     except NothingMatches as error:

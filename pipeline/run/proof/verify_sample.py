@@ -39,10 +39,10 @@ from lockstep.pipeline.run.proof.verify_log import BeforeHashReader, read_log
 from lockstep.pipeline.run.proof.verify_rows import (
     Comparison,
     QuietLake,
+    make_report,
     place_of,
     quiet_lake,
     record_proofs,
-    report,
     sides_of,
     tables_to_compare,
     try_to_compare,
@@ -59,7 +59,7 @@ def prove_sample(work: Workplace, randomness: Random) -> VerifyReport | None:
     """Compare a sample of rows after a run's merges, if the settings ask for that, and
     record the result. An error is reported and does not end the run. `randomness`: the
     source of randomness."""
-    row_count = work.source.prove_rows
+    row_count = work.source.sample_rows
     if not row_count:
         return None
     try:
@@ -95,8 +95,8 @@ def verify_sample(
     show_values: bool = False,
     most_tables: int | None = None,
 ) -> VerifyReport:
-    """Compare about `row_count` rows of each of `tables`, or of `most_tables` random ones;
-    otherwise as `verify`. A table without a key is not compared, because its rows
+    """Compare about `row_count` rows of each of `tables`, or of `most_tables` random
+    ones; otherwise as `verify`. A table without a key is not compared, because its rows
     cannot be told apart."""
     timer_start = perf_counter()
     lake = quiet_lake(work)
@@ -130,7 +130,7 @@ def verify_sample(
                 show_values=show_values,
             )
             comparisons[table] = try_to_compare(table, compare)
-    return report(work, lake.cursor, comparisons, perf_counter() - timer_start)
+    return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
 def _sample_table(
@@ -235,13 +235,13 @@ def _compare_sample(
     wrong = before_log.wrong_rows(source, lake, keeps_deleted=sides.keeps_truncated)
     # The values of a row that changed after the cursor are not those that the mirror
     # must have.
-    unchanged = {
+    unchanged_rows = {
         key: row
         for key, row in rows_by_key(sides, sample.source).items()
         if key not in before_log.earlier_rows
     }
     in_lake = rows_by_key(sides, sample.lake)
-    rows = tuple(differing_rows(sides, wrong, unchanged, in_lake, show_values=show_values))
+    rows = tuple(differing_rows(sides, wrong, unchanged_rows, in_lake, show_values=show_values))
     return TableComparison(
         sides.table,
         len(source),

@@ -14,11 +14,11 @@ from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart, start_to_continue
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, structures_at
+from lockstep.pipeline.run.dump.initial_schemas import structures_at, undisturbed_baseline
 from lockstep.pipeline.run.dump.logged_statements import (
     dialect_of,
     recorded_statements,
-    with_view_noted,
+    with_existing_view,
 )
 from lockstep.pipeline.schema.compare import disagreements
 from lockstep.pipeline.schema.history import (
@@ -69,7 +69,7 @@ def verify_schema(work: Workplace) -> SchemaVerification:
 
     Raise `NothingMatches` before the first capture, and `SourceMoving` if structures
     change faster than they can be read. Raise the errors that would refuse the next
-    run, because the server's log may not be the one that was read.
+    run, if the server's log is perhaps not the one that was read.
     """
     timer_start = perf_counter()
     ledger, source = work.ledger, work.source.name
@@ -83,14 +83,18 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     folding = dialect_of(run_start.facts).lower_case_table_names
     refold_disagreements = tuple(follow_again(batches, lower_case_table_names=folding))
     baseline, structures = _server_and_history(work, run_start)
-    names = sorted({*(table.name for table in baseline.tables), *ledger.last_versions(source)})
-    names = sorted({*names, *(version.table for version in structures.history.versions)})
-    versions = {name: structures.version(name) for name in names}
+    table_names = sorted(
+        {*(table.name for table in baseline.tables), *ledger.last_versions(source)}
+    )
+    table_names = sorted(
+        {*table_names, *(version.table for version in structures.history.versions)}
+    )
+    versions = {name: structures.version(name) for name in table_names}
     server_disagreements = list(_server_disagreements(work, baseline, versions))
-    shown = {table.name for table in baseline.tables}
+    server_tables = {table.name for table in baseline.tables}
     unseen_tables = [
         name
-        for name in _tables_not_shown(shown, versions)
+        for name in _tables_not_shown(server_tables, versions)
         if not work.source.patterns.matches(name)
     ]
     return SchemaVerification(
@@ -128,13 +132,17 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
         for batch in ledger.batches(source, limit=_NO_LIMIT)
         if batch.state is not BatchState.ABANDONED and batch.end is not None
     }
-    for number in sorted({*statements, *versions}):
-        batch = batches[number]
-        ordered = sorted(versions[number], key=lambda version: (version.since, version.version))
-        yield _recorded(ledger, batch, statements[number], ordered, batches.values())
+    for batch_id in sorted({*statements, *versions}):
+        batch = batches[batch_id]
+        sorted_versions = sorted(
+            versions[batch_id], key=lambda version: (version.since, version.version)
+        )
+        yield _recorded_batch(
+            ledger, batch, statements[batch_id], sorted_versions, batches.values()
+        )
 
 
-def _recorded(
+def _recorded_batch(
     ledger: Structures,
     batch: Batch,
     statements: Iterable[SchemaStatement],
@@ -153,17 +161,19 @@ def _recorded(
         for version in versions
         if version.since == start and version.statement_number is None
     }
-    newest = batch.id
+    newest_batch = batch.id
     if VersionOrigin.CARRIED in origins:
         earlier = [other for other in batches if other.id < batch.id and _precedes(other, batch)]
         # If the batch that read this place is gone, earlier ones recorded what is valid
         # there.
         covering = [other for other in earlier if other.end is not None and other.end.at >= start]
-        newest = max((other.id for other in covering or earlier), default=newest)
-    databases = ledger.databases_at(batch.source, batch=newest, place=start)
+        newest_batch = max((other.id for other in covering or earlier), default=newest_batch)
+    databases = ledger.databases_at(batch.source, batch=newest_batch, place=start)
     # The baseline of the whole server has databases; that of a re-read table has none.
-    whole = any(database.batch == batch.id and database.since == start for database in databases)
-    return RecordedBatch(batch.id, *content, tuple(databases), has_all_tables=whole)
+    is_baseline = any(
+        database.batch == batch.id and database.since == start for database in databases
+    )
+    return RecordedBatch(batch.id, *content, tuple(databases), has_all_tables=is_baseline)
 
 
 def _precedes(earlier: Batch, batch: Batch) -> bool:
@@ -184,9 +194,9 @@ def _server_and_history(work: Workplace, run_start: RunStart) -> tuple[Baseline,
     """Return the server's structures, and the newest versions of the history brought to
     the same place."""
     structures = structures_at(work, run_start)
-    baseline, between = quiet_baseline(work, run_start)
+    baseline, between = undisturbed_baseline(work, run_start)
     for statement in between:
-        structures.follow(with_view_noted(statement, structures.server_schema, work.server))
+        structures.follow(with_existing_view(statement, structures.server_schema, work.server))
     return baseline, structures
 
 
@@ -223,12 +233,14 @@ def _disagreement_sentences(version: SchemaVersion | None, table: TableSchema) -
 
 
 def _tables_not_shown(
-    shown: Iterable[TableName], versions: dict[TableName, SchemaVersion | None]
+    server_tables: Iterable[TableName], versions: dict[TableName, SchemaVersion | None]
 ) -> list[TableName]:
     """Return the tables that the history has and the server does not show."""
-    shown = frozenset(shown)
+    server_tables = frozenset(server_tables)
     return [
         name
         for name, version in versions.items()
-        if name not in shown and version is not None and version.knowledge is Knowledge.KNOWN
+        if name not in server_tables
+        and version is not None
+        and version.knowledge is Knowledge.KNOWN
     ]

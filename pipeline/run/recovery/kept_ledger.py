@@ -21,7 +21,7 @@ from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.life import LakeRestarted
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
 from lockstep.pipeline.ports.changelog import Restatement
-from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_batches
+from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_files_by_batch
 from lockstep.pipeline.run.agreement.claim import (
     claim_folder,
     claim_of,
@@ -90,30 +90,32 @@ def keep_ledger(
     tables to re-read, with the reasons."""
     source = work.source.name
     highest = _skip_used_numbers(work, lease)
-    newest = work.ledger.cursors(source).captured
-    assert newest is not None, "this ledger holds the source"
+    captured_cursor = work.ledger.cursors(source).captured
+    assert captured_cursor is not None, "this ledger holds the source"
     work.ledger.require_held(lease)
-    _declare_void(work, newest.batch, highest)
+    _declare_void(work, captured_cursor.batch, highest)
     if (revision := work.ledger.revisions(source).open) is not None:
         # Changelogs are restated with the files from before the revision.
         work.ledger.end_revision(lease, revision, settled=False)
     states = work.ledger.table_states(source)
     for table, reason in reloads:
         error = reread_error(reason)
-        work.ledger.quarantine(lease, StoppedTable.of(table, error, str(newest.position.at)))
+        work.ledger.quarantine(
+            lease, StoppedTable.of(table, error, str(captured_cursor.position.at))
+        )
         work.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
         work.ledger.note_examined_versions(lease, {mirror: work.mirrors.version(mirror)})
     work.ledger.mark_merged(lease)
-    known = {changelog.folder for changelog in all_changelogs(work)} | {
+    known_folders = {changelog.folder for changelog in all_changelogs(work)} | {
         state.mirror for state in states.values()
     }
     examined_versions = work.ledger.examined_versions(source)
     former = former_places(work.ledger, source)
-    known |= {
+    known_folders |= {
         folder for folder in former if work.mirrors.version(folder) == examined_versions[folder]
     }
-    unknown = [folder for folder in work.claims.tables(source) if folder not in known]
+    unknown = [folder for folder in work.claims.tables(source) if folder not in known_folders]
     moved_folders = tuple(move_away(work, folder) for folder in unknown)
     restatements = tuple(_restate_changelogs(work, lease))
     claim_folder(work)
@@ -126,7 +128,7 @@ def _reloads_of_lost_files(work: Workplace) -> dict[TableName, str]:
     reasons: dict[TableName, str] = {}
     pending = work.ledger.pending_batches(work.source.name)
     for damage in damages_of(work):
-        tables = [table for table, numbers in pending.items() if damage.batch.id in numbers]
+        tables = [table for table, batch_ids in pending.items() if damage.batch.id in batch_ids]
         reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.sentence}")
     return reasons
 
@@ -146,27 +148,29 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
     """Give the ledger's next batch and next write higher numbers than any that a commit
     or file in the lake may have. Return the highest batch number in the lake."""
     source = work.source.name
-    folder = claim_of(work, work.ledger.identity())
-    batches = [folder.batch or 0, *(span.through for span in folder.void)]
-    writes = [0]
+    claim = claim_of(work, work.ledger.identity())
+    batch_ids = [claim.batch or 0, *(span.through for span in claim.void)]
+    write_numbers = [0]
     examined_versions = work.ledger.examined_versions(source)
     for state in work.ledger.table_states(source).values():
-        look = work.mirrors.log_above(state.mirror, examined_versions.get(state.mirror, -1))
-        if look.missing is not None:
+        log = work.mirrors.log_above(state.mirror, examined_versions.get(state.mirror, -1))
+        if log.missing is not None:
             app_id = application_id(source, state, "mirror")
-            writes.append(
+            write_numbers.append(
                 work.ledger.newest_writes(source, [app_id])[app_id].last_txn_version
                 + _WRITE_NUMBER_MARGIN
             )
-        for commit in look.commits:
-            writes += [n for name, n in commit.transactions.items() if name.startswith("lockstep/")]
+        for commit in log.commits:
+            write_numbers += [
+                n for name, n in commit.transactions.items() if name.startswith("lockstep/")
+            ]
             metadata = commit.metadata or {}
-            batches += [n for n in metadata.get("batches", []) if isinstance(n, int)]
-            writes.append(int(metadata.get("txn_version", 0)))
-    for listed in all_changelogs(work):
-        batches.append(work.changelog.newest_batch(listed.folder, listed.app_id) or 0)
-    work.ledger.skip_numbers(lease, batch=max(batches), txn_version=max(writes))
-    return max(batches)
+            batch_ids += [n for n in metadata.get("batches", []) if isinstance(n, int)]
+            write_numbers.append(int(metadata.get("txn_version", 0)))
+    for changelog in all_changelogs(work):
+        batch_ids.append(work.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
+    work.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
+    return max(batch_ids)
 
 
 def _adoption_test(work: Workplace) -> Callable[[int], bool]:
@@ -181,8 +185,12 @@ def _adoption_test(work: Workplace) -> Callable[[int], bool]:
     void = claim_of(work, work.ledger.identity()).void
 
     def is_adopted(batch: int) -> bool:
-        adopted = any(batch in span for span in adopted_spans)
-        return batch > deleted_through and adopted and not any(batch in span for span in void)
+        is_in_adopted_span = any(batch in span for span in adopted_spans)
+        return (
+            batch > deleted_through
+            and is_in_adopted_span
+            and not any(batch in span for span in void)
+        )
 
     return is_adopted
 
@@ -198,25 +206,27 @@ def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Re
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None
         deleted_through = ledger.deletion_notes(source, table).through
-        recorded = recorded_batches(work, changelog).items()
-        merged = {number: files for number, files in recorded if number not in unmerged}
+        recorded_files = recorded_files_by_batch(work, changelog).items()
+        merged_files = {
+            batch_id: files for batch_id, files in recorded_files if batch_id not in unmerged
+        }
         files = [
             file
-            for number, batch_files in merged.items()
-            if number > deleted_through
+            for batch_id, batch_files in merged_files.items()
+            if batch_id > deleted_through
             for file in batch_files
         ]
         for file, size in (work.changelog.listed_files(changelog.folder) or {}).items():
             batch = batch_of(file)
             if batch is not None and is_adopted(batch):
                 files.append(SegmentFile(file, 0, size, ""))
-        newest = max(merged, default=0)
+        newest_batch = max(merged_files, default=0)
         restatement = work.changelog.restate(
             changelog.folder,
             app_id=changelog.app_id,
-            batch=newest,
+            batch=newest_batch,
             files=files,
-            user_metadata=restatement_metadata(work, changelog.table, newest),
+            user_metadata=restatement_metadata(work, changelog.table, newest_batch),
             require_held=lambda: ledger.require_held(lease),
         )
         examined_versions[changelog.folder] = restatement.delta_version

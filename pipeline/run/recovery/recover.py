@@ -40,16 +40,16 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import (
-    Adopted,
+    Adoption,
     BatchRecord,
-    Case,
     LedgerContent,
+    RecoveryCase,
     RecoveryPlan,
     case_of,
     decide,
     nameable_batches,
 )
-from lockstep.pipeline.run.agreement.changelog_files import batches_of
+from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
@@ -95,7 +95,7 @@ class RecoveryOutcome:
     `restatements`, the changed changelogs by folder; `moved_folders`, the new places of
     folders that were moved away, relative to the lake."""
 
-    case: Case
+    case: RecoveryCase
     disagreement: str | None = None
     plan: RecoveryPlan | None = None
     reloads: tuple[tuple[TableName, str], ...] = ()
@@ -120,19 +120,19 @@ def _tables_after(
     work: Workplace, outcome: RecoveryOutcome, basis: RecoveryBasis | None
 ) -> TablePlans:
     match outcome.case:
-        case Case.FROM_LAKE | Case.REFUSED:
+        case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
             assert basis is not None and outcome.plan is not None, "a ledger is made from the lake"
             handovers = (
                 _handover(work, adoption, adoption.version, basis)
-                for adoption in outcome.plan.adopted
+                for adoption in outcome.plan.adoptions
             )
             adopted = (handover.adopted_state() for handover in handovers)
             return after_new_ledger(work, adopted, outcome.reloads)
-        case Case.KEEP_LEDGER:
+        case RecoveryCase.KEEP_LEDGER:
             return after_kept_ledger(work, outcome.reloads)
-        case Case.START_OVER:
+        case RecoveryCase.START_OVER:
             return after_start_over(work)
-        case Case.AGREE | Case.FINISH:
+        case RecoveryCase.AGREE | RecoveryCase.FINISH:
             return TablePlans()
     assert_never(outcome.case)
 
@@ -150,17 +150,19 @@ def recover(
     outcome, basis = _outcome_and_basis(work, after_batch, start_over, is_plan=False)
     if basis is not None:
         return _make_ledger_from_lake(work, lease, basis, outcome, author, reason)
-    if outcome.case is Case.FINISH:
+    if outcome.case is RecoveryCase.FINISH:
         _claim_and_acknowledge(work, lease)
-    if outcome.case in (Case.KEEP_LEDGER, Case.START_OVER):
+    if outcome.case in (RecoveryCase.KEEP_LEDGER, RecoveryCase.START_OVER):
         reread = [str(table) for table, _ in outcome.reloads]
         facts = {"disagreement": outcome.disagreement, "reread": reread}
-        why = reason or outcome.disagreement or "the source starts over"
-        work.ledger.decide(lease, Decision(RECOVERY_KIND, outcome.case, why, facts, author))
-    if outcome.case is Case.KEEP_LEDGER:
+        decision_reason = reason or outcome.disagreement or "the source starts over"
+        work.ledger.decide(
+            lease, Decision(RECOVERY_KIND, outcome.case, decision_reason, facts, author)
+        )
+    if outcome.case is RecoveryCase.KEEP_LEDGER:
         restatements, moved_folders = keep_ledger(work, lease, outcome.reloads)
         return replace(outcome, restatements=restatements, moved_folders=moved_folders)
-    if outcome.case is Case.START_OVER:
+    if outcome.case is RecoveryCase.START_OVER:
         outcome = replace(outcome, moved_folders=(move_away(work, work.source.name),))
         claim_folder(work)
     return outcome
@@ -180,15 +182,15 @@ def _outcome_and_basis(
         back_to=after_batch is not None,
         start_over=start_over,
     )
-    if case is Case.REFUSED and not (is_plan and after_batch is not None):
+    if case is RecoveryCase.REFUSED and not (is_plan and after_batch is not None):
         raise _source_held_error(work)
-    if case in (Case.FROM_LAKE, Case.REFUSED):
+    if case in (RecoveryCase.FROM_LAKE, RecoveryCase.REFUSED):
         basis = _choose_basis(work, after_batch)
         return _outcome_from_lake(work, case, basis), basis
-    if case is Case.START_OVER:
+    if case is RecoveryCase.START_OVER:
         error = lake_error(work)
         return RecoveryOutcome(case, None if error is None else error.message), None
-    if case is Case.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
+    if case is RecoveryCase.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
         return RecoveryOutcome(
             case, found_disagreement.sentence, reloads=found_disagreement.reloads
         ), None
@@ -205,15 +207,15 @@ def _ledger_content(work: Workplace) -> LedgerContent:
     if newest is None:
         return LedgerContent.NOTHING
     if cursors.acknowledged is not None:
-        return LedgerContent.HOLDS
+        return LedgerContent.RECORDED
     batches = work.ledger.live_batches(source, 0, newest.batch)
     states = work.ledger.table_states(source).values()
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted_version is not None for state in states
     )
     if just_made and not disagreeing_tables(work) and source_error_in_changelogs(work) is None:
-        return LedgerContent.MADE
-    return LedgerContent.HOLDS
+        return LedgerContent.RECOVERING
+    return LedgerContent.RECORDED
 
 
 def _source_held_error(work: Workplace) -> ForeignCommit:
@@ -239,8 +241,8 @@ def _make_ledger_from_lake(
     assert recovery.plan is not None, "the ledger is made from the lake"
     claim = claim_of(work, recovery.plan.lake_end.ledger)
     require_held()
-    work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.batch))
-    adopted, refused = restore_mirrors(work, recovery.plan.adopted, require_held)
+    work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
+    adopted, refused = restore_mirrors(work, recovery.plan.adoptions, require_held)
     examined_versions = basis.lake.newest_versions | {
         adoption.mirror.folder: version for adoption, version in adopted
     }
@@ -279,11 +281,11 @@ def _choose_basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
             f"{work.source.name}`",
         )
     places = RecoveryPlaces(work)
-    named = nameable_batches(lake.facts)
-    if after_batch is not None and named and after_batch not in named:
+    nameable = nameable_batches(lake.facts)
+    if after_batch is not None and nameable and after_batch not in nameable:
         raise VersionSetUnknown(
-            f"the lake does not say where batch {after_batch} ended: it has batches {named[0]} to "
-            f"{named[-1]}",
+            f"the lake does not say where batch {after_batch} ended: it has batches "
+            f"{nameable[0]} to {nameable[-1]}",
             hint="`lockstep versions --list` has the batches, and what each shows",
         )
     plan = decide(lake.facts, places.reaches, after_batch)
@@ -306,27 +308,36 @@ def _choose_basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
     return RecoveryBasis(lake, plan, place, find_structures(work, lake, plan, place))
 
 
-def _outcome_from_lake(work: Workplace, case: Case, basis: RecoveryBasis) -> RecoveryOutcome:
+def _outcome_from_lake(
+    work: Workplace, case: RecoveryCase, basis: RecoveryBasis
+) -> RecoveryOutcome:
     """Return the outcome with only those adopted tables whose structures are known at
     the place."""
     structures, plan = basis.structures, basis.plan
     adopted = tuple(
-        adoption for adoption in plan.adopted if adoption.mirror.table in structures.adopted_tables
+        adoption
+        for adoption in plan.adoptions
+        if adoption.mirror.table in structures.adopted_tables
     )
-    dropped = tuple(
+    dropped_mirrors = tuple(
         adoption.mirror
-        for adoption in plan.adopted
+        for adoption in plan.adoptions
         if adoption.mirror.table in structures.dropped_tables
     )
     doubts = (*plan.doubts, *_doubts_of_rewritten(work, basis))
-    plan = replace(plan, adopted=adopted, left=(*plan.left, *dropped), doubts=doubts)
-    shortened = tuple(
+    plan = replace(
+        plan,
+        adoptions=adopted,
+        unchanged_mirrors=(*plan.unchanged_mirrors, *dropped_mirrors),
+        doubts=doubts,
+    )
+    shortened_changelogs = tuple(
         changelog.folder
         for changelog in basis.lake.changelogs
         if changelog.must_change(plan.lake_end.batch)
     )
     return RecoveryOutcome(
-        case, plan=plan, reloads=structures.reloads, shortened_changelogs=shortened
+        case, plan=plan, reloads=structures.reloads, shortened_changelogs=shortened_changelogs
     )
 
 
@@ -334,9 +345,9 @@ def _doubts_of_rewritten(work: Workplace, basis: RecoveryBasis) -> Iterator[str]
     """Yield a doubt for each changelog that another program rewrote."""
     batch = basis.plan.lake_end.batch
     for changelog in basis.lake.changelogs:
-        if lost := damage_sentences(work, changelog, batch):
+        if damages := damage_sentences(work, changelog, batch):
             yield (
-                f"captured changes are no longer in {changelog.folder}: {lost[0]}, and somebody "
+                f"captured changes are no longer in {changelog.folder}: {damages[0]}, and somebody "
                 "else put them into a file with later changes"
             )
         elif any(batch_of(file.path) is None for file in files_up_to(work, changelog, batch)):
@@ -347,26 +358,26 @@ def _doubts_of_rewritten(work: Workplace, basis: RecoveryBasis) -> Iterator[str]
 
 
 def restore_mirrors(
-    work: Workplace, adopted: Iterable[Adopted], require_held: RequireHeld
-) -> tuple[list[tuple[Adopted, int]], list[tuple[TableName, str]]]:
+    work: Workplace, adopted: Iterable[Adoption], require_held: RequireHeld
+) -> tuple[list[tuple[Adoption, int]], list[tuple[TableName, str]]]:
     """Restore mirrors that show later batches. Return the adopted tables with their
     mirrors' Delta versions, and the tables whose mirrors could not be restored, with
     the reason."""
-    restored, refused = [], []
+    restored_mirrors, refused_tables = [], []
     for adoption in adopted:
-        version, folder = adoption.mirror.newest, adoption.mirror.folder
-        if adoption.restored:
+        version, folder = adoption.mirror.newest_version, adoption.mirror.folder
+        if adoption.needs_restore:
             words = metadata_of_kind(
-                adoption.shown.words, WriteKind.RESTORE, restored=adoption.version
+                adoption.shown_batch.user_metadata, WriteKind.RESTORE, restored=adoption.version
             )
             work.progress.note(f"{folder} is set back to version {adoption.version}")
             try:
                 version = work.mirrors.restore(folder, adoption.version, words, require_held)
             except TableError as error:
-                refused.append((adoption.mirror.table, error.reason))
+                refused_tables.append((adoption.mirror.table, error.reason))
                 continue
-        restored.append((adoption, version))
-    return restored, refused
+        restored_mirrors.append((adoption, version))
+    return restored_mirrors, refused_tables
 
 
 def cut_changelogs(
@@ -379,7 +390,7 @@ def cut_changelogs(
         if not changelog.must_change(lake_end.batch):
             continue
         files = files_up_to(work, changelog, lake_end.batch)
-        work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.at}")
+        work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.end}")
         restatement = work.changelog.restate(
             changelog.folder,
             app_id=_app_id(work, lake, changelog),
@@ -397,82 +408,86 @@ def files_up_to(work: Workplace, changelog: ChangelogListing, batch: int) -> lis
     """Return the files of batches up to `batch` that a changelog should list. If some
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
-    captured = [
+    captured_files = [
         SegmentFile(path, file.row_count or 0, file.size or 0, "")
         for path, file in changelog.own_files.items()
         if (batch_of(path) or 0) <= batch
     ]
-    unlisted = [file for file in captured if file.path not in changelog.files]
-    if not work.segments.damage_sentences(changelog.folder, unlisted) or _has_later_rows(
+    unlisted_files = [file for file in captured_files if file.path not in changelog.files]
+    if not work.segments.damage_sentences(changelog.folder, unlisted_files) or _has_later_rows(
         work, changelog, batch
     ):
-        return captured
-    listed = [file for file in captured if file.path in changelog.files]
+        return captured_files
+    listed_files = [file for file in captured_files if file.path in changelog.files]
     foreign = (SegmentFile(path, 0, changelog.files[path], "") for path in changelog.foreign)
-    return [*listed, *foreign]
+    return [*listed_files, *foreign]
 
 
 def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -> list[str]:
     """Return a sentence for each file that must be listed but is damaged."""
     files = files_up_to(work, changelog, batch)
-    unlisted = [file for file in files if file.path not in changelog.files]
-    return work.segments.damage_sentences(changelog.folder, unlisted)
+    unlisted_files = [file for file in files if file.path not in changelog.files]
+    return work.segments.damage_sentences(changelog.folder, unlisted_files)
 
 
 def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
-    contents = (batches_of(work, changelog.folder, path) for path in changelog.foreign)
+    contents = (batches_in_file(work, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
-def _app_id(work: Workplace, lake: LakeContent, listed: ChangelogListing) -> str:
+def _app_id(work: Workplace, lake: LakeContent, changelog: ChangelogListing) -> str:
     source = work.source.name
-    if isinstance(listed.table, SystemTable):
-        return system_table_app_id(source, listed.table)
+    if isinstance(changelog.table, SystemTable):
+        return system_table_app_id(source, changelog.table)
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
-    mirror = mirrors.get(listed.table)
-    generation = 1 if mirror is None else mirror.generation + 1
-    state = TableState(listed.table, TableCondition.FOLLOWING, generation, "", listed.folder)
-    return application_id(source, state, "changelog", listed.generation)
+    mirror = mirrors.get(changelog.table)
+    generation = 1 if mirror is None else mirror.mirror_generation + 1
+    state = TableState(changelog.table, TableCondition.FOLLOWING, generation, "", changelog.folder)
+    return application_id(source, state, "changelog", changelog.generation)
 
 
 RECOVERED_RULE = "recovered"
-"""The start rule of the batch that is recorded in place of everything captured before."""
+"""The start rule of the batch that is recorded in place of everything captured
+before."""
 
 RECOVERY_KIND = "recovery"
-"""The kind of the decision that keeps the ledger as it is, or starts the source over."""
+"""The kind of the decision that keeps the ledger as it is, or starts the source
+over."""
 
 
 def record_basis(
     work: Workplace,
     lease: Lease,
     basis: RecoveryBasis,
-    adopted: Iterable[tuple[Adopted, int]],
+    adopted: Iterable[tuple[Adoption, int]],
     author: str,
-    why: str,
+    order_reason: str,
 ) -> None:
     """Record the batch that stands for everything captured before. `adopted`: the
-    tables that continue, with their mirrors' Delta versions; `why`: the reason that the
-    author gave."""
+    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason
+    that the author gave."""
     ledger, plan, place = work.ledger, basis.plan, basis.place
-    for unfinished in ledger.unfinished_batches(work.source.name):
-        ledger.abandon(lease, unfinished.id, "its recovery did not finish")
+    for unfinished_batch in ledger.unfinished_batches(work.source.name):
+        ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
     ledger.skip_numbers(
         lease,
-        batch=plan.batch,
+        batch=plan.highest_batch,
         txn_version=basis.lake.txn_version,
-        inherited=basis.lake.facts.counting(plan.lake_end.batch),
+        inherited=basis.lake.facts.valid_spans(plan.lake_end.batch),
     )
     facts = {
         "batch": plan.lake_end.batch,
         "of_ledger": plan.lake_end.ledger,
-        "highest_batch": plan.batch,
+        "highest_batch": plan.highest_batch,
         "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
-    origin = f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.at}"
-    reason = f"{origin}: {why}" if why else origin
+    origin = (
+        f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.end}"
+    )
+    reason = f"{origin}: {order_reason}" if order_reason else origin
     decision = ledger.decide(lease, Decision("start", RECOVERED_RULE, reason, facts, author))
     start: Position = place.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
@@ -488,16 +503,16 @@ def record_basis(
         history=BatchHistory((), basis.structures.versions, basis.structures.databases),
         handovers=tuple(handovers),
         extents=tuple(
-            Extent(adoption.mirror.table, plan.lake_end.partial[adoption.mirror.table])
+            Extent(adoption.mirror.table, plan.lake_end.mirror_begins[adoption.mirror.table])
             for adoption, _ in adopted
-            if adoption.mirror.table in plan.lake_end.partial
+            if adoption.mirror.table in plan.lake_end.mirror_begins
         ),
         scope=work.source.patterns,
     )
     ledger.record_capture(lease, batch.id, record)
 
 
-def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryBasis) -> Handover:
+def _handover(work: Workplace, adoption: Adoption, version: int, basis: RecoveryBasis) -> Handover:
     """Return the record by which the ledger adopts a mirror at the Delta version
     `version`."""
     mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
@@ -505,12 +520,12 @@ def _handover(work: Workplace, adoption: Adopted, version: int, basis: RecoveryB
     before = TableState(
         mirror.table,
         TableCondition.FOLLOWING,
-        mirror.generation,
+        mirror.mirror_generation,
         mirror.folder,
         changelog,
         changelog_generation=generation,
     )
-    return Handover(mirror.table, mirror.generation + 1, mirror.folder, version, 1, before)
+    return Handover(mirror.table, mirror.mirror_generation + 1, mirror.folder, version, 1, before)
 
 
 def _claim_and_acknowledge(work: Workplace, lease: Lease) -> None:
@@ -536,30 +551,30 @@ class RunToUndo:
 
 
 def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
-    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused` if
-    the run is unknown, or if nothing was captured before it. Raise it also if mirrors
-    would again show values that must still be cleared."""
+    """Return what undoing a run means; `run` may be a shortened id. Raise `SpanRefused`
+    if the run is unknown, or if nothing was captured before it. Raise it also if
+    mirrors would again show values that must still be cleared."""
     batch = batch_of_run(ledger, source, run)
     newest = ledger.cursors(source).captured
     assert newest is not None, "a run captured a batch"
-    pruned = ledger.pruned_through(source)
-    chain = ledger.live_batches(source, pruned, newest.batch)
+    pruned_through = ledger.pruned_through(source)
+    batches = ledger.live_batches(source, pruned_through, newest.batch)
     name = batch.dagster_run or run
-    own = [other.id for other in chain if other.dagster_run == batch.dagster_run]
-    before = [other.id for other in chain if other.id < own[0]]
-    if own[0] <= pruned:
+    own_batches = [other.id for other in batches if other.dagster_run == batch.dagster_run]
+    earlier_batches = [other.id for other in batches if other.id < own_batches[0]]
+    if own_batches[0] <= pruned_through:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
-    if not before:
+    if not earlier_batches:
         raise SpanRefused(
             f"run {name} captured the first batch of {source}: there is nothing to go back to",
             hint="to start over, move the ledger away, then `lockstep recover --start-over "
             f"--source {source}`",
         )
     for note in ledger.uncleared_values(source):
-        if note.kept_because is None and before[-1] <= note.tightening.through:
+        if note.kept_because is None and earlier_batches[-1] <= note.tightening.through:
             raise SpanRefused(
                 f"{note.table} would show more than its settings say: {note.sentence}",
                 hint=f"undo the run once these values are cleared: {note.hint}",
             )
-    later = sum(other.id > own[-1] for other in chain)
-    return RunToUndo(name, own[0], before[-1], later)
+    later_count = sum(other.id > own_batches[-1] for other in batches)
+    return RunToUndo(name, own_batches[0], earlier_batches[-1], later_count)

@@ -1,5 +1,5 @@
 """Gathers the facts from which a lost ledger is made again: what the lake shows of a
-source, where in the server's log the ledger continues, and which structures tables mirror_columns
+source, where in the server's log the ledger continues, and which structures tables have
 at that place.
 
 | the server | the place is proven by |
@@ -30,20 +30,20 @@ from lockstep.pipeline.model.foreign_commits import own_files
 from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.recovery import (
-    Adopted,
+    Adoption,
     BatchRecord,
     LakeFacts,
     MirrorFacts,
     RecoveryPlan,
-    forgotten_of,
+    last_deleted_batch,
     mirror_facts,
     record_of,
-    table_named,
+    table_of_metadata,
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
-from lockstep.pipeline.run.dump.initial_schemas import quiet_baseline, touched_between
+from lockstep.pipeline.run.dump.initial_schemas import spans_of_changes, undisturbed_baseline
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
@@ -86,8 +86,8 @@ class ChangelogListing:
 
     @property
     def batches(self) -> frozenset[int]:
-        numbers = (batch_of(file) for file in self.own_files)
-        return frozenset(number for number in numbers if number is not None)
+        batch_ids = (batch_of(file) for file in self.own_files)
+        return frozenset(batch_id for batch_id in batch_ids if batch_id is not None)
 
     @property
     def foreign(self) -> tuple[str, ...]:
@@ -110,9 +110,9 @@ class ChangelogListing:
 @dataclass(frozen=True, slots=True)
 class LakeContent:
     """What the lake shows of a source. `changelogs`: its changelogs and system tables.
-    `newest_versions`: its Delta tables, with their newest versions. `txn_version`: the highest
-    Delta transaction number of any write to a mirror (the table with the current
-    rows)."""
+    `newest_versions`: its Delta tables, with their newest versions. `txn_version`: the
+    highest Delta transaction number of any write to a mirror (the table with the
+    current rows)."""
 
     facts: LakeFacts
     changelogs: tuple[ChangelogListing, ...]
@@ -129,9 +129,9 @@ def read_lake(work: Workplace) -> LakeContent:
         list[MirrorFacts](),
         list[ChangelogListing](),
     )
-    transactions, highest = list[BatchRecord](), 0
+    transactions, highest_txn_version = list[BatchRecord](), 0
     claim = claim_of(work, "")
-    numbers = [claim.batch or 0]
+    batch_ids = [claim.batch or 0]
     void_spans = list(claim.void)
     tables = work.claims.tables(source)
     work.progress.note(f"the logs of {len(tables)} tables in the lake are read")
@@ -147,40 +147,52 @@ def read_lake(work: Workplace) -> LakeContent:
             actions = {
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
-            own = own_files(actions, commits)
-            changelogs.append(ChangelogListing(folder, table, commits[0].delta_version, files, own))
-            numbers += [*changelogs[-1].batches, *_transaction_numbers(commits)]
+            files_of_ours = own_files(actions, commits)
+            changelogs.append(
+                ChangelogListing(folder, table, commits[0].delta_version, files, files_of_ours)
+            )
+            batch_ids += [*changelogs[-1].batches, *_transaction_numbers(commits)]
             if table is SystemTable.TRANSACTIONS:
-                records = (record_of(commit, whole=True) for commit in commits)
-                whole = [record for record in records if record is not None and record.whole]
+                records = (record_of(commit, in_transactions=True) for commit in commits)
+                complete_records = [
+                    record for record in records if record is not None and record.is_whole
+                ]
                 listed_batches = changelogs[-1].batches
-                transactions = [record for record in whole if record.batch in listed_batches]
+                transactions = [
+                    record for record in complete_records if record.batch in listed_batches
+                ]
                 # A batch that was committed, is not forgotten and is no longer listed
                 # is void.
-                forgotten = forgotten_of(commits)
-                committed = {record.batch for record in whole if record.batch > forgotten}
-                void_spans += [BatchSpan(b - 1, b) for b in sorted(committed - listed_batches)]
+                deleted_through = last_deleted_batch(commits)
+                committed_batches = {
+                    record.batch for record in complete_records if record.batch > deleted_through
+                }
+                void_spans += [
+                    BatchSpan(b - 1, b) for b in sorted(committed_batches - listed_batches)
+                ]
         elif not changelog and (mirror := mirror_facts(folder, commits)) is not None:
             mirrors.append(mirror)
-            highest = max([highest, *_transaction_numbers(commits)])
-    completed = tuple(_completed_mirrors(mirrors, changelogs))
+            highest_txn_version = max([highest_txn_version, *_transaction_numbers(commits)])
+    completed_mirrors = tuple(_completed_mirrors(mirrors, changelogs))
     facts = LakeFacts(
         claim.ledger or None,
         tuple(transactions),
-        completed,
-        void=tuple(void_spans),
-        complete=claim.complete,
-        highest=max(numbers),
-        unmirrored=_tables_without_mirror(changelogs, {mirror.table for mirror in completed}),
+        completed_mirrors,
+        void_spans=tuple(void_spans),
+        is_claim_complete=claim.complete,
+        highest_batch=max(batch_ids),
+        tables_without_mirror=_tables_without_mirror(
+            changelogs, {mirror.table for mirror in completed_mirrors}
+        ),
     )
-    return LakeContent(facts, tuple(changelogs), newest_versions, highest)
+    return LakeContent(facts, tuple(changelogs), newest_versions, highest_txn_version)
 
 
 def _table_of(commits: Iterable[LakeCommit]) -> TableName | None:
     """Return the table of a changelog, from the newest commit that names it."""
     for commit in commits:
         with suppress(KeyError, TypeError, ValueError):
-            return table_named(commit.metadata or {})
+            return table_of_metadata(commit.metadata or {})
     return None
 
 
@@ -189,25 +201,28 @@ def _transaction_numbers(commits: Iterable[LakeCommit]) -> Iterable[int]:
     changelog's batches and revisions."""
     for commit in commits:
         yield from (n for name, n in commit.transactions.items() if name.startswith("lockstep/"))
-        number = (commit.metadata or {}).get("txn_version")
-        if isinstance(number, int):
-            yield number
+        txn_version = (commit.metadata or {}).get("txn_version")
+        if isinstance(txn_version, int):
+            yield txn_version
 
 
 def _tables_without_mirror(
-    changelogs: Iterable[ChangelogListing], mirrored: Collection[TableName]
+    changelogs: Iterable[ChangelogListing], tables_with_mirror: Collection[TableName]
 ) -> tuple[tuple[TableName, int], ...]:
-    """Return the tables that have a changelog but no mirror, with their first batches."""
-    first: dict[TableName, int] = {}
+    """Return the tables that have a changelog but no mirror, with their first
+    batches."""
+    first_batches: dict[TableName, int] = {}
     for changelog in changelogs:
         if (
             isinstance(changelog.table, TableName)
-            and changelog.table not in mirrored
+            and changelog.table not in tables_with_mirror
             and changelog.batches
         ):
-            begins = min(changelog.batches)
-            first[changelog.table] = min(begins, first.get(changelog.table, begins))
-    return tuple(sorted(first.items()))
+            first_batch = min(changelog.batches)
+            first_batches[changelog.table] = min(
+                first_batch, first_batches.get(changelog.table, first_batch)
+            )
+    return tuple(sorted(first_batches.items()))
 
 
 def _completed_mirrors(
@@ -218,20 +233,22 @@ def _completed_mirrors(
     batch only if no write to another folder began after it. The mirror with the highest
     generation of a table comes first. All its mirrors get that number, so that the next
     number is new to each."""
-    published, begins = dict[TableName, set[int]](), dict[TableName, set[int]]()
+    published_batches, first_batches = dict[TableName, set[int]](), dict[TableName, set[int]]()
     generations = dict[TableName, int]()
     for changelog in changelogs:
         if isinstance(changelog.table, TableName):
-            published.setdefault(changelog.table, set()).update(changelog.batches)
+            published_batches.setdefault(changelog.table, set()).update(changelog.batches)
     for mirror in mirrors:
-        begins.setdefault(mirror.table, set()).update(mirror.begins)
-    ordered = sorted(mirrors, key=lambda facts: (facts.table, -facts.generation, facts.folder))
-    for mirror in ordered:
+        first_batches.setdefault(mirror.table, set()).update(mirror.first_batches)
+    sorted_mirrors = sorted(
+        mirrors, key=lambda facts: (facts.table, -facts.mirror_generation, facts.folder)
+    )
+    for mirror in sorted_mirrors:
         yield replace(
             mirror,
-            published=frozenset(published.get(mirror.table, ())),
-            begins=frozenset(begins[mirror.table]),
-            generation=generations.setdefault(mirror.table, mirror.generation),
+            published_batches=frozenset(published_batches.get(mirror.table, ())),
+            first_batches=frozenset(first_batches[mirror.table]),
+            mirror_generation=generations.setdefault(mirror.table, mirror.mirror_generation),
         )
 
 
@@ -267,7 +284,7 @@ class RecoveryPlaces:
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
-            self.reasons.append(f"{lake_end.at}: {error.message}")
+            self.reasons.append(f"{lake_end.end}: {error.message}")
         return lake_end.batch in self.places
 
 
@@ -275,7 +292,7 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
     """Return the end of a batch as a place in this server's log, by file and offset or
     by GTIDs. Raise an error if neither proves it."""
     cursor = lake_end.cursor
-    if cursor.server == facts.server_uuid and facts.lists(lake_end.at.file):
+    if cursor.server == facts.server_uuid and facts.lists(lake_end.end.file):
         return _place_by_coordinates(work, lake_end, facts)
     if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
@@ -286,10 +303,10 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
         raise StartUnreachable(
             "the server lacks transactions that were captured", hint="`lockstep check`"
         )
-    proven = find_place(work, cursor.gtids, facts)
-    position = Position(lake_end.at, cursor.gtids, cursor.server)
+    proven_position = find_place(work, cursor.gtids, facts)
+    position = Position(lake_end.end, cursor.gtids, cursor.server)
     return RecoveryPlace(
-        lake_end, position, cursor.anchor, True, _run_start(lake_end, proven, facts)
+        lake_end, position, cursor.anchor, True, _run_start(lake_end, proven_position, facts)
     )
 
 
@@ -297,37 +314,40 @@ def _place_by_coordinates(
     work: Workplace, lake_end: BatchRecord, facts: ServerFacts
 ) -> RecoveryPlace:
     """Return the place by file and offset, which the anchor proves."""
-    proven = find_place(work, lake_end.at, facts)
-    cursor, anchor = lake_end.cursor, proven.anchor
-    if proven.at != lake_end.at or anchor is None:
+    proven_position = find_place(work, lake_end.end, facts)
+    cursor, anchor = lake_end.cursor, proven_position.anchor
+    if proven_position.at != lake_end.end or anchor is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
     if compare_anchor(cursor.anchor, anchor) is AnchorReading.DIFFERENT:
         raise HistoryRewritten(
             "the log has another event there than the one that was captured",
             hint="`lockstep check`",
         )
-    gtids = proven.gtid_set if cursor.gtids is None else cursor.gtids
-    position = Position(lake_end.at, gtids, facts.server_uuid)
+    gtids = proven_position.gtid_set if cursor.gtids is None else cursor.gtids
+    position = Position(lake_end.end, gtids, facts.server_uuid)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
     return RecoveryPlace(
-        lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, proven, facts)
+        lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, proven_position, facts)
     )
 
 
-def _run_start(lake_end: BatchRecord, proven: ProvenPosition, facts: ServerFacts) -> RunStart:
-    start = Position(proven.at, proven.gtid_set, facts.server_uuid)
-    reason = f"the lake shows {lake_end.at}"
-    return start_at_known_place(start, proven.anchor, facts, reason, leave_out=proven.leave_out)
+def _run_start(
+    lake_end: BatchRecord, proven_position: ProvenPosition, facts: ServerFacts
+) -> RunStart:
+    start = Position(proven_position.at, proven_position.gtid_set, facts.server_uuid)
+    reason = f"the lake shows {lake_end.end}"
+    return start_at_known_place(
+        start, proven_position.anchor, facts, reason, leave_out=proven_position.leave_out
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RecoveredStructures:
     """The structures that the ledger records. `adopted_tables`: tables that continue
-    with their mirrors. `dropped_tables`: those that were dropped at the source before the
-    place.
-    `reloads`: tables that are re-read from MySQL, and why. `tightenings`: values that
-    old versions of mirrors may show although the settings hide them; the batch of each
-    is 0 until it is recorded."""
+    with their mirrors. `dropped_tables`: those that were dropped at the source before
+    the place. `reloads`: tables that are re-read from MySQL, and why. `tightenings`:
+    values that old versions of mirrors may show although the settings hide them; the
+    batch of each is 0 until it is recorded."""
 
     versions: tuple[SchemaVersion, ...]
     databases: tuple[DatabaseVersion, ...]
@@ -346,38 +366,42 @@ def find_structures(
 ) -> RecoveredStructures:
     """Return the structures at the place. The server gives the current structures, and
     its log the statements that changed them after the place."""
-    baseline, between = quiet_baseline(work, place.run_start)
+    baseline, between = undisturbed_baseline(work, place.run_start)
     server_tables = {table.name: table for table in baseline.tables}
-    statements_by_table = touched_between(between, list(server_tables))
+    statements_by_table = spans_of_changes(between, list(server_tables))
     # Tables that existed at the place: a statement after it did not create them.
     existing = {
         name
         for name in server_tables
-        if name not in statements_by_table or not statements_by_table[name].created
+        if name not in statements_by_table or not statements_by_table[name].is_created
     }
-    existing |= {name for name, statements in statements_by_table.items() if not statements.created}
+    existing |= {
+        name for name, statements in statements_by_table.items() if not statements.is_created
+    }
     adoptions = {
         adoption.mirror.table: adoption
-        for adoption in plan.adopted
+        for adoption in plan.adoptions
         if adoption.mirror.table in existing
     }
-    versions, unknown = [], set[TableName]()
+    versions, unknown_tables = [], set[TableName]()
     for name in sorted(existing):
         schema = server_tables.get(name) if name not in statements_by_table else None
         if schema is None and name in adoptions:
             schema = _structure_in_lake(work, lake, plan, adoptions[name])
-        unknown |= {name} if schema is None else set()
-        version = _version(work, name, schema, place.lake_end.at)
+        unknown_tables |= {name} if schema is None else set()
+        version = _version(work, name, schema, place.lake_end.end)
         changelogs = [changelog for changelog in lake.changelogs if changelog.table == name]
         generation = _generation(work, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
-    adopted = {name for name in adoptions if name not in unknown}
-    adopted -= set(_unfit_tables(work, {name: adoptions[name] for name in adopted}, versions))
+    adopted_tables = {name for name in adoptions if name not in unknown_tables}
+    adopted_tables -= set(
+        _unfit_tables(work, {name: adoptions[name] for name in adopted_tables}, versions)
+    )
     reasons = dict(plan.reloads)
     shapes = {version.table: version.shape_fingerprint for version in versions}
-    for name in sorted(adopted):
-        if adoptions[name].shown.shape != shapes[name]:
-            adopted.remove(name)
+    for name in sorted(adopted_tables):
+        if adoptions[name].shown_batch.shape != shapes[name]:
+            adopted_tables.remove(name)
             reasons[name] = "its mirror shows other columns or rows of it than its settings"
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
     versions_with_shape = [
@@ -391,22 +415,27 @@ def find_structures(
     for tightening in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
         # again.
-        adopted.discard(tightening.table)
+        adopted_tables.discard(tightening.table)
         reasons.setdefault(
             tightening.table, "earlier versions of its mirror show more of it than its settings"
         )
     reloads = tuple(
-        (name, _reload_reason(name, reasons, unknown, adoptions))
+        (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing & server_tables.keys())
-        if work.source.patterns.matches(name) and name not in adopted
+        if work.source.patterns.matches(name) and name not in adopted_tables
     )
-    at = place.lake_end.at
+    at = place.lake_end.end
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
-    dropped = frozenset(adoption.mirror.table for adoption in plan.adopted) - existing
+    dropped_tables = frozenset(adoption.mirror.table for adoption in plan.adoptions) - existing
     return RecoveredStructures(
-        tuple(versions), databases, frozenset(adopted), dropped, reloads, tuple(tightenings)
+        tuple(versions),
+        databases,
+        frozenset(adopted_tables),
+        dropped_tables,
+        reloads,
+        tuple(tightenings),
     )
 
 
@@ -416,8 +445,8 @@ def _shows_other_shape(
     """Return whether any version of a mirror shows more, or other, columns and rows
     than the settings allow now. The lost ledger may have recorded that hidden values
     must still be cleared from it."""
-    for mirror_version in mirrors[version.table].shown:
-        schemas = work.claims.structures(work.source.name, mirror_version.structure or "") or ()
+    for mirror_version in mirrors[version.table].shown_batches:
+        schemas = work.claims.structures(work.source.name, mirror_version.structure_key or "") or ()
         schema = next(
             (schema for schema in schemas if schema.name == version.table), version.schema
         )
@@ -465,34 +494,40 @@ def _generation(
     The search begins at the newest changelog that has a batch up to `batch`, and takes
     the first whose columns fit the structure. If none fits or the structure is unknown,
     return a new number."""
-    existing = {changelog.generation: changelog for changelog in changelogs}
+    listings_by_generation = {changelog.generation: changelog for changelog in changelogs}
     if version.schema is None:
-        return max(existing, default=0) + 1
-    up_to = [
+        return max(listings_by_generation, default=0) + 1
+    generations = [
         changelog.generation
         for changelog in changelogs
         if min(changelog.batches, default=0) <= batch
     ]
-    number = max(up_to, default=min(existing, default=1))
-    while number in existing:
-        columns = work.mirrors.schema(existing[number].folder, existing[number].newest)
+    generation = max(generations, default=min(listings_by_generation, default=1))
+    while generation in listings_by_generation:
+        columns = work.mirrors.schema(
+            listings_by_generation[generation].folder, listings_by_generation[generation].newest
+        )
         if holds_version(columns, version):
             break
-        number += 1
-    return number
+        generation += 1
+    return generation
 
 
 def _structure_in_lake(
-    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adopted
+    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adoption
 ) -> TableSchema | None:
     """Return the newest structure of a table that the lake keeps, up to the plan's
     batch; None without one."""
     keys = [
-        (lake_end.batch, lake_end.structures)
+        (lake_end.batch, lake_end.structures_key)
         for lake_end in lake.facts.records
-        if lake_end.structures
+        if lake_end.structures_key
     ]
-    keys += [(shown.last, shown.structure) for shown in adoption.mirror.shown if shown.structure]
+    keys += [
+        (shown.batch, shown.structure_key)
+        for shown in adoption.mirror.shown_batches
+        if shown.structure_key
+    ]
     for batch, key in sorted(keys, reverse=True):
         if batch > plan.lake_end.batch or key is None:
             continue
@@ -504,13 +539,13 @@ def _structure_in_lake(
 
 def _unfit_tables(
     work: Workplace,
-    adopted: Mapping[TableName, Adopted],
+    adoptions: Mapping[TableName, Adoption],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
     """Yield the tables whose mirrors cannot be read at the adopted version, or lack a
     column of the structure."""
     schemas = {version.table: version.shown_schema for version in versions}
-    for name, adoption in adopted.items():
+    for name, adoption in adoptions.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
         if work.mirrors.reason_unreadable(folder, version) is not None or schema is None:
@@ -527,7 +562,7 @@ def _reload_reason(
     name: TableName,
     reasons: Mapping[TableName, str],
     unknown: set[TableName],
-    adoptions: Mapping[TableName, Adopted],
+    adoptions: Mapping[TableName, Adoption],
 ) -> str:
     if name in reasons:
         return reasons[name]

@@ -19,7 +19,7 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.begin import foresee_start
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
-from lockstep.pipeline.run.status.plan import planned_tables
+from lockstep.pipeline.run.status.plan import plan_tables
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import (
     KnownTables,
@@ -36,12 +36,12 @@ MissingRows = Iterable[tuple[TableName, str]]
 
 
 def after_new_ledger(
-    work: Workplace, adopted: Iterable[TableState], missing_rows: MissingRows
+    work: Workplace, adopted_states: Iterable[TableState], missing_rows: MissingRows
 ) -> TablePlans:
-    """Return the plans of tables after a ledger is made from the lake. `adopted`: the
-    states of the tables that continue with their mirrors."""
+    """Return the plans of tables after a ledger is made from the lake.
+    `adopted_states`: the states of the tables that continue with their mirrors."""
     haves = [(Have(table, Standing.NEW, reason=reason), Want()) for table, reason in missing_rows]
-    states = {state.table: state for state in adopted}
+    states = {state.table: state for state in adopted_states}
     for table, name in pending_moves(work, states).to_reload.items():
         have = Have(table, Standing.STOPPED, reason=move_reason(name))
         haves.append((have, Want(rewrite=True)))
@@ -76,7 +76,7 @@ def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> Tab
     the tables' states; None for the states in the ledger."""
     source = work.source.name
     cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
-    return planned_tables(work, foresee_start(work, cursor, override).run_start, known)
+    return plan_tables(work, foresee_start(work, cursor, override).run_start, known)
 
 
 def after_start_over(work: Workplace) -> TablePlans:
@@ -86,11 +86,11 @@ def after_start_over(work: Workplace) -> TablePlans:
         return TablePlans()
     tables = [table.name for table in work.server.tables()]
     tables = [table for table in tables if work.source.patterns.matches(table)]
-    excluded = collisions(work, {}, tables)
+    colliding_tables = collisions(work, {}, tables)
     haves = [
         (Have(table, Standing.NEW, reason=OLDER), Want())
         for table in tables
-        if table not in excluded
+        if table not in colliding_tables
     ]
     return _priced_plans(work, haves, ReadingReach())
 
@@ -98,7 +98,7 @@ def after_start_over(work: Workplace) -> TablePlans:
 def _priced_plans(
     work: Workplace, haves: Iterable[tuple[Have, Want]], reach: ReadingReach
 ) -> TablePlans:
-    wanted = {have.table: (have, want) for have, want in haves}
-    plans = {table: plan(have, want, reach) for table, (have, want) in wanted.items()}
-    wants = {table: want for table, (_, want) in wanted.items()}
+    haves_and_wants = {have.table: (have, want) for have, want in haves}
+    plans = {table: plan(have, want, reach) for table, (have, want) in haves_and_wants.items()}
+    wants = {table: want for table, (_, want) in haves_and_wants.items()}
     return with_prices(work, TablePlans(plans, wants))

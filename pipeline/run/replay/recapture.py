@@ -2,10 +2,10 @@
 log, with the tables and structures of the first capture.
 
 The ledger knows the conditions of the first capture: structures, patterns, and the
-tables that have rows or events in the batch. It may not know all of them, so the result
-is checked. It must have as many changes, the same segments with the same sequence
-numbers, the same events, and no structure version that is not recorded. Otherwise the
-result is discarded.
+tables that have rows or events in the batch. Perhaps it does not know all of them, so
+the result is checked. It must have as many changes, the same segments with the same
+sequence numbers, the same events, and no structure version that is not recorded.
+Otherwise the result is discarded.
 
 The anchor of a batch is the checksum of the event at its end. If one batch continues in
 the log file in which another ended, the later anchor proves the earlier end too,
@@ -33,12 +33,22 @@ from lockstep.pipeline.model.batch import (
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.replay.spans import Span, batches_of, ends_early, runs_named, wanted
+from lockstep.pipeline.replay.spans import (
+    Span,
+    batches_in_span,
+    ends_early,
+    named_runs,
+    needed_id_ranges,
+)
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.initial_schemas import RecordedVersions, known_at, tracker_of
+from lockstep.pipeline.run.dump.initial_schemas import (
+    RecordedVersions,
+    structures_in_batch,
+    tracker_of,
+)
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_by_table
 from lockstep.pipeline.run.dump.segment_builder import Segmenter
@@ -79,40 +89,40 @@ class Selection:
 
 
 def select_batches(
-    work: Workplace, span: Span, only: frozenset[TableName] | None = None
+    work: Workplace, span: Span, requested: frozenset[TableName] | None = None
 ) -> Selection:
-    """Choose the batches and tables; only the ledger is read. `only`: the requested
-    tables; None for all. Raise `SpanRefused` for a span outside of what was captured,
-    `NothingMatches` for an unknown table."""
-    states = work.ledger.table_states(work.source.name) if only else {}
-    for table in sorted(only or ()):
+    """Choose the batches and tables; only the ledger is read. `requested`: the
+    requested tables; None for all. Raise `SpanRefused` for a span outside of what was
+    captured, `NothingMatches` for an unknown table."""
+    states = work.ledger.table_states(work.source.name) if requested else {}
+    for table in sorted(requested or ()):
         if table not in states:
             raise NothingMatches(
                 f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
             )
     ledger, source = work.ledger, work.source.name
-    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
+    runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
     chain, times = _batches_and_times(work, span, runs)
-    batches = batches_of(span, chain, runs, times)
+    batches = batches_in_span(span, chain, runs, times)
     batches = _without_deleted(work, span, batches)
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), lake_end, ())
     tables = work.ledger.first_changes(work.source.name, batches[0].id, batches[-1].id).keys()
-    shown = [
+    tables_to_read = [
         table
-        for table in sorted(tables if only is None else tables & only)
-        if _may_be_read(work, table, batches[0], named=only is not None)
+        for table in sorted(tables if requested is None else tables & requested)
+        if _may_be_read(work, table, batches[0], is_requested=requested is not None)
     ]
-    return Selection(batches, lake_end, tuple(shown))
+    return Selection(batches, lake_end, tuple(tables_to_read))
 
 
-def _may_be_read(work: Workplace, table: TableName, first: Batch, *, named: bool) -> bool:
+def _may_be_read(work: Workplace, table: TableName, first: Batch, *, is_requested: bool) -> bool:
     """Return whether a table's changes may be read again. If the settings hide more of
     it now, hidden values would come back: raise `SpanRefused` if the table was
     requested by name, else leave it out."""
     reason = reason_no_longer_shown(work.ledger, work.source.name, table, first.id, from_log=True)
-    if reason is not None and named:
+    if reason is not None and is_requested:
         raise SpanRefused(
             f"{table} cannot be read again from {first.start.at} on: {reason}",
             hint="begin after the run that re-read it, or name other tables",
@@ -160,13 +170,13 @@ def _batches_and_times(
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
         times = [batch for batch in ledger.batch_times(source) if batch.is_acknowledged]
-        ranges = wanted(span, times) if times else []
+        ranges = needed_id_ranges(span, times) if times else []
         batches = {
             batch.id: batch
             for first_id, last_id in ranges
             for batch in ledger.live_batches(source, first_id, last_id)
         }
-        return [batches[number] for number in sorted(batches)], times
+        return [batches[batch_id] for batch_id in sorted(batches)], times
     first = runs[since.run] if isinstance(since, OfRun) else 0
     last = runs[until.run] if isinstance(until, OfRun) else None
     return unpruned_batches(ledger, source, first, last), None
@@ -187,14 +197,14 @@ _ELSEWHERE: Final = MappingProxyType(
 @dataclass(slots=True)
 class SpanFacts:
     """The facts that a replay needs from the server and the ledger, read once for all
-    its batches. `server`: the server's state when the replay began. `first_batches`: each
-    table's first batch with changes or events. `marks`: batches whose rows are not all
-    in their range of the log, batches whose files were replaced, and batches that
-    recorded structures. `later_anchors`: by batch, a later batch whose anchor proves
-    the same log file."""
+    its batches. `server_facts`: the server's state when the replay began.
+    `first_batches`: each table's first batch with changes or events. `marks`: batches
+    whose rows are not all in their range of the log, batches whose files were replaced,
+    and batches that recorded structures. `later_anchors`: by batch, a later batch whose
+    anchor proves the same log file."""
 
     work: Workplace
-    server: ServerFacts
+    server_facts: ServerFacts
     first_batches: Mapping[TableName, int]
     marks: SpecialBatches
     later_anchors: Mapping[int, Batch]
@@ -221,14 +231,16 @@ class SpanFacts:
             return "it brought back tables that had stopped"
         if (elsewhere := self.marks.with_extra_rows.get(batch.id)) is not None:
             return _ELSEWHERE[elsewhere]
-        if batch.start.server_uuid != self.server.server_uuid:
+        if batch.start.server_uuid != self.server_facts.server_uuid:
             return "it was captured from another server than the one that answers now"
         assert batch.end is not None, "it is acknowledged"
-        files = {log.file for log in self.server.binlogs}
+        files = {log.file for log in self.server_facts.binlogs}
         for file in (batch.start.at.file, batch.end.at.file):
             if file not in files:
                 return f"its log is gone from the server ({file})"
-        readings = (self._anchor(end) for end in (self.later_anchors.get(batch.id, batch), batch))
+        readings = (
+            self._read_anchor(end) for end in (self.later_anchors.get(batch.id, batch), batch)
+        )
         if all(reading is not AnchorReading.SAME for reading in readings):
             return "the server's log is not the one that was captured"
         return None
@@ -241,15 +253,15 @@ class SpanFacts:
             since = range(before.id, batch.id + 1)
             if since and self.marks.with_structures.isdisjoint(since):
                 return structures
-        structures = known_at(self.work, batch, batch.start.at)
+        structures = structures_in_batch(self.work, batch, batch.start.at)
         self._last_structures = batch, structures
         return structures
 
-    def _anchor(self, batch: Batch) -> AnchorReading:
+    def _read_anchor(self, batch: Batch) -> AnchorReading:
         if batch.id not in self._anchor_readings:
             assert batch.end is not None and batch.anchor is not None, "it is acknowledged"
             cursor = Cursor(batch.id, batch.end, batch.anchor)
-            self._anchor_readings[batch.id] = read_anchor_of(self.work, cursor, self.server)
+            self._anchor_readings[batch.id] = read_anchor_of(self.work, cursor, self.server_facts)
         return self._anchor_readings[batch.id]
 
 
@@ -284,26 +296,32 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     ledger, source = work.ledger, work.source.name
     original = _original_workplace(work, batch)
     content = batch_content(ledger, source, batch.id)
-    recorded, events, captured = content.segments, content.events, content.changed_tables
+    recorded_segments, events, changed_tables = (
+        content.segments,
+        content.events,
+        content.changed_tables,
+    )
     tables = CapturedTables(
         work.segments,
         source=source,
-        batch=batch.id,
+        batch_id=batch.id,
         last_sequence_before=batch.base,
-        is_captured=lambda table: original.source.patterns.matches(table) and table in captured,
-        states=_original_states(work, captured, facts.first_batches, batch.id),
-        policies_of=partial(_original_policies, work, events, recorded),
+        is_captured=lambda table: (
+            original.source.patterns.matches(table) and table in changed_tables
+        ),
+        states=_original_states(work, changed_tables, facts.first_batches, batch.id),
+        policies_of=partial(_original_policies, work, events, recorded_segments),
         in_scratch_folder=True,
     )
     basis = Basis(
         original,
-        _original_start(work, batch, facts.server),
+        _original_start(work, batch, facts.server_facts),
         RunBounds(batch.end.at, GtidSet()),
         tables=tables,
         structures=tracker_of(
             work,
             facts.structures(batch),
-            facts.server,
+            facts.server_facts,
             recorded=RecordedVersions(ledger, source, batch.id),
         ),
         prepared_transactions={},
@@ -314,12 +332,12 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
     mismatch = _reason_changes_differ(
-        batch, tables.change_count, recorded, segments
+        batch, tables.change_count, recorded_segments, segments
     ) or _reason_events_differ(
         events,
         tables.events,
         has_new_structures=any(
-            version.table in captured for version in basis.structures.history.versions
+            version.table in changed_tables for version in basis.structures.history.versions
         ),
     )
     return segments if mismatch is None else mismatch
@@ -337,14 +355,16 @@ def _original_start(work: Workplace, batch: Batch, facts: ServerFacts) -> RunSta
     anchor."""
     anchor = None
     if batch.follows is not None:
-        before = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
-        anchor = before[0].anchor if before and before[0].end == batch.start else None
+        predecessors = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+        anchor = (
+            predecessors[0].anchor if predecessors and predecessors[0].end == batch.start else None
+        )
     # A batch that started by its GTID set began at the start of a log file.
     # Transactions of the set that are in that file precede the batch.
-    captured = batch.start.gtid_set if batch.predecessor is None else GtidSet()
+    gtids_read = batch.start.gtid_set if batch.predecessor is None else GtidSet()
     reason = f"batch {batch.id} is read again"
     return start_at_known_place(
-        batch.start, anchor, facts, reason, leave_out=captured, by_gtid=batch.by_gtid
+        batch.start, anchor, facts, reason, leave_out=gtids_read, by_gtid=batch.by_gtid
     )
 
 
@@ -372,8 +392,10 @@ def _original_policies(
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
         policies = replace(policies, updated_columns=any(file.has_updated for file in files))
-    taken = any(event.table == table and event.kind is TableEventKind.TRUNCATED for event in events)
-    truncates = Truncates.DELETE if taken else Truncates.IGNORE
+    followed_truncate = any(
+        event.table == table and event.kind is TableEventKind.TRUNCATED for event in events
+    )
+    truncates = Truncates.DELETE if followed_truncate else Truncates.IGNORE
     return replace(policies, truncates=truncates)
 
 
@@ -382,11 +404,11 @@ def _original_copies(
 ) -> Mapping[TableName, FromMirror]:
     """Return the tables whose rows were copied from another mirror in the first
     capture, as the recorded events show."""
-    copied = {(event.table, event.origin) for event in events}
+    copies = {(event.table, event.origin) for event in events}
     return {
         table: FromMirror(origin)
         for table, origin in origins_by_table(effects).items()
-        if (table, origin) in copied
+        if (table, origin) in copies
     }
 
 
@@ -394,7 +416,7 @@ def _original_copies(
 
 
 def _reason_changes_differ(
-    batch: Batch, changes: int, recorded: Sequence[Segment], segments: Sequence[Segment]
+    batch: Batch, changes: int, recorded_segments: Sequence[Segment], segments: Sequence[Segment]
 ) -> str | None:
     if changes != batch.changes:
         return f"the log has {changes} changes now where {batch.changes} were captured"
@@ -403,7 +425,7 @@ def _reason_changes_differ(
             (segment.table, segment.schema_version): _sequence_numbers(segment)
             for segment in captured
         }
-        for captured in (recorded, segments)
+        for captured in (recorded_segments, segments)
     )
     for table, version in sorted(before.keys() | after.keys()):
         if before.get((table, version)) != after.get((table, version)):
@@ -417,7 +439,7 @@ def _sequence_numbers(segment: Segment) -> tuple[object, ...]:
 
 
 def _reason_events_differ(
-    recorded: Sequence[TableEvent], events: Sequence[TableEvent], *, has_new_structures: bool
+    recorded_events: Sequence[TableEvent], events: Sequence[TableEvent], *, has_new_structures: bool
 ) -> str | None:
     if has_new_structures:
         return "its statements would yield structures that are not in the recorded history"
@@ -427,6 +449,6 @@ def _reason_events_differ(
             for event in sorted(captured, key=lambda event: event.table)
             if event.kind is not TableEventKind.REBUILT
         ]
-        for captured in (recorded, events)
+        for captured in (recorded_events, events)
     )
     return None if before == after else "its statements would affect the tables differently"

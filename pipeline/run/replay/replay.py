@@ -30,7 +30,7 @@ from lockstep.pipeline.run.agreement.claim import require_agreement, require_cla
 from lockstep.pipeline.run.agreement.lake_logs import source_error_in_changelogs
 from lockstep.pipeline.run.context import Workplace, table_progress
 from lockstep.pipeline.run.replay import revise
-from lockstep.pipeline.run.replay.heal import MirrorCorrection, heal
+from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection, correct_mirror
 from lockstep.pipeline.run.replay.recapture import (
     Selection,
     SpanFacts,
@@ -52,15 +52,15 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class ReplayedBatch:
-    """One batch of the span. `reason_not_recaptured`: why it cannot be read from the log
-    again; None if it was read again or, in a plan, would be. `segments`: the results of
-    comparing its files; empty in a plan. `revision`: number of times that its files
-    were replaced so far."""
+    """One batch of the span. `reason_not_recaptured`: why it cannot be read from the
+    log again; None if it was read again or, in a plan, would be. `segments`: the
+    results of comparing its files; empty in a plan. `revision_count`: number of times that
+    its files were replaced so far."""
 
     batch: Batch
     reason_not_recaptured: str | None
     segments: tuple[SegmentResult, ...] = ()
-    revision: int = 0
+    revision_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,27 +103,29 @@ class ReplayReport:
     @property
     def unreplaced_segments(self) -> tuple[SegmentResult, ...]:
         """The segments whose files are damaged and could not be replaced."""
-        damaged = (
+        damaged_segments = (
             segment for segment in self.segments if segment.standing is SegmentStanding.DAMAGED
         )
-        return tuple(segment for segment in damaged if not segment.is_replaced)
+        return tuple(segment for segment in damaged_segments if not segment.is_replaced)
 
 
 def plan_replay(
-    work: Workplace, span: Span, only: frozenset[TableName] | None = None
+    work: Workplace, span: Span, only_tables: frozenset[TableName] | None = None
 ) -> ReplayReport:
     """Return the batches that a replay of the span would capture again, and whether the
-    log still has them. `only`: the tables to replay; None for all. Nothing is changed,
+    log still has them. `only_tables`: the tables to replay; None for all. Nothing is changed,
     and no lease is needed."""
-    selection = select_batches(work, span, only)
+    selection = select_batches(work, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end)
     facts = SpanFacts.of(work, selection.batches)
     batches = tuple(
         ReplayedBatch(
             batch,
-            facts.reason_not_recaptured(batch) if _has_changes_of(work, batch, only) else None,
-            revision=facts.marks.revision_counts.get(batch.id, 0),
+            facts.reason_not_recaptured(batch)
+            if _has_changes_of(work, batch, only_tables)
+            else None,
+            revision_count=facts.marks.revision_counts.get(batch.id, 0),
         )
         for batch in selection.batches
     )
@@ -134,12 +136,12 @@ def replay(
     work: Workplace,
     lease: Lease,
     span: Span,
-    only: frozenset[TableName] | None = None,
+    only_tables: frozenset[TableName] | None = None,
     *,
     commit: bool = True,
     show_values: bool = False,
 ) -> ReplayReport:
-    """Replay a span, and return the report. `only`: the tables to replay; None for all.
+    """Replay a span, and return the report. `only_tables`: the tables to replay; None for all.
     Without `commit`, the same data is read and compared, and the rows that differ are
     reported (with `show_values`, also their values), but nothing is written.
 
@@ -155,7 +157,7 @@ def replay(
     require_merged(work)
     if (error := source_error_in_changelogs(work)) is not None:
         raise error
-    selection = select_batches(work, span, only)
+    selection = select_batches(work, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end, committed=commit)
     first, last = selection.batches[0], selection.batches[-1]
@@ -167,17 +169,20 @@ def replay(
     work.segments.remove_folder(scratch_path(work.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
-        comparison = SegmentComparison(work, only, details)
+        comparison = SegmentComparison(work, only_tables, details)
         facts = SpanFacts.of(work, selection.batches)
-        read = [_compare_batch(work, batch, only, facts, comparison) for batch in selection.batches]
-        compared = [segment for _, _, segments in read for segment in segments]
-        if commit and (reasons := revise.reasons_to_wait(work, compared)):
-            read = [
+        replayed = [
+            _compare_batch(work, batch, only_tables, facts, comparison)
+            for batch in selection.batches
+        ]
+        results = [segment for _, _, segments in replayed for segment in segments]
+        if commit and (reasons := revise.reasons_to_wait(work, results)):
+            replayed = [
                 (batch, reason, _with_waiting_reasons(segments, reasons))
-                for batch, reason, segments in read
+                for batch, reason, segments in replayed
             ]
-            compared = [segment for _, _, segments in read for segment in segments]
-        revision = revise.begin_revision(work, lease, compared) if commit else None
+            results = [segment for _, _, segments in replayed for segment in segments]
+        revision = revise.begin_revision(work, lease, results) if commit else None
         if revision is not None:
             revise.carry_out_revision(work, lease, revision)
             # The revision may have listed the last files that a changelog lacked.
@@ -185,12 +190,12 @@ def replay(
                 changelogs, _correct_changelogs(work, lease, selection, commit=True)
             )
         mirrors = []
-        for done, table in enumerate(selection.tables, start=1):
+        for done_count, table in enumerate(selection.tables, start=1):
             new_segments = (
-                () if commit else [segment for segment in compared if segment.table == table]
+                () if commit else [segment for segment in results if segment.table == table]
             )
             mirrors.append(
-                heal(
+                correct_mirror(
                     work,
                     lease,
                     table,
@@ -199,7 +204,7 @@ def replay(
                     details=details,
                 )
             )
-            work.progress.tell(table_progress("merge", done, len(selection.tables), table))
+            work.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
     finally:
         if work.ledger.revisions(work.source.name).open is None:
             work.segments.remove_folder(scratch_path(work.source.name))
@@ -208,7 +213,7 @@ def replay(
         span,
         tuple(
             ReplayedBatch(batch, reason, segments, counts.get(batch.id, 0))
-            for batch, reason, segments in read
+            for batch, reason, segments in replayed
         ),
         selection.tables,
         tuple(mirrors),
@@ -292,52 +297,55 @@ def _latest_checks(
     return (*(settled | newest).values(),)
 
 
-def _has_changes_of(work: Workplace, batch: Batch, only: frozenset[TableName] | None) -> bool:
+def _has_changes_of(
+    work: Workplace, batch: Batch, only_tables: frozenset[TableName] | None
+) -> bool:
     """Return whether a batch has changes of these tables."""
     segments = batch_content(work.ledger, batch.source, batch.id).segments
-    return any(only is None or segment.table in only for segment in segments)
+    return any(only_tables is None or segment.table in only_tables for segment in segments)
 
 
 def _compare_batch(
     work: Workplace,
     batch: Batch,
-    only: frozenset[TableName] | None,
+    only_tables: frozenset[TableName] | None,
     facts: SpanFacts,
     comparison: SegmentComparison,
 ) -> tuple[Batch, str | None, tuple[SegmentResult, ...]]:
     """Read a batch again and compare its files. Return the batch, the reason why it
     cannot be read from the log again (None if it was read), and the results of the
     comparison."""
-    if not _has_changes_of(work, batch, only):
+    if not _has_changes_of(work, batch, only_tables):
         return batch, None, ()
-    read = recapture(work, batch, facts)
-    reason = read if isinstance(read, str) else None
+    recaptured = recapture(work, batch, facts)
+    reason = recaptured if isinstance(recaptured, str) else None
     if reason is not None:
         work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
-    compared = comparison.compare(batch, () if isinstance(read, str) else read)
-    for segment in compared:
+    results = comparison.compare(batch, () if isinstance(recaptured, str) else recaptured)
+    for segment in results:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             problem = segment.why or segment.standing.value
             work.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
-    return batch, reason, tuple(compared)
+    return batch, reason, tuple(results)
 
 
 def _decision(report: ReplayReport) -> Decision:
     first, last = report.batches[0].batch, report.batches[-1].batch
-    replaced = [segment for segment in report.segments if segment.is_replaced]
+    replaced_segments = [segment for segment in report.segments if segment.is_replaced]
     wrong = sum(mirror.wrong for mirror in report.mirrors)
     return Decision(
         "replay",
         "span-replayed",
-        f"batches {first.id} to {last.id} were replayed ({report.span}): {len(replaced)} segments "
-        f"replaced, {wrong} rows of mirrors put right",
+        f"batches {first.id} to {last.id} were replayed ({report.span}): "
+        f"{len(replaced_segments)} segments replaced, {wrong} rows of mirrors put right",
         {
             "batches": [first.id, last.id],
             "as_recorded": [
                 batch.batch.id for batch in report.batches if batch.reason_not_recaptured
             ],
             "replaced": [
-                f"{segment.batch} {segment.table} v{segment.schema_version}" for segment in replaced
+                f"{segment.batch} {segment.table} v{segment.schema_version}"
+                for segment in replaced_segments
             ],
             "mirrors": {
                 str(mirror.table): mirror.wrong for mirror in report.mirrors if mirror.wrong

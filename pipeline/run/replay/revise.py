@@ -16,8 +16,8 @@ from lockstep.pipeline.model.foreign_commits import AllExpected
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
+    changelog_columns,
     changelog_table,
-    columns_of,
     listing_difference,
     lost_files,
     reason_not_corrected,
@@ -112,21 +112,21 @@ class _ReplacedSegment:
 def _versions_to_record(
     work: Workplace, changelogs: Iterable[ChangelogTable]
 ) -> Iterator[tuple[str, int]]:
-    """Yield the changelogs to which nobody else committed since the last look, with
-    their newest versions. In the others, the next look must find and report the foreign
-    commits."""
-    before = work.ledger.examined_versions(work.source.name)
+    """Yield the changelogs to which nobody else committed since their logs were
+    examined, with their newest versions. In the others, the next run must find and
+    report the foreign commits."""
+    examined_versions = work.ledger.examined_versions(work.source.name)
     for folder in (changelog.folder for changelog in changelogs):
-        if folder in before:
-            log = work.changelog.log_above(folder, before[folder])
-            judgement = changelog_judgement(work, log, before[folder])
+        if folder in examined_versions:
+            log = work.changelog.log_above(folder, examined_versions[folder])
+            judgement = changelog_judgement(work, log, examined_versions[folder])
             if isinstance(judgement, AllExpected) and judgement.newest is not None:
                 yield folder, judgement.newest
 
 
 @dataclass(frozen=True, slots=True)
 class _ListChange:
-    """The change to a changelog's list of files: `removed_paths` paths and `added` files.
+    """The change to a changelog's list of files: `removed` paths and `added` files.
     `refusal`: why the new files cannot be listed, or None. A foreign file may hold
     their rows together with rows of other batches; rows would then appear twice or be
     lost."""
@@ -146,11 +146,11 @@ def _list_change(
             files.pop(file.path, None)
         new |= {file.path: file for file in part.new.files}
     mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
-    unlisted = [file for file in mismatch.missing if file.path not in new]
-    lost = lost_files(work, changelog, unlisted)
+    unlisted_files = [file for file in mismatch.missing if file.path not in new]
+    lost_files_by_path = lost_files(work, changelog, unlisted_files)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
-    refusal = reason_not_corrected(work, changelog, foreign, lost)
-    listed_again = [file for file in unlisted if file.path not in lost]
+    refusal = reason_not_corrected(work, changelog, foreign, lost_files_by_path)
+    listed_again = [file for file in unlisted_files if file.path not in lost_files_by_path]
     return _ListChange(mismatch.surplus, [*new.values(), *listed_again], refusal)
 
 
@@ -192,7 +192,7 @@ def _commit_revision(
     """List the new files and remove every file that is neither new nor recorded:
     replaced files, files of revisions that the ledger does not know, and foreign
     files."""
-    folder, numbers = changelog.folder, [part.new.batch for part in parts]
+    folder, batch_ids = changelog.folder, [part.new.batch for part in parts]
     if work.changelog.listed_files(folder) is None:
         raise SegmentsLost(
             f"the ledger records a changelog at {folder}, and there is none",
@@ -207,13 +207,13 @@ def _commit_revision(
         folder,
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
-        schema=columns_of(work, changelog, listing.added),
+        schema=changelog_columns(work, changelog, listing.added),
         removed_paths=listing.removed,
         files=listing.added,
         user_metadata=revision_metadata(
             work,
             parts[0].new.table,
-            (min(numbers), max(numbers)),
+            (min(batch_ids), max(batch_ids)),
             [file for part in parts for file in part.new.files],
             revision.id,
         ),
@@ -222,5 +222,5 @@ def _commit_revision(
 
 
 def _is_begun(work: Workplace, folder: str, parts: Sequence[_ReplacedSegment]) -> bool:
-    listed = work.changelog.listed_files(folder) or {}
-    return any(file.path in listed for part in parts for file in part.new.files)
+    listed_files = work.changelog.listed_files(folder) or {}
+    return any(file.path in listed_files for part in parts for file in part.new.files)

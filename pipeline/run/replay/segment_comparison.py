@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_path, scratch_path
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.replay.rows import ReplayDifference, difference
+from lockstep.pipeline.replay.rows import ReplayDifference, row_difference
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.segment import FILE_ENDINGS, Segment, SegmentFile
@@ -38,8 +38,8 @@ class SegmentStanding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """The limits of a report on rows that differ. `most_rows`: the largest number of rows
-    for each segment or table; `show_values`: also report their values."""
+    """The limits of a report on rows that differ. `most_rows`: the largest number of
+    rows for each segment or table; `show_values`: also report their values."""
 
     most_rows: int = 500
     show_values: bool = False
@@ -48,10 +48,10 @@ class Details:
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
     """The comparison of one segment. `why`: what is wrong with its files, if DAMAGED.
-    `new_files`: the files in the scratch folder that will replace them. `wrong`, `columns`,
-    `rows`: for DIFFERENT and if details were requested, the number of row images that
-    differ, the columns in which they differ, and some of these images. `reason_waiting`:
-    why the files cannot be replaced yet."""
+    `new_files`: the files in the scratch folder that will replace them. `wrong`,
+    `columns`, `rows`: for DIFFERENT and if details were requested, the number of row
+    images that differ, the columns in which they differ, and some of these images.
+    `reason_waiting`: why the files cannot be replaced yet."""
 
     json_keys: ClassVar = (
         "batch",
@@ -110,12 +110,16 @@ class SegmentComparison:
     def _compare(
         self, batch: Batch, segment: Segment, new_segment: Segment | None, folder: str
     ) -> SegmentResult:
-        why = next(iter(self.work.segments.damage_sentences(folder, segment.files)), None)
-        if why is None:
-            listed = self._files_listed_in(folder)
-            unlisted = [file.path for file in segment.files if file.path not in listed]
-            why = f"the changelog {folder} does not list {unlisted[0]}" if unlisted else None
-        if why is not None:
+        damage = next(iter(self.work.segments.damage_sentences(folder, segment.files)), None)
+        if damage is None:
+            listed_paths = self._files_listed_in(folder)
+            unlisted_paths = [file.path for file in segment.files if file.path not in listed_paths]
+            damage = (
+                f"the changelog {folder} does not list {unlisted_paths[0]}"
+                if unlisted_paths
+                else None
+            )
+        if damage is not None:
             standing = SegmentStanding.DAMAGED
         elif new_segment is None:
             standing = SegmentStanding.AS_RECORDED
@@ -124,7 +128,7 @@ class SegmentComparison:
             standing = SegmentStanding.SAME if same else SegmentStanding.DIFFERENT
         files = () if new_segment is None or standing is SegmentStanding.SAME else new_segment.files
         result = SegmentResult(
-            batch.id, segment.table, segment.schema_version, standing, why, files
+            batch.id, segment.table, segment.schema_version, standing, damage, files
         )
         if new_segment is None or standing is not SegmentStanding.DIFFERENT or self.details is None:
             return result
@@ -144,8 +148,8 @@ class SegmentComparison:
         )
         key = () if version.shown_schema is None else merge_key(version.shown_schema)
         names = version.shown_structure.names
-        stored = dict(zip(names, changelog_names([*names]), strict=True))
-        shown = ("_sequence", *(stored[name] for name in key))
+        names_in_changelog = dict(zip(names, changelog_names([*names]), strict=True))
+        shown_columns = ("_sequence", *(names_in_changelog[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
         for ending in range(len(FILE_ENDINGS)):
             content = content_difference(
@@ -158,10 +162,10 @@ class SegmentComparison:
             count += content.row_count
             columns |= dict.fromkeys(content.columns)
             rows += (
-                difference(
+                row_difference(
                     in_log,
                     in_lake,
-                    {name: in_log[name] for name in shown},
+                    {name: in_log[name] for name in shown_columns},
                     show_values=details.show_values,
                 )
                 for in_log, in_lake in content.examples
@@ -213,9 +217,9 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class ContentDifference:
-    """How the rows of two sides differ. `row_count`: the number of rows that
-    differ; `columns`: the columns in which at least one differs; `examples`: some pairs
-    of rows (left, right). Rows that only one side has are counted but are no examples."""
+    """How the rows of two sides differ. `row_count`: the number of rows that differ;
+    `columns`: the columns in which at least one differs; `examples`: some pairs of rows
+    (left, right). Rows that only one side has are counted but are no examples."""
 
     row_count: int
     columns: tuple[str, ...]

@@ -121,7 +121,7 @@ def make_plan(work: Workplace) -> RunPlan:
         proposal = foresee_start(work, cursor, override)
         shapes, known = _shapes_and_tables(work)
         start = _planned_start(work, proposal)
-        tables = planned_tables(work, proposal.run_start, known)
+        tables = plan_tables(work, proposal.run_start, known)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
@@ -155,7 +155,7 @@ def make_plan(work: Workplace) -> RunPlan:
     )
 
 
-def planned_tables(
+def plan_tables(
     work: Workplace, run_start: RunStart | None, known: KnownTables | None = None
 ) -> TablePlans:
     """Return, with prices, what a run with this start does to each table that it does
@@ -170,10 +170,10 @@ def planned_tables(
 
 def _settings(work: Workplace) -> Mapping[TableName, str]:
     source = work.source
-    if not source.tables:
+    if not source.table_settings:
         return {}
     names = {*work.ledger.table_states(source.name), *work.server.engines()}
-    return settings_in_words(filter(source.patterns.matches, names), source.tables)
+    return settings_in_words(filter(source.patterns.matches, names), source.table_settings)
 
 
 def _shapes_and_tables(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
@@ -202,13 +202,13 @@ SPACE_SENTENCE: Final = "a table's rows are in the lake twice until its mirror i
 """The sentence on the disk space that reading a table takes."""
 
 
-def forecast_loads(work: Workplace, facts: ServerFacts, rows: int) -> tuple[str, ...]:
-    """Return sentences on reading `rows` rows from MySQL: how long it takes, how much
-    space it needs, and whether the server keeps its log long enough."""
+def forecast_loads(work: Workplace, facts: ServerFacts, row_count: int) -> tuple[str, ...]:
+    """Return sentences on reading `row_count` rows from MySQL: how long it takes, how
+    much space it needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
-    room = LogRoom(kept_for(facts.settings), plan.seconds)
+    room = LogRoom(kept_for(facts.settings), plan.max_seconds)
     short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
-    return (room.forecast(rows, plan.connections), SPACE_SENTENCE, *short)
+    return (room.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
 
 
 def next_start(work: Workplace) -> PlannedStart:
@@ -224,14 +224,14 @@ def next_start(work: Workplace) -> PlannedStart:
 
 def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
     """Return the captured cursor as it will be once these batches are abandoned."""
-    newest = work.ledger.cursors(work.source.name).captured
-    numbers = {abandonment.batch.id for abandonment in abandoned}
-    if newest is None or newest.batch not in numbers:
-        return newest
+    captured = work.ledger.cursors(work.source.name).captured
+    batch_ids = {abandonment.batch.id for abandonment in abandoned}
+    if captured is None or captured.batch not in batch_ids:
+        return captured
     batches = [
         batch
         for batch in work.ledger.batches(work.source.name, limit=NEWEST_BATCHES)
-        if batch.id not in numbers and batch.state is not BatchState.ABANDONED
+        if batch.id not in batch_ids and batch.state is not BatchState.ABANDONED
     ]
     acknowledged = work.ledger.cursors(work.source.name).acknowledged
     if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
@@ -239,8 +239,8 @@ def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor |
     batch = batches[0]
     if batch.end is None or batch.anchor is None:
         return None
-    resumable = batch.by_gtid and newest.by_gtid
-    return Cursor(batch.id, batch.end, batch.anchor, resumable, newest.lapsed)
+    resumable = batch.by_gtid and captured.by_gtid
+    return Cursor(batch.id, batch.end, batch.anchor, resumable, captured.lapsed)
 
 
 def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:
@@ -255,12 +255,12 @@ def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:
 def _waiting_tables(
     work: Workplace, abandoned: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
-    numbers = {abandonment.batch.id for abandonment in abandoned}
+    batch_ids = {abandonment.batch.id for abandonment in abandoned}
     pending = work.ledger.pending_batches(work.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
         for batch in work.ledger.unfinished_batches(work.source.name)
-        if batch.id not in numbers
+        if batch.id not in batch_ids
     }
 
 
@@ -274,10 +274,10 @@ _PROPOSED = 0
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A chosen start, and what the next run makes of it. `abandoned_batches`: those
-    that it abandons; `position`: where it starts; `follows`: the end of what was captured;
-    `continuity`, `gap_tables`: whether a gap or an overlap lies between these two, and
-    the tables that it concerns. `server_error`: why the server could not be asked; then the
-    rest is unknown."""
+    that it abandons; `position`: where it starts; `follows`: the end of what was
+    captured; `continuity`, `gap_tables`: whether a gap or an overlap lies between these
+    two, and the tables that it concerns. `server_error`: why the server could not be
+    asked; then the rest is unknown."""
 
     override: Override
     abandoned_batches: tuple[int, ...] = ()

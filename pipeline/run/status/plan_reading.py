@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.rows.images import AFTER, DELETE, INSERT
-from lockstep.pipeline.binlog.rows.maps import by_map, by_table
+from lockstep.pipeline.binlog.rows.maps import split_by_map, split_by_table
 from lockstep.pipeline.binlog.rows.rows import TableDecoder
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.binlog.stream import ring as columns
@@ -37,7 +37,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import Renames, with_copy_decisions
+from lockstep.pipeline.run.dump.renames import CopyDecider, with_copy_decisions
 from lockstep.pipeline.run.stop_errors import resume_hint
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
@@ -72,7 +72,7 @@ class PlannedReading:
     - `statements`: the first statements in the log. `unlisted_statement_count`: number of others.
     - `refusal`: the error that would end the run before anything is recorded.
     - `rereads`: tables that would be re-read from MySQL, and why.
-    - `merges`: how each table's changes would be merged, and why.
+    - `merge_sentences`: how each table's changes would be merged, and why.
     - `passed_sentences`: sentences on statements that are logged instead of rows and change no
       captured table.
     - `end_is_behind`: nothing is read, because the end that a person chose is not after the start.
@@ -92,7 +92,7 @@ class PlannedReading:
     quarantines: tuple[StoppedTable, ...]
     refusal: LockstepError | None
     rereads: Mapping[TableName, str] = field(default_factory=dict)
-    merges: Mapping[TableName, str] = field(default_factory=dict)
+    merge_sentences: Mapping[TableName, str] = field(default_factory=dict)
     end_is_behind: bool = False
     passed_sentences: tuple[str, ...] = ()
 
@@ -103,8 +103,8 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     are the `refusal` of the result."""
     bounds = bounds_of(work, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
-    newest = work.ledger.batches(work.source.name, limit=1)
-    batch = newest[0].id + 1 if newest else 1
+    newest_batches = work.ledger.batches(work.source.name, limit=1)
+    batch = newest_batches[0].id + 1 if newest_batches else 1
     resumed_tables = [order.table for order in plans.resumed_orders]
     basis = basis_of(work, run_start, bounds, batch, resumed_tables)
     tally = LogTally(basis, plans)
@@ -112,8 +112,8 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     # A transaction that does not fit in memory is counted here, instead of being
     # spilled.
     spool = SummarisingSpool(work.spool, tally.count_spilled, tally.tallies_read_back.append)
-    counted = replace(basis, work=replace(basis.work, spool=spool))
-    reading = LogReading(counted, tally, on_unfollowed=errors.append)
+    counting_basis = replace(basis, work=replace(basis.work, spool=spool))
+    reading = LogReading(counting_basis, tally, on_unfollowed=errors.append)
     try:
         reading.run()
         if reading.reached_limit is None:
@@ -140,7 +140,9 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         quarantines=tuple(tally.quarantined),
         refusal=errors[0] if errors else None,
         rereads=dict(sorted(tally.rereads.items())),
-        merges=_merge_sentences(work, run_start, basis.structures, tally.tables, tally.replaced),
+        merge_sentences=_merge_sentences(
+            work, run_start, basis.structures, tally.tables, tally.replaced
+        ),
         end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
         passed_sentences=tuple(reading.row_statements.passed_sentences()),
     )
@@ -166,13 +168,13 @@ def estimate_seconds(work: Workplace, reading: PlannedReading | None) -> float |
 def bytes_per_second(batches: Sequence[Batch]) -> float | None:
     """Return the speed at which the newest large batches were captured; None if there
     are none."""
-    timed = [
+    sizes_and_durations = [
         (batch.log_bytes, batch.captured_at - batch.created_at)
         for batch in batches
         if batch.captured_at is not None and batch.log_bytes >= _LEAST_BYTES
     ][:_BATCHES_FOR_SPEED]
-    duration = sum((seconds for _, seconds in timed), timedelta()).total_seconds()
-    return sum(size for size, _ in timed) / duration if duration > 0 else None
+    duration = sum((seconds for _, seconds in sizes_and_durations), timedelta()).total_seconds()
+    return sum(size for size, _ in sizes_and_durations) / duration if duration > 0 else None
 
 
 def _merge_sentences(
@@ -180,10 +182,11 @@ def _merge_sentences(
     run_start: RunStart,
     structures: SchemaTracker,
     tables: Mapping[TableName, TableTally],
-    replaced: Collection[TableName],
+    replaced_tables: Collection[TableName],
 ) -> dict[TableName, str]:
-    """Return, for each table with changes, how they would be merged. `replaced`: tables
-    whose earlier rows are void, because they are truncated, created or re-read."""
+    """Return, for each table with changes, how they would be merged. `replaced_tables`:
+    tables whose earlier rows are void, because they are truncated, created or
+    re-read."""
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
@@ -197,7 +200,7 @@ def _merge_sentences(
         facts = Facts(
             keyed=schema is not None and bool(merge_key(schema)),
             keeps=policies.keeps_rows,
-            replaces=table in replaced,
+            replaces=table in replaced_tables,
             images=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             all_new=all_new,
@@ -229,20 +232,23 @@ def _column_sentences(
     version = None if state is None else work.mirrors.version(state.mirror)
     if state is None or version is None:
         return
-    shown = work.mirrors.schema(state.mirror, version)
-    have = [
-        field.name for field in shown if is_stamp(field) and field.name not in table_columns.names
+    mirror_schema = work.mirrors.schema(state.mirror, version)
+    present_stamps = [
+        field.name
+        for field in mirror_schema
+        if is_stamp(field) and field.name not in table_columns.names
     ]
-    added = [name for name in policies.stamps if name not in have]
-    if added:
+    added_stamps = [name for name in policies.stamps if name not in present_stamps]
+    if added_stamps:
         yield (
-            f"{', '.join(added)} are added, NULL in each row until it changes: `lockstep reload "
-            f"{state.table} --reason …` fills them in all rows"
+            f"{', '.join(added_stamps)} are added, NULL in each row until it changes: "
+            f"`lockstep reload {state.table} --reason …` fills them in all rows"
         )
-    unwanted = [name for name in have if name not in policies.stamps]
-    if unwanted:
+    unwanted_stamps = [name for name in present_stamps if name not in policies.stamps]
+    if unwanted_stamps:
         drops = policies.dropped_columns is DroppedColumns.DROP
-        yield f"{', '.join(unwanted)} {'are dropped' if drops else 'are NULL in rows that change'}"
+        effect = "are dropped" if drops else "are NULL in rows that change"
+        yield f"{', '.join(unwanted_stamps)} {effect}"
 
 
 STATEMENTS: Final = 200
@@ -251,16 +257,18 @@ STATEMENTS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class TableTally:
-    """Counts of one table's changes. `counts`: rows by operation; `events`: number of
-    row events; `size`: their bytes, uncompressed."""
+    """Counts of one table's changes. `counts`: rows by operation; `event_count`:
+    number of row events; `size_bytes`: theirs, uncompressed."""
 
     counts: RowCounts = field(default_factory=RowCounts)
-    events: int = 0
-    size: int = 0
+    event_count: int = 0
+    size_bytes: int = 0
 
     def __add__(self, other: TableTally) -> TableTally:
         return TableTally(
-            self.counts + other.counts, self.events + other.events, self.size + other.size
+            self.counts + other.counts,
+            self.event_count + other.event_count,
+            self.size_bytes + other.size_bytes,
         )
 
 
@@ -308,7 +316,7 @@ class LogTally:
         self._captured_tables = basis.tables
         self._policies_of = basis.work.source.policies_of
         self._treated = basis.work.shaping.treatments_in_words
-        self._renames = Renames(basis)
+        self._renames = CopyDecider(basis)
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be re-read from MySQL, and why."""
@@ -333,8 +341,8 @@ class LogTally:
     def row_count(self) -> int:
         return sum(table.counts.total for table in self.tables.values())
 
-    def follow(self, buffer: TransactionBuffer) -> None:
-        self._decoding.follow(buffer)
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
+        self._decoding.use_buffer(buffer)
 
     def is_wanted(self, table: TableName) -> bool:
         """Return whether changes of a table count. If all its rows will be read later,
@@ -342,7 +350,8 @@ class LogTally:
         return table not in self._tables_read_later and self._captured_tables.is_wanted(table)
 
     def watches(self, table: TableName) -> bool:
-        """Return False: a plan does not count what cascades may change in child tables."""
+        """Return False: a plan does not count what cascades may change in child
+        tables."""
         return False
 
     def reach(self, at: Coordinates | None) -> None:
@@ -384,7 +393,7 @@ class LogTally:
     def _reread(self, table: TableName, reason: str) -> None:
         self.replaced.add(table)
         self.rereads[table] = reason
-        self._decoding.buffer.maps.drop(table)
+        self._decoding.buffer.maps.skip_table(table)
 
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Quarantine a table that a statement may have changed without logging rows."""
@@ -416,21 +425,22 @@ class LogTally:
         return self._count_block(block, 1, lambda _: self._decoding.buffer.at)
 
     def _count_block(
-        self, block: Block, count: int, begin: Callable[[int], Coordinates]
+        self, block: Block, transaction_count: int, begin: Callable[[int], Coordinates]
     ) -> _Tallies:
-        """Count the captured rows of a block. `count`: number of transactions in its
-        group; `begin`: returns where the transaction with a given number begins."""
+        """Count the captured rows of a block. `transaction_count`: number of
+        transactions in its group; `begin`: returns where the transaction with a given
+        number begins."""
         tables: dict[TableName, TableTally] = {}
-        rows = np.zeros(count, np.int64)
-        for name, _, part in by_table(block, self._decoding.buffer.maps.maps):
+        rows = np.zeros(transaction_count, np.int64)
+        for name, _, part in split_by_table(block, self._decoding.buffer.maps.maps):
             if not self.is_wanted(name):
                 continue
-            transactions = np.minimum(part.events[:, columns.TRANSACTION], count - 1)
+            transactions = np.minimum(part.events[:, columns.TRANSACTION], transaction_count - 1)
             at = begin(int(transactions[0]))
             try:
                 counted = [
-                    (indices, self._decoder(number, at).count(events))
-                    for number, indices, events in by_map(part)
+                    (indices, self._decoder(number, at).count_images(events))
+                    for number, indices, events in split_by_map(part)
                 ]
             except TableError as error:
                 self._quarantine(name, at, error)
@@ -447,13 +457,13 @@ class LogTally:
         return tables, rows
 
     def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
-        version, decoder = self._decoding.decoder(number, at)
+        version, decoder = self._decoding.decoder_of_map(number, at)
         self._captured_tables.segment(version)
         return decoder
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
         self.quarantined.append(self._captured_tables.stop(table, at, error))
-        self._decoding.buffer.maps.drop(table)
+        self._decoding.buffer.maps.skip_table(table)
 
     def _add(self, tallies: _Tallies, rows: Integers) -> None:
         tables, counted_rows = tallies

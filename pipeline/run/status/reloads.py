@@ -191,20 +191,20 @@ def plan_reload(
             f"the mirror of {table} cannot be written again from its changelog: {origin}",
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL",
         )
-    stopped = state is not None and state.has_stopped
+    is_stopped = state is not None and state.has_stopped
     if is_being_read:
         sentence = f"{table} is being read from the source already; the next run continues"
         load = facts.loads[table].id if table in facts.loads else None
         return Reload(
             request, supplier, Supplier.SOURCE, sentence, is_already_reading=True, load_id=load
         )
-    resumes = "; this also resumes the table" if stopped else ""
+    resumes = "; this also resumes the table" if is_stopped else ""
     sentence = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
         sentence += f", {origin.told}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
         return Reload(
-            request, supplier, Supplier.CHANGELOG, sentence, is_stopped=stopped, origin=origin
+            request, supplier, Supplier.CHANGELOG, sentence, is_stopped=is_stopped, origin=origin
         )
     reason = "" if supplier is Supplier.SOURCE else str(origin)
     sentence += f", from the source{reason and f': {reason}'}{resumes}"
@@ -212,7 +212,7 @@ def plan_reload(
         mirror = mirror_path(work.source.name, work.source.mirror_name(table))
         sentence += f"; it replaces what somebody else made in the lake at {mirror}"
     rows = facts.estimated_rows.get(table)
-    return Reload(request, supplier, Supplier.SOURCE, sentence, reason, rows, stopped)
+    return Reload(request, supplier, Supplier.SOURCE, sentence, reason, rows, is_stopped)
 
 
 def plan_condition_reload(
@@ -230,14 +230,14 @@ def plan_condition_reload(
     request = OrderRequest(table, order.author, step.reason)
     if not isinstance(step.supply, SomeRowsRead):
         return plan_reload(work, request, Supplier.SOURCE, facts)
-    about = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
-    others = (
-        f"rows of the mirror that its {about} allows"
-        if about
+    column_names = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
+    other_rows = (
+        f"rows of the mirror that its {column_names} allows"
+        if column_names
         else "all rows of the mirror (it compares no column with a plain number or date)"
     )
     sentence = (
-        f"rows of {table} are read from the source again, where {condition.text}; {others} and "
+        f"rows of {table} are read from the source again, where {condition.text}; {other_rows} and "
         "that are not read are looked up by key, and deleted where the source has none"
     )
     source, rows = Supplier.SOURCE, step.price.rows

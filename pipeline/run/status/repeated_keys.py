@@ -19,8 +19,8 @@ MOST_ROWS: Final = 5_000_000
 @dataclass(frozen=True, slots=True)
 class KeyCount:
     """The count for one table. `key`: the key's columns. `row_count`: number of rows.
-    `repeated_count`: how many of them have the key of an earlier one; None if nothing was
-    counted, which `reason` explains."""
+    `repeated_count`: how many of them have the key of an earlier one; None if nothing
+    was counted, which `reason` explains."""
 
     table: TableName
     key: tuple[str, ...]

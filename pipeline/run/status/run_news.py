@@ -29,8 +29,8 @@ without columns. Both limits keep a message below one megabyte, which brokers ac
 @dataclass(frozen=True, slots=True)
 class TableNews:
     """One table that a run read or wrote. `merge`: the last write of its mirror, if
-    any. `has_changed_rows`: some of its rows changed. `schema`: its structure, None beyond the
-    limit of columns; `comments`: on its columns, by name."""
+    any. `has_changed_rows`: some of its rows changed. `schema`: its structure, None
+    beyond the limit of columns; `comments`: on its columns, by name."""
 
     state: TableState
     merge: TableMerge | None
@@ -45,31 +45,34 @@ class TableNews:
 
 @dataclass(frozen=True, slots=True)
 class RunNews:
-    """The reported tables of a run. `unreported_count`: number of tables beyond the limit."""
+    """The reported tables of a run. `unreported_count`: number of tables beyond the
+    limit."""
 
     tables: tuple[TableNews, ...]
     unreported_count: int = 0
 
 
 def run_news(
-    work: Workplace, captured: CaptureReport | None, merged: MergeReport | None
+    work: Workplace, capture_report: CaptureReport | None, merge_report: MergeReport | None
 ) -> RunNews:
     """Return the tables of a run: first those with events (such as an ALTER), then the
     others, by name."""
     ledger, source = work.ledger, work.source.name
-    events = _last_events(ledger, source, captured, merged)
+    events = _last_events(ledger, source, capture_report, merge_report)
     merges: dict[TableName, list[TableMerge]] = {}
-    for merge in merged.merges if merged is not None else ():
+    for merge in merge_report.merges if merge_report is not None else ():
         merges.setdefault(merge.table, []).append(merge)
     tables = sorted({*merges, *events}, key=lambda table: (table not in events, table))
-    chosen, states = tables[:MOST_TABLES], ledger.table_states(source)
+    reported_tables, states = tables[:MOST_TABLES], ledger.table_states(source)
     news = []
-    for table in chosen:
+    for table in reported_tables:
         if table in states:
             writes = merges.get(table, [])
             has_changed_rows = any(write.counts.total for write in writes)
             news.append(TableNews(states[table], writes[-1] if writes else None, has_changed_rows))
-    return RunNews(tuple(_with_descriptions(work, news, events)), len(tables) - len(chosen))
+    return RunNews(
+        tuple(_with_descriptions(work, news, events)), len(tables) - len(reported_tables)
+    )
 
 
 def comments_of(
@@ -89,28 +92,34 @@ def comments_of(
 def _with_descriptions(
     work: Workplace, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
 ) -> Iterator[TableNews]:
-    """Yield the tables with their structures and comments, up to the limit of columns."""
+    """Yield the tables with their structures and comments, up to the limit of
+    columns."""
     comments = comments_of(work, [item.table for item in news])
     remaining = MOST_COLUMNS
     for item in news:
         event = events.get(item.table)
-        number = (
+        schema_version = (
             item.merge.shown_version if item.merge is not None else event.version if event else None
         )
         schema: TableSchema | None = None
-        if remaining > 0 and number is not None:
-            schema = work.ledger.schema_version(work.source.name, item.table, number).shown_schema
+        if remaining > 0 and schema_version is not None:
+            schema = work.ledger.schema_version(
+                work.source.name, item.table, schema_version
+            ).shown_schema
         remaining -= len(schema.columns) if schema is not None else 0
         yield replace(item, schema=schema, comments=comments.get(item.table, {}))
 
 
 def _last_events(
-    ledger: Batches, source: str, captured: CaptureReport | None, merged: MergeReport | None
+    ledger: Batches,
+    source: str,
+    capture_report: CaptureReport | None,
+    merge_report: MergeReport | None,
 ) -> dict[TableName, TableEvent]:
     """Return the last event of each table in the batches of the run."""
-    batches = set(merged.merged_batches) if merged is not None else set()
-    if captured is not None and captured.batch is not None:
-        batches.add(captured.batch)
+    batches = set(merge_report.merged_batches) if merge_report is not None else set()
+    if capture_report is not None and capture_report.batch_id is not None:
+        batches.add(capture_report.batch_id)
     if not batches:
         return {}
     contents = ledger.contents(source, min(batches), max(batches))

@@ -63,19 +63,23 @@ def show_schema(
     source: str,
     table: TableName,
     place: Place | None,
-    work: Callable[[], Workplace],
+    open_workplace: Callable[[], Workplace],
 ) -> ShownSchema:
     """Return the table's structure at a place, or the newest one if `place` is None.
 
-    `work`: returns the workplace; it is called only if the server has to be asked.
+    `open_workplace` is called only if the server has to be asked.
     Raise `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt`
     for a place that no batch captured.
     """
     versions = ledger.schema_versions(source, table)
     if not versions:
-        raise unknown_table(table, ledger.last_versions(source), f"the history of {source}")
+        raise unknown_table_error(table, ledger.last_versions(source), f"the history of {source}")
     history = tuple(_with_changes(ledger, source, versions))
-    version = versions[-1] if place is None else _version_at(ledger, source, history, place, work)
+    version = (
+        versions[-1]
+        if place is None
+        else _version_at(ledger, source, history, place, open_workplace)
+    )
     if version is None:
         raise SchemaUnknownAt(
             f"the structure of {table} at {place} is not in the history, which begins at "
@@ -85,8 +89,11 @@ def show_schema(
     return ShownSchema(table, next(item for item in history if item.version == version), history)
 
 
-def unknown_table(table: TableName, tables: Iterable[TableName], where: str) -> NothingMatches:
-    """Return the error for an unknown table, with the most similar names as its hint."""
+def unknown_table_error(
+    table: TableName, tables: Iterable[TableName], where: str
+) -> NothingMatches:
+    """Return the error for an unknown table, with the most similar names as its
+    hint."""
     names = sorted(map(str, tables))
     names_in_lower_case = {name.lower(): name for name in names}
     similar_names = [
@@ -108,7 +115,7 @@ def _version_at(
     source: str,
     versions: Sequence[ShownVersion],
     place: Place,
-    work: Callable[[], Workplace],
+    open_workplace: Callable[[], Workplace],
 ) -> SchemaVersion | None:
     table = versions[0].version.table
     match place:
@@ -117,7 +124,7 @@ def _version_at(
         case AtCoordinates(at):
             return _version_at_coordinates(ledger, source, table, at, _servers(ledger, source))
         case AtMoment(moment):
-            return _version_at_moment(ledger, source, versions, moment, work)
+            return _version_at_moment(ledger, source, versions, moment, open_workplace)
         case AfterGtids(gtids):
             return _version_after_gtids(ledger, source, versions, gtids)
         case OfRun(run):
@@ -126,7 +133,7 @@ def _version_at(
                 raise _not_captured_error(source, no_such_run(ledger, source, run))
             return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
         case Earliest() | InFile():
-            workplace = work()
+            workplace = open_workplace()
             facts = workplace.server.facts()
             cursor = ledger.cursors(source).captured
             if cursor is None:
@@ -161,7 +168,7 @@ def _version_at_moment(
     source: str,
     versions: Sequence[ShownVersion],
     moment: datetime,
-    work: Callable[[], Workplace],
+    open_workplace: Callable[[], Workplace],
 ) -> SchemaVersion | None:
     """Return the version in force at a moment. Each version of an earlier batch
     precedes the moment. In the batch that contains the moment, versions precede it if
@@ -177,15 +184,15 @@ def _version_at_moment(
         )
     times = ledger.batch_times(source)
     reaching = [_first_batch_reaching(times, server, moment) for server in _servers(ledger, source)]
-    numbers = [number for number in reaching if number is not None]
-    if not numbers:
-        if _is_captured_until(ledger, source, moment, work()):
+    batch_ids = [batch_id for batch_id in reaching if batch_id is not None]
+    if not batch_ids:
+        if _is_captured_until(ledger, source, moment, open_workplace()):
             return versions[-1].version
         raise _not_captured_error(
             source, f"nothing committed at or after {moment.isoformat()} was captured"
         )
 
-    first = last = min(numbers)
+    first = last = min(batch_ids)
     begin = times[0].begin
     if (
         ledger.pruned_through(source)
@@ -261,7 +268,7 @@ def _version_after_gtids(
 
     batches = {batch.id: batch for batch in ledger.batches(source, limit=_NO_LIMIT)}
 
-    def before(version: ShownVersion) -> bool:
+    def is_included(version: ShownVersion) -> bool:
         if version.statement is not None:
             return bool(version.statement.gtid) and gtids.contains(
                 GtidSet.parse(version.statement.gtid)
@@ -269,12 +276,12 @@ def _version_after_gtids(
         batch = batches.get(version.version.batch)
         return batch is None or gtids.contains(batch.start.gtid_set)
 
-    return _last_version(takewhile(before, versions))
+    return _last_version(takewhile(is_included, versions))
 
 
 def _last_version(versions: Iterable[ShownVersion]) -> SchemaVersion | None:
-    ordered = list(versions)
-    return ordered[-1].version if ordered else None
+    version_list = list(versions)
+    return version_list[-1].version if version_list else None
 
 
 def _not_captured_error(source: str, reason: str) -> LockstepError:
@@ -302,8 +309,8 @@ class ShownVersion:
 def _statement_of(
     ledger: Structures, source: str, version: SchemaVersion
 ) -> SchemaStatement | None:
-    number = version.statement_number
-    return None if number is None else ledger.statements(source, [number])[number]
+    statement_id = version.statement_number
+    return None if statement_id is None else ledger.statements(source, [statement_id])[statement_id]
 
 
 def _with_changes(

@@ -12,7 +12,7 @@ from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, Reque
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.proof.proven import ComparisonRecord
-from lockstep.pipeline.replay.spans import Span, batches_of, runs_named
+from lockstep.pipeline.replay.spans import Span, batches_in_span, named_runs
 from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.unpruned_batches import (
@@ -60,9 +60,9 @@ class StructureChange:
 @dataclass(frozen=True, slots=True)
 class TableTotal:
     """The totals of one table over all batches of the report. `counts`: captured rows
-    by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`: of its
-    files; `last_write`: the last write of its mirror; `proof`: its newest comparison with
-    MySQL."""
+    by operation; `rows_read`: number of rows that were read from MySQL; `size_bytes`:
+    of its files; `last_write`: the last write of its mirror; `proof`: its newest
+    comparison with MySQL."""
 
     table: TableName
     counts: RowCounts
@@ -76,7 +76,7 @@ class TableTotal:
 class SpanReport:
     """The report on a run or a span. `title`: its name for people. `batches`: its
     batches, oldest first, never empty. `earlier_batches`: those that are plotted with
-    them. `rows`: the captured rows of both. `writes`: the finished writes of mirrors.
+    them. `captured_rows`: those of both. `writes`: the finished writes of mirrors.
     `version_set`: that of the last acknowledged batch. `stopped_tables`: those
     that are stopped now; `proofs`: the present results of comparisons."""
 
@@ -85,7 +85,7 @@ class SpanReport:
     made_at: datetime
     batches: tuple[Batch, ...]
     earlier_batches: tuple[Batch, ...]
-    rows: tuple[CapturedRows, ...]
+    captured_rows: tuple[CapturedRows, ...]
     writes: tuple[SettledWrite, ...]
     structure_changes: tuple[StructureChange, ...]
     version_set: ShownVersions | None
@@ -95,25 +95,25 @@ class SpanReport:
     @property
     def totals(self) -> tuple[TableTotal, ...]:
         """The totals by table, without the rows of `earlier_batches`."""
-        numbers = {batch.id for batch in self.batches}
+        batch_ids = {batch.id for batch in self.batches}
         rows: dict[TableName, list[CapturedRows]] = {}
-        for row in self.rows:
-            if row.batch in numbers:
+        for row in self.captured_rows:
+            if row.batch in batch_ids:
                 rows.setdefault(row.table, []).append(row)
-        written = {write.intent.table: write for write in self.writes}
+        last_writes = {write.intent.table: write for write in self.writes}
         proofs: dict[TableName, ComparisonRecord] = {}
         for proof in self.proofs:
             proofs.setdefault(proof.table, proof)
         return tuple(
             TableTotal(
                 table,
-                sum((row.counts for row in captured), RowCounts()),
-                sum(row.rows_read for row in captured),
-                sum(row.size for row in captured),
-                written.get(table),
+                sum((row.counts for row in table_rows), RowCounts()),
+                sum(row.rows_read for row in table_rows),
+                sum(row.size for row in table_rows),
+                last_writes.get(table),
                 proofs.get(table),
             )
-            for table, captured in sorted(rows.items())
+            for table, table_rows in sorted(rows.items())
         )
 
     @property
@@ -139,33 +139,40 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
         [batch] = ledger.live_batches(source, newest.batch, newest.batch)
     else:
         batch = batch_of_run(ledger, source, run)
-    pruned = ledger.pruned_through(source)
-    if run is not None and batch.id <= pruned:
+    pruned_through = ledger.pruned_through(source)
+    if run is not None and batch.id <= pruned_through:
         raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
     candidates = ledger.live_batches(
-        source, max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned + 1), batch.id
+        source, max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1), batch.id
     )
-    own = tuple(other for other in candidates if other.token == batch.token)
-    before = tuple(
+    own_batches = tuple(other for other in candidates if other.token == batch.token)
+    earlier_batches = tuple(
         other for other in candidates if other.token != batch.token and other.end is not None
     )
-    about = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
-    return _report(ledger, source, about, own, before[-(_MOST_PLOTTED_BATCHES - len(own)) :], now)
+    title = f"run {batch.dagster_run}" if batch.dagster_run else f"batch {batch.id}"
+    return _report(
+        ledger,
+        source,
+        title,
+        own_batches,
+        earlier_batches[-(_MOST_PLOTTED_BATCHES - len(own_batches)) :],
+        now,
+    )
 
 
 def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> SpanReport:
     """Return the report on all batches that a span touches. Raise `SpanRefused` if
     there are none, or if some of them were pruned."""
-    runs = {run: batch_of_run(ledger, source, run).id for run in runs_named(span)}
-    chain, pruned = unpruned_batches(ledger, source), ledger.pruned_through(source)
-    batches = batches_of(span, chain, runs)
-    end = chain[0].end
-    if pruned and end is not None and begins_before(span, batches, pruned, end):
+    runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
+    all_batches, pruned_through = unpruned_batches(ledger, source), ledger.pruned_through(source)
+    batches = batches_in_span(span, all_batches, runs)
+    end = all_batches[0].end
+    if pruned_through and end is not None and begins_before(span, batches, pruned_through, end):
         raise SpanRefused(
             f"{span.since} is before the first batch on record{pruned_clause(ledger, source)}",
             hint=f"`--from {end.at}` or `--from earliest` begins with the first batch on record",
         )
-    batches = tuple(batch for batch in batches if batch.id > pruned)
+    batches = tuple(batch for batch in batches if batch.id > pruned_through)
     if not batches:
         raise SpanRefused(
             f"{source}: nothing was committed from {span}",
@@ -177,15 +184,15 @@ def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> Sp
 def _report(
     ledger: Ledger,
     source: str,
-    about: str,
+    title: str,
     batches: tuple[Batch, ...],
-    before: tuple[Batch, ...],
+    earlier_batches: tuple[Batch, ...],
     now: datetime,
 ) -> SpanReport:
     first, last = batches[0].id, batches[-1].id
-    plotted = before[0].id if before else first
-    acknowledged = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
-    contents = ledger.contents(source, plotted, last)
+    first_plotted = earlier_batches[0].id if earlier_batches else first
+    acknowledged_batches = [batch for batch in batches if batch.state is BatchState.ACKNOWLEDGED]
+    contents = ledger.contents(source, first_plotted, last)
     rows = [row for content in contents for row in content.captured_rows()]
     events = (event for content in contents if content.batch >= first for event in content.events)
     tables = {row.table for row in rows}
@@ -193,14 +200,16 @@ def _report(
     writes = ledger.writes_within(source, first, last)
     return SpanReport(
         source=source,
-        title=about,
+        title=title,
         made_at=now,
         batches=batches,
-        earlier_batches=before,
-        rows=tuple(rows),
+        earlier_batches=earlier_batches,
+        captured_rows=tuple(rows),
         writes=tuple(write for write in writes if write.intended_at >= batches[0].created_at),
         structure_changes=tuple(structure_changes(ledger, source, events)),
-        version_set=version_set_of(ledger, source, acknowledged[-1]) if acknowledged else None,
+        version_set=version_set_of(ledger, source, acknowledged_batches[-1])
+        if acknowledged_batches
+        else None,
         stopped_tables=stopped_tables(ledger.table_states(source)),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
@@ -211,13 +220,15 @@ def structure_changes(
 ) -> Iterator[StructureChange]:
     """Yield what the events of tables changed, with the statements that caused them."""
     for event in events:
-        number = None
+        statement_id = None
         if event.kind in _EVENTS_OF_STATEMENTS:
-            number = ledger.schema_version(source, event.table, event.version).statement_number
-        if number is None:
+            statement_id = ledger.schema_version(
+                source, event.table, event.version
+            ).statement_number
+        if statement_id is None:
             yield StructureChange(event, None, None, ())
             continue
-        statement = ledger.statements(source, [number])[number]
+        statement = ledger.statements(source, [statement_id])[statement_id]
         yield StructureChange(
             event,
             statement.committed_at,

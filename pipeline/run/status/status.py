@@ -89,7 +89,7 @@ def standing_of(
         headroom=room,
         waiting_batches=tuple(
             WaitingBatch(
-                batch, tuple(table for table, numbers in pending.items() if batch.id in numbers)
+                batch, tuple(table for table, batch_ids in pending.items() if batch.id in batch_ids)
             )
             for batch in unfinished
         ),

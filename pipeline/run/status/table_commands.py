@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.ledger import Structures
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.mirror_places import collisions
-from lockstep.pipeline.run.status.schema_history import unknown_table
+from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
 from lockstep.pipeline.run.table_plans import (
     TablePlans,
@@ -73,10 +73,12 @@ class RecordedOrder:
     sentence: str
 
 
-def require_known(states: Mapping[TableName, TableState], source: str, table: TableName) -> None:
+def require_captured_table(
+    states: Mapping[TableName, TableState], source: str, table: TableName
+) -> None:
     """Raise `NothingMatches` for a table that no run has captured."""
     if table not in states:
-        raise unknown_table(table, states, f"the lake of {source}")
+        raise unknown_table_error(table, states, f"the lake of {source}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +110,11 @@ def give_order(
     """
     ledger, table = work.ledger, request.table
     states = ledger.table_states(work.source.name)
-    require_known(states, work.source.name, table)
-    resumed = None
+    require_captured_table(states, work.source.name, table)
+    resume_order = None
     if kind is OrderKind.RESUME:
-        resumed = plan_resume(work, request)
-        tell(resumed.sentence)
+        resume_order = plan_resume(work, request)
+        tell(resume_order.sentence)
     loads = ledger.open_loads(work.source.name) if kind is OrderKind.PAUSE else []
     order = ledger.order_table(
         lease,
@@ -120,11 +122,11 @@ def give_order(
         kind,
         author=request.author,
         reason=request.reason,
-        schema=None if resumed is None else resumed.order.schema,
-        renames=() if resumed is None else request.renames,
+        schema=None if resume_order is None else resume_order.order.schema,
+        renames=() if resume_order is None else request.renames,
     )
-    if resumed is not None:
-        return replace(resumed, order=order)
+    if resume_order is not None:
+        return replace(resume_order, order=order)
     for load in loads:
         if load.table == table:  # the pause made it void
             work.segments.discard_load(snapshot_path(work.source.name, table), load.id)
@@ -137,7 +139,7 @@ def plan_resume(work: Workplace, request: OrderRequest) -> RecordedOrder:
     """Return the order of a resume, with the number 0, and a sentence on what it would
     do; nothing is recorded. Raise the errors of `give_order`."""
     states = work.ledger.table_states(work.source.name)
-    require_known(states, work.source.name, request.table)
+    require_captured_table(states, work.source.name, request.table)
     state = states[request.table]
     schema: TableSchema | None = None
     if request.statement is not None:
@@ -145,8 +147,8 @@ def plan_resume(work: Workplace, request: OrderRequest) -> RecordedOrder:
         history = _newest_schema(work.ledger, work.source.name, facts.lower_case_table_names)
         # The order is kept for good, so values of columns that the settings hide are
         # removed.
-        given = read_definition(request.statement, request.table, history, facts)
-        schema = work.shaping.redact(given)
+        definition = read_definition(request.statement, request.table, history, facts)
+        schema = work.shaping.redact(definition)
     order = TableOrder(
         0,
         request.table,
@@ -171,10 +173,12 @@ def plan_resume(work: Workplace, request: OrderRequest) -> RecordedOrder:
     return RecordedOrder(order, _resume_sentence(work, order, place))
 
 
-def _require_renames(request: OrderRequest, before: TableSchema | None, given: TableSchema) -> None:
+def _require_renames(
+    request: OrderRequest, schema_before: TableSchema | None, definition: TableSchema
+) -> None:
     reason = "its earlier columns are not known"
-    if before is not None:
-        reason = reason_renames_refused(before, given, request.renames) or ""
+    if schema_before is not None:
+        reason = reason_renames_refused(schema_before, definition, request.renames) or ""
     if reason:
         raise ConfigurationError(
             f"--rename does not fit {request.table}: {reason}.",
@@ -184,15 +188,15 @@ def _require_renames(request: OrderRequest, before: TableSchema | None, given: T
 
 
 def _require_no_more_shown(
-    work: Workplace, request: OrderRequest, place: StoppedAt, given: TableSchema
+    work: Workplace, request: OrderRequest, place: HistoryAtStop, definition: TableSchema
 ) -> None:
     """Raise `ConfigurationError` if a given structure would show hidden values. Such a
     structure says only where columns come from; it is no consent to show more."""
     if place.version is None or place.schema_before is None:
         return
-    origins = match_columns(place.schema_before, given, request.renames)
+    origins = match_columns(place.schema_before, definition, request.renames)
     try:
-        work.shaping.for_history(given, place.version, origins)
+        work.shaping.for_history(definition, place.version, origins)
     except TableError as error:
         raise ConfigurationError(
             f"The structure given for {request.table} cannot be used: {error.reason}.",
@@ -205,7 +209,7 @@ _EMPTIED: Final = (Action.EMPTY, Action.CREATE)
 
 
 @dataclass(frozen=True, slots=True)
-class StoppedAt:
+class HistoryAtStop:
     """The history at the place where a table stopped. `version`: its structure there,
     None if unknown. `statement`: the statement that begins there; `consequence`: what
     today's settings make of it; `schema_after`: the structure after it."""
@@ -239,47 +243,47 @@ class StoppedAt:
     def reason_log_insufficient(self, order: TableOrder) -> str | None:
         """Return why the log alone does not suffice; None if it does. Either the table
         would stop here again, or its earlier rows do not fit the given structure."""
-        emptied = self.consequence is not None and self.consequence.action in _EMPTIED
-        if self.reason_to_read is not None and not (emptied and order.schema is None):
+        empties_table = self.consequence is not None and self.consequence.action in _EMPTIED
+        if self.reason_to_read is not None and not (empties_table and order.schema is None):
             return self.reason_to_read
         if order.schema is None:
             return None if self.consequence is None or self.is_followed else self.consequence.reason
-        before = self.schema_after if self.is_followed else self.schema_before
-        if before is None:
+        schema = self.schema_after if self.is_followed else self.schema_before
+        if schema is None:
             return None
-        renaming = (
+        may_rename = (
             self.statement is not None
             and self.consequence is not None
             and not self.is_followed
             and may_rename_columns(self.statement.text, self.statement.context)
         )
         renames = () if self.is_followed else order.renames
-        return reason_unclear(before, order.schema, renames, may_rename=renaming)
+        return reason_unclear(schema, order.schema, renames, may_rename=may_rename)
 
 
-def _history_at_stop(work: Workplace, order: TableOrder) -> StoppedAt:
+def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
     """Return the history at the place where the order's table stopped."""
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
-        return StoppedAt()
-    before = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
-    if before is not None and before.schema is None:
-        number = before.version
-        earlier = [
+        return HistoryAtStop()
+    version = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
+    if version is not None and version.schema is None:
+        schema_version = version.version
+        known_versions = [
             version
             for version in ledger.schema_versions(source, order.table)
-            if version.version < number and version.schema is not None
+            if version.version < schema_version and version.schema is not None
         ]
-        before = earlier[-1] if earlier else None
+        version = known_versions[-1] if known_versions else None
     statements = [
         statement
         for statement in recorded_statements(ledger, source)
         if statement.begin == stopped.at
     ]
     if not statements:
-        return StoppedAt(before)
-    logged = logged_statement(statements[-1])
-    schema = ServerSchema(lower_case_table_names=logged.context.facts.lower_case_table_names)
+        return HistoryAtStop(version)
+    statement = logged_statement(statements[-1])
+    schema = ServerSchema(lower_case_table_names=statement.context.facts.lower_case_table_names)
     for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
         if database.schema is not None:
             schema = schema.with_database(database.schema)
@@ -289,11 +293,13 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> StoppedAt:
             if version.schema is None
             else schema.with_table(version.schema)
         )
-    followed, after = _follow_statement(schema, logged)
+    followed_statement, schema_after = _follow_statement(schema, statement)
     by_table = consequences(
-        followed, work.source.policies_of, logged, work.shaping.treatments_in_words
+        followed_statement, work.source.policies_of, statement, work.shaping.treatments_in_words
     )
-    return StoppedAt(before, logged, by_table.get(order.table), after.table(order.table))
+    return HistoryAtStop(
+        version, statement, by_table.get(order.table), schema_after.table(order.table)
+    )
 
 
 def _follow_statement(
@@ -311,7 +317,7 @@ def _follow_statement(
 # -- in words -------------------------------------------------------------------------------
 
 
-def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> str:
+def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -> str:
     """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
     if not work.source.patterns.matches(table):
@@ -336,15 +342,15 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: StoppedAt) -> st
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
     plan = returns.plans[table]
     step = plan.besides
-    read = step is not None and isinstance(step.supply, RowsRead)
-    if step is not None and read and plan.span is None:
+    reads_rows = step is not None and isinstance(step.supply, RowsRead)
+    if step is not None and reads_rows and plan.span is None:
         return f"the next run reads {table} from the source: {step.reason}; {_GOES_ON}"
     if plan.span is not None:
         end = "the others" if returns.cursor is None else returns.cursor.position.at
         sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
     else:
         sentence = f"follows {table} as it is, because the log has nothing that it lacks"
-    reason = step.reason if step is not None and read else doubt
+    reason = step.reason if step is not None and reads_rows else doubt
     if reason is not None:
         sentence += f", and reads it from the source: {reason}"
     elif step is not None and isinstance(step.supply, ColumnsRead):
@@ -380,9 +386,10 @@ def _structure_clause(order: TableOrder, reason: str | None) -> str:
     sentence = f". From {order.stopped.at} on it has the given structure"
     if reason is not None:
         return sentence
-    renamed = "".join(f", {old} becomes {new}" for old, new in order.renames)
+    renames_clause = "".join(f", {old} becomes {new}" for old, new in order.renames)
     return (
-        f"{sentence}: no row is read from the source{renamed}, the other columns keep their names"
+        f"{sentence}: no row is read from the source{renames_clause}, the other columns keep "
+        "their names"
     )
 
 
@@ -390,7 +397,8 @@ def _structure_clause(order: TableOrder, reason: str | None) -> str:
 
 
 def _newest_schema(ledger: Structures, source: str, folding: int) -> ServerSchema:
-    """Return the newest structures in the history, to which a CREATE TABLE may refer."""
+    """Return the newest structures in the history, to which a CREATE TABLE may
+    refer."""
     schema = ServerSchema(lower_case_table_names=folding)
     for database in ledger.databases_at(source):
         if database.schema is not None:

@@ -88,11 +88,11 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
 def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> dict[int, Position]:
     """Return, by batch id, the ends of the later batches with which changes of missing
     tables were merged."""
-    numbers = [table.last_batch for table in missing if table.last_batch is not None]
-    if not numbers:
+    batch_ids = [table.last_batch for table in missing if table.last_batch is not None]
+    if not batch_ids:
         return {}
-    batches = ledger.live_batches(source, min(numbers), max(numbers))
-    return {batch.id: _end(batch) for batch in batches if batch.id in numbers}
+    batches = ledger.live_batches(source, min(batch_ids), max(batch_ids))
+    return {batch.id: _end(batch) for batch in batches if batch.id in batch_ids}
 
 
 def _end(batch: Batch) -> Position:

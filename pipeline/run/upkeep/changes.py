@@ -255,6 +255,6 @@ def _by_changelog(
         if isinstance(file.table, SystemTable):
             changelog = system_table(source, file.table)
         else:
-            changelog = changelog_table(source, states[file.table], file.generation)
+            changelog = changelog_table(source, states[file.table], file.changelog_generation)
         files.setdefault(changelog, []).append(file)
     return sorted(files.items(), key=lambda item: item[0].table is not SystemTable.TRANSACTIONS)

@@ -101,10 +101,10 @@ class UpkeepFacts:
     @classmethod
     def read(cls, work: Workplace) -> UpkeepFacts:
         ledger, source = work.ledger, work.source.name
-        intended = (intent.table for intent in ledger.open_intents(source))
+        intended_tables = (intent.table for intent in ledger.open_intents(source))
         return cls(
             ledger.table_states(source),
-            frozenset((*ledger.pending_batches(source), *intended)),
+            frozenset((*ledger.pending_batches(source), *intended_tables)),
             ledger.examined_versions(source),
             ledger.upkeep_versions(source),
             last_lease_at(work),
@@ -121,14 +121,14 @@ def plan_upkeep(
     """Return the plan for each table with a mirror, or for each table in `only`.
     Nothing is written."""
     facts = UpkeepFacts.read(work)
-    mirrored = {
+    mirror_states = {
         table: state for table, state in facts.states.items() if state.mirror_version is not None
     }
     return [
-        _plan_table(work, lake, policy, facts, mirrored[table])
-        if table in mirrored
+        _plan_table(work, lake, policy, facts, mirror_states[table])
+        if table in mirror_states
         else TableUpkeep(table, "", "it has no mirror in the lake")
-        for table in sorted(mirrored if only is None else only)
+        for table in sorted(mirror_states if only is None else only)
     ]
 
 
@@ -199,7 +199,7 @@ def upkeep(
     """Carry out the upkeep of all tables, or of those in `only`. An error that concerns
     one table is reported, and the others are handled. `holder`: the name under which
     the source's lock is taken. Spark is not started if no step is planned."""
-    clock = perf_counter()
+    timer_start = perf_counter()
     tables = plan_upkeep(work, lake, policy, only)
     commits = {
         table.mirror: table.target
@@ -225,7 +225,7 @@ def upkeep(
         changes = delete_changes(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
         under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
         former = delete_former_folders(work, plan_former_folders(work, lake.keep), holder)
-    seconds = perf_counter() - clock
+    seconds = perf_counter() - timer_start
     return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), checkpoints, former)
 
 
@@ -236,7 +236,7 @@ def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Up
     for step in table.planned_steps:
         if not step.kind.makes_commit:
             continue
-        clock, version = perf_counter(), None
+        timer_start, version = perf_counter(), None
         target: UpkeepTarget | str = "a run has the source; the next upkeep does it"
         try:
             if _is_free(work):
@@ -251,7 +251,7 @@ def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Up
             table.obstacles.append(f"{step.kind.value}: {target}")
         elif version is not None:
             newest = replace(target, version=version)
-            table.completed_steps.append(CompletedStep(step, perf_counter() - clock, version))
+            table.completed_steps.append(CompletedStep(step, perf_counter() - timer_start, version))
             work.progress.note(f"{target.table}: {step.kind.value}, {step.reason}")
     return newest
 
@@ -289,7 +289,7 @@ def _vacuum(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
     for step in table.planned_steps:
         if step.kind is not StepKind.VACUUM:
             continue
-        clock = perf_counter()
+        timer_start = perf_counter()
         try:
             deleted = lake.vacuum(table.mirror)
         except LakeUnavailable:
@@ -297,7 +297,9 @@ def _vacuum(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
         except (LockstepError, TableError) as error:
             table.obstacles.append(f"{step.kind.value}: {error}")
             continue
-        table.completed_steps.append(CompletedStep(step, perf_counter() - clock, deleted=deleted))
+        table.completed_steps.append(
+            CompletedStep(step, perf_counter() - timer_start, deleted=deleted)
+        )
         work.progress.note(f"{table.table}: {step.kind.value}, {step.reason}")
 
 

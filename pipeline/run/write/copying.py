@@ -49,10 +49,11 @@ may span years."""
 class CopiedRows:
     """What a write begins with: rows that the table had under former names, or in an
     earlier version of its own mirror. `origin`: the last former name, or the table
-    itself. `copied_version`: the mirror version to copy; None if the table was empty there.
-    `segments`: the changes under former names after that version, with sequences above
-    `above` and up to `through`. `former_names`: for each former name, oldest first, its first
-    and last schema version. `batches`: the batches of these changes, ascending."""
+    itself. `copied_version`: the mirror version to copy; None if the table was empty
+    there. `segments`: the changes under former names after that version, with sequences
+    above `above` and up to `through`. `former_names`: for each former name, oldest
+    first, its first and last schema version. `batches`: the batches of these changes,
+    ascending."""
 
     origin: TableName
     copied_version: MirrorVersion | None
@@ -128,10 +129,10 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
     assert table is not None, "rows were copied from somewhere"
     base = _copied_version(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
-    captured = table_contents(work.ledger, work.source.name, table, begins, batch)
+    all_contents = table_contents(work.ledger, work.source.name, table, begins, batch)
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
-    parts = tuple(parts_since_settled(before_copy(captured, event)))
+    parts = tuple(parts_since_settled(before_copy(all_contents, event)))
     deletion = work.ledger.deletion_notes(work.source.name, table).newest
     if deletion is not None and any(part.batch <= deletion.through for part in parts):
         raise reread_error(f"{deletion.sentence}, which it had as {table}")
@@ -151,12 +152,14 @@ def _copied_version(
     write was begun before, return the version that its intent records."""
     ledger, source = work.ledger, work.source.name
     if intent.id:
-        pinned = (
+        pinned_version = (
             None
             if intent.copied_write_id is None
             else ledger.mirror_version(source, write=intent.copied_write_id)
         )
-        return pinned if pinned is not None and pinned.table == table else None
+        return (
+            pinned_version if pinned_version is not None and pinned_version.table == table else None
+        )
     state = ledger.table_states(source).get(table)
     if state is None:
         return None
@@ -183,8 +186,8 @@ def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, 
         return plan.first, plan.final
     for first in (max(1, base.last_batch - _RECENT), 1):
         parts = table_contents(work.ledger, work.source.name, former.table, first, base.last_batch)
-        if parts and (shown := plan_merge(parts).final):
-            return shown, plan.final or shown
+        if parts and (shown_version := plan_merge(parts).final):
+            return shown_version, plan.final or shown_version
     raise reread_error(f"it is not known which structure its mirror had as {former.table}")
 
 
@@ -194,18 +197,20 @@ def spliced_history(
     """Return one history: the versions of the former names, then the table's `own`.
     Return also the number that each former version has in it. Raise `TableError` if a
     RENAME came with other columns."""
-    former = [version for former in former_names for version in former]
-    numbers = {
-        (version.table, version.version): number - len(former)
-        for number, version in enumerate(former)
+    former_versions = [version for versions in former_names for version in versions]
+    new_numbers = {
+        (version.table, version.version): new_number - len(former_versions)
+        for new_number, version in enumerate(former_versions)
     }
     history: list[SchemaVersion] = []
     for versions in (*former_names, own):
-        for at, version in enumerate(versions):
-            number = version.version if versions is own else numbers[version.table, version.version]
-            after = version if at else _as_renamed(history, version)
-            history.append(replace(after, version=number))
-    return tuple(history), numbers
+        for index, version in enumerate(versions):
+            new_number = (
+                version.version if versions is own else new_numbers[version.table, version.version]
+            )
+            renamed = version if index else _as_renamed(history, version)
+            history.append(replace(renamed, version=new_number))
+    return tuple(history), new_numbers
 
 
 def _as_renamed(history: Sequence[SchemaVersion], version: SchemaVersion) -> SchemaVersion:
@@ -213,16 +218,16 @@ def _as_renamed(history: Sequence[SchemaVersion], version: SchemaVersion) -> Sch
     name."""
     if not history:
         return version
-    before = history[-1]
-    assert before.schema is not None and version.schema is not None, "they are known"
+    last_version = history[-1]
+    assert last_version.schema is not None and version.schema is not None, "they are known"
     names = tuple(column.name for column in version.schema.columns)
-    if {*names} != {column.name for column in before.schema.columns}:
-        raise reread_error(f"its columns are not those that it had as {before.table}")
-    is_unshaped = before.shown_as is None and version.shown_as is None
+    if {*names} != {column.name for column in last_version.schema.columns}:
+        raise reread_error(f"its columns are not those that it had as {last_version.table}")
+    is_unshaped = last_version.shown_as is None and version.shown_as is None
     if not is_unshaped and not (
-        version.shown_as and version.shown_as.has_same_rules(before.shown_as)
+        version.shown_as and version.shown_as.has_same_rules(last_version.shown_as)
     ):
-        raise reread_error(f"it is shown otherwise than it was as {before.table}")
+        raise reread_error(f"it is shown otherwise than it was as {last_version.table}")
     return replace(version, columns_from=names)
 
 

@@ -104,8 +104,10 @@ class Task:
     @property
     def rows_read(self) -> int:
         """Number of rows that were read from the source for this write."""
-        parts = (self.plan.snapshot, self.plan.completion)
-        return sum(file.images for part in parts if part is not None for file in part.files)
+        snapshots = (self.plan.snapshot, self.plan.completion)
+        return sum(
+            file.images for snapshot in snapshots if snapshot is not None for file in snapshot.files
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,8 @@ class Job:
 
     @property
     def above(self) -> int:
-        copied = self.task.copied_rows
-        return self.task.plan.above if copied is None else copied.above
+        copied_rows = self.task.copied_rows
+        return self.task.plan.above if copied_rows is None else copied_rows.above
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -165,8 +167,8 @@ class TableRecords:
     structure. `newest_writes`: those to the mirror. `statements`: by number, the
     statements that made the versions after the one that the mirror shows.
     `clear_through`: the batch up to which the lake must be cleared of what the settings
-    no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep, or a cut
-    of the mirror's log, made; -1 for none."""
+    no longer show; 0 for none. `upkeep_version`: the newest Delta version that upkeep,
+    or a cut of the mirror's log, made; -1 for none."""
 
     contents: Sequence[TableContent]
     history: Sequence[SchemaVersion]
@@ -189,53 +191,55 @@ class TableRecords:
 
 def table_records(
     work: Workplace,
-    lacking: Mapping[TableName, Sequence[Batch]],
+    missing_batches: Mapping[TableName, Sequence[Batch]],
     states: Mapping[TableName, TableState],
-    applications: Mapping[TableName, str],
+    app_ids: Mapping[TableName, str],
 ) -> dict[TableName, TableRecords]:
     """Return what the ledger has of all these tables. The number of queries does not
     grow with the number of tables, unless their mirrors lack different batches.
-    `lacking`: the batches that each mirror lacks, oldest first. `applications`: the
+    `missing_batches`: the batches that each mirror lacks, oldest first. `app_ids`: the
     Delta application ids of the mirrors."""
-    if not lacking:
+    if not missing_batches:
         return {}
     ledger, source = work.ledger, work.source.name
     spans: dict[tuple[int, int], list[TableName]] = {}
-    for table, batches in lacking.items():
+    for table, batches in missing_batches.items():
         spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
-    parts: dict[TableName, list[TableContent]] = {table: [] for table in lacking}
+    parts: dict[TableName, list[TableContent]] = {table: [] for table in missing_batches}
     for span, tables in spans.items():
         # Publishing has asked for this batch with all its tables: the ledger kept the
         # answer.
-        own = None if span[0] == span[1] else tables
-        for content in ledger.contents(source, *span, own):
-            own_parts = content.by_table()
+        tables_to_read = None if span[0] == span[1] else tables
+        for content in ledger.contents(source, *span, tables_to_read):
+            content_by_table = content.by_table()
             for table in content.changed_tables.intersection(tables):
-                parts[table].append(own_parts[table])
-    history: dict[TableName, list[SchemaVersion]] = {table: [] for table in lacking}
+                parts[table].append(content_by_table[table])
+    history: dict[TableName, list[SchemaVersion]] = {table: [] for table in missing_batches}
     statement_numbers = set[int]()
-    for version in ledger.schema_versions(source, *lacking):
+    for version in ledger.schema_versions(source, *missing_batches):
         history[version.table].append(version)
-        shown = states[version.table].mirror_version or 0
-        if version.statement_number is not None and version.version > shown:
+        shown_version = states[version.table].mirror_version or 0
+        if version.statement_number is not None and version.version > shown_version:
             statement_numbers.add(version.statement_number)
     statements = ledger.statements(source, statement_numbers)
-    newest = ledger.newest_writes(source, applications.values())
+    newest = ledger.newest_writes(source, app_ids.values())
     upkeep_versions = ledger.upkeep_versions(source)
     notes = [
         note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
     ]
-    clear = {note.table: note.through for note in sorted(notes, key=lambda note: note.through)}
+    clear_through = {
+        note.table: note.through for note in sorted(notes, key=lambda note: note.through)
+    }
     return {
         table: TableRecords(
             parts[table],
             history[table],
-            newest[applications[table]],
+            newest[app_ids[table]],
             statements,
-            clear.get(table, 0),
+            clear_through.get(table, 0),
             upkeep_versions.get(states[table].mirror, -1),
         )
-        for table in lacking
+        for table in missing_batches
     }
 
 
@@ -265,29 +269,36 @@ def task_of(
     if intent.id and (plan.copied is not None or origin is not None):
         commit = work.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
     # A commit that was made has the copied rows: their origin need not exist any more.
-    copied = find_copied_rows(work, intent, plan, parts) if commit is None else None
+    copied_rows = find_copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces=True, first=origin.version)
         numbers = tuple(part.batch for part in parts)
-        copied = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
-    if copied is not None and copied.copied_version is not None:
-        intent = replace(intent, copied_write_id=copied.copied_version.write_id)
+        copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
+    if copied_rows is not None and copied_rows.copied_version is not None:
+        intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
     if plan.dropped:
         plan = _without_lost_files(work, records, intent.table, plan)
     if not plan.final:
         plan = replace(plan, final=state.mirror_version or _last_known_version(records))
-    segments = [*(() if copied is None else copied.segments), *plan.segments]
+    segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
-    read = [part for part in (plan.snapshot, plan.completion) if part is not None]
-    files += [file for part in read for file in part.files]
+    snapshots = [part for part in (plan.snapshot, plan.completion) if part is not None]
+    files += [file for part in snapshots for file in part.files]
     kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
-    final = records.versions.get(plan.final)
-    if final is None:  # its batch was abandoned
-        final = work.ledger.schema_version(work.source.name, intent.table, plan.final)
+    final_version = records.versions.get(plan.final)
+    if final_version is None:  # its batch was abandoned
+        final_version = work.ledger.schema_version(work.source.name, intent.table, plan.final)
     metadata = commit_metadata(
-        work, kind, intent.table, covered_batches, files if commit is None else None, version=final
+        work,
+        kind,
+        intent.table,
+        covered_batches,
+        files if commit is None else None,
+        version=final_version,
     )
-    return Task(intent, state, tuple(covered_batches), plan, metadata, final.schema, copied)
+    return Task(
+        intent, state, tuple(covered_batches), plan, metadata, final_version.schema, copied_rows
+    )
 
 
 def _without_lost_files(
@@ -299,10 +310,12 @@ def _without_lost_files(
     folders = folders_of(work, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
-        if lost := work.segments.damage_sentences(folders[segment.schema_version], segment.files):
+        if damages := work.segments.damage_sentences(
+            folders[segment.schema_version], segment.files
+        ):
             work.progress.note(
                 f"{table} was dropped at the source, and captured changes of it are lost: its "
-                f"mirror ends without them ({lost[0]})"
+                f"mirror ends without them ({damages[0]})"
             )
             return replace(plan, segments=(), completion=None, emptied=(), gone=())
     return plan
@@ -314,49 +327,54 @@ def _contents_and_origin(
     """Return the table's content of the covered batches, and None. If these batches
     rebuild the mirror, return all content since the table was empty, and None; or the
     content since an earlier version of the mirror, and that version as an origin."""
-    numbers = {batch.id for batch in covered_batches}
-    parts = [part for part in records.contents if part.batch in numbers]
+    batch_ids = {batch.id for batch in covered_batches}
+    parts = [part for part in records.contents if part.batch in batch_ids]
     events = [event for part in parts for event in part.events]
-    rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
-    if not rebuilt or any(event.kind in SETTLES for event in events):
+    rebuild_events = [event for event in events if event.kind is TableEventKind.REBUILT]
+    if not rebuild_events or any(event.kind in SETTLES for event in events):
         return parts, None
     first = covered_batches[0].id
-    before = table_contents(work.ledger, work.source.name, intent.table, 1, first - 1)
-    everything = [*before, *parts]
-    if rebuilt[-1].origin is None:
-        return parts_since_settled(everything), None
-    origin = origin_of_write(work, intent, everything, first)
+    earlier_contents = table_contents(work.ledger, work.source.name, intent.table, 1, first - 1)
+    all_contents = [*earlier_contents, *parts]
+    if rebuild_events[-1].origin is None:
+        return parts_since_settled(all_contents), None
+    origin = origin_of_write(work, intent, all_contents, first)
     return origin.parts, origin
 
 
 def _last_known_version(records: TableRecords) -> int:
     """Return the last known version of a table that was dropped before anything of it
     was merged: its mirror is created empty, with that structure."""
-    numbers = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
-    if not numbers:
+    known_versions = [v.version for v in records.history if v.knowledge is Knowledge.KNOWN]
+    if not known_versions:
         raise reread_error("it was dropped, and its structure was never known")
-    return numbers[-1]
+    return known_versions[-1]
 
 
 def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
     """Return the job for a task. Raise `TableError` if the mirror cannot follow."""
-    plan, state, settled = task.plan, task.state, records.newest_writes.settled_write
+    plan, state, settled_write = task.plan, task.state, records.newest_writes.settled_write
     _require_snapshot(records, task)
     adopted_version = -1 if state.adopted_version is None else state.adopted_version
-    after = adopted_version if settled is None else settled.delta_version
-    versions, segments = _versions_of_write(work, records, plan, state, after), plan.segments
+    last_written_version = adopted_version if settled_write is None else settled_write.delta_version
+    versions, segments = (
+        _versions_of_write(work, records, plan, state, last_written_version),
+        plan.segments,
+    )
     if task.copied_rows is not None:
         versions, segments = _with_former_names(work, task.copied_rows, versions, segments)
-    column_lineage = _lineage(work, records, task, versions, after)
+    column_lineage = _lineage(work, records, task, versions, last_written_version)
     completion = plan.completion if column_lineage.asked else None
-    numbers = {segment.schema_version for segment in segments}
-    key = column_lineage.key_of(numbers if completion is None else numbers | {completion.version})
+    schema_versions = {segment.schema_version for segment in segments}
+    key = column_lineage.key_of(
+        schema_versions if completion is None else schema_versions | {completion.version}
+    )
     if key is None:
         raise reread_error("no key tells its rows apart in every version it had")
     if completion is not None:
         _require_matching_key(plan, column_lineage, key)
     by_number = {version.version: version for version in versions}
-    folders = folders_of(work, numbers, by_number)
+    folders = folders_of(work, schema_versions, by_number)
     _require_files(work, task, segments, folders)
     may_repeat = may_repeat_changes(work, task.batches)
     if task.copied_rows is not None:
@@ -376,10 +394,10 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
         steps=() if plan.replaces else steps(column_lineage),
         segments=segments,
         folders=folders,
-        last_written_version=after,
+        last_written_version=last_written_version,
         emptying_stamps=find_emptying_stamps(work, task.state.table, plan, task.batches),
         read_stamp=find_read_stamp(
-            work, task.state.table, plan, task.batches, stamped=bool(column_lineage.stamps)
+            work, task.state.table, plan, task.batches, has_stamps=bool(column_lineage.stamps)
         ),
         may_repeat=may_repeat,
         all_new=not may_repeat and not work.ledger.gaps(work.source.name),
@@ -403,9 +421,14 @@ def _require_matching_key(
 def _require_snapshot(records: TableRecords, task: Task) -> None:
     """Raise `TableError` if the plan needs rows that a batch read from the source and
     that are deleted. They are deleted when the batch is acknowledged."""
-    needed = {task.plan.snapshot, task.plan.completion} - {None}
-    gone = {batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED}
-    if any(part.batch in gone and part.snapshot in needed for part in records.contents):
+    needed_snapshots = {task.plan.snapshot, task.plan.completion} - {None}
+    acknowledged_batches = {
+        batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED
+    }
+    if any(
+        part.batch in acknowledged_batches and part.snapshot in needed_snapshots
+        for part in records.contents
+    ):
         raise reread_error("rows that were read of it were not merged in time")
 
 
@@ -427,7 +450,7 @@ def _lineage(
     records: TableRecords,
     task: Task,
     versions: Sequence[SchemaVersion],
-    after: int,
+    last_written_version: int,
 ) -> ColumnLineage:
     """Return how the columns of the mirror, and of these schema versions, become the
     columns of the write."""
@@ -442,15 +465,15 @@ def _lineage(
             )
         return lineage_of_copy(work, copied_version, versions)
     mirror = None
-    if after >= 0 and not task.plan.replaces:
+    if last_written_version >= 0 and not task.plan.replaces:
         mirror = work.mirrors.schema(
-            task.state.mirror, _readable_version(work, records, task, after)
+            task.state.mirror, _readable_version(work, records, task, last_written_version)
         )
-    read, part = None, task.plan.completion
-    if part is not None and not task.plan.replaces:
-        read = ColumnsRead(part.version, part.columns)
+    columns_read, completion = None, task.plan.completion
+    if completion is not None and not task.plan.replaces:
+        columns_read = ColumnsRead(completion.version, completion.columns)
     column_lineage = lineage_over(
-        work, versions, mirror=mirror, read=read, statements=records.statements
+        work, versions, mirror=mirror, columns_read=columns_read, statements=records.statements
     )
     if column_lineage.reread:
         raise reread_error(column_lineage.reread[0])
@@ -484,65 +507,74 @@ def lineage_of_copy(
 
 def _with_former_names(
     work: Workplace,
-    copied: CopiedRows,
+    copied_rows: CopiedRows,
     versions: Sequence[SchemaVersion],
     segments: Sequence[Segment],
 ) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
     """Return the history and the segments of the table's former names, followed by its
     own."""
-    former_histories = [versions_between(work, *link) for link in copied.former_names]
-    history, numbers = spliced_history(former_histories, versions)
+    former_histories = [versions_between(work, *link) for link in copied_rows.former_names]
+    history, new_numbers = spliced_history(former_histories, versions)
     former_segments = []
-    for segment in copied.segments:
-        number = numbers.get((segment.table, segment.schema_version))
-        if number is None:
+    for segment in copied_rows.segments:
+        new_number = new_numbers.get((segment.table, segment.schema_version))
+        if new_number is None:
             raise reread_error(
                 f"its structure as {segment.table} is not known for all of its changes"
             )
-        former_segments.append(replace(segment, schema_version=number))
+        former_segments.append(replace(segment, schema_version=new_number))
     return history, (*former_segments, *segments)
 
 
 def require_copyable(
     work: Workplace,
     table: TableName,
-    copied: str,
-    numbers: Sequence[int],
+    copy_sentence: str,
+    batch_ids: Sequence[int],
     segments: Iterable[Segment],
 ) -> None:
     """Raise `TableError` if changes cannot be merged into rows that are copied from a
-    mirror. `copied`: a sentence that says what is copied; `numbers`: the batches of the
-    changes, ascending."""
-    live = work.ledger.live_batches(work.source.name, numbers[0], numbers[-1]) if numbers else []
-    batches = [batch for batch in live if batch.id in numbers]
+    mirror. `copy_sentence`: a sentence that says what is copied; `batch_ids`: those of
+    the changes, ascending."""
+    live_batches = (
+        work.ledger.live_batches(work.source.name, batch_ids[0], batch_ids[-1]) if batch_ids else []
+    )
+    batches = [batch for batch in live_batches if batch.id in batch_ids]
     if batches and may_repeat_changes(work, batches):
-        raise reread_error(f"{copied}, and part of the log was read twice")
+        raise reread_error(f"{copy_sentence}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.has_present for segment in segments for file in segment.files):
-        raise reread_error(f"{copied}, and row images leave columns out")
+        raise reread_error(f"{copy_sentence}, and row images leave columns out")
 
 
-def _readable_version(work: Workplace, records: TableRecords, task: Task, after: int) -> int:
-    """Return the Delta version to read in place of `after`. It is a later one, with the
-    same rows and columns, if upkeep cut the mirror's log after `after`."""
-    if records.upkeep_version > after:
+def _readable_version(
+    work: Workplace, records: TableRecords, task: Task, last_written_version: int
+) -> int:
+    """Return the Delta version to read in place of `last_written_version`. It is a
+    later one, with the same rows and columns, if upkeep cut the mirror's log after
+    it."""
+    if records.upkeep_version > last_written_version:
         commit = work.mirrors.log_above(task.state.mirror, records.upkeep_version).base
-        if commit is not None and commit.repeated_version == after:
+        if commit is not None and commit.repeated_version == last_written_version:
             return records.upkeep_version
-    return after
+    return last_written_version
 
 
 def _versions_of_write(
-    work: Workplace, records: TableRecords, plan: MergePlan, state: TableState, after: int
+    work: Workplace,
+    records: TableRecords,
+    plan: MergePlan,
+    state: TableState,
+    last_written_version: int,
 ) -> Sequence[SchemaVersion]:
     """Return the schema versions that the write goes through: from the one that the
     mirror shows, or the first of the plan, to the last."""
-    numbers = [version.version for version in records.history]
+    version_numbers = [version.version for version in records.history]
     first = plan.first
-    if first is None and after >= 0:
+    if first is None and last_written_version >= 0:
         # A mirror without a recorded version shows the first one: no statement changed
         # it since.
-        first = state.mirror_version or numbers[0]
+        first = state.mirror_version or version_numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final)
     return _known_versions(work, records.history, first, plan.final)
@@ -559,13 +591,13 @@ def versions_between(
 def _known_versions(
     work: Workplace, history: Sequence[SchemaVersion], first: int, final: int
 ) -> Sequence[SchemaVersion]:
-    numbers = [version.version for version in history]
-    between = history[numbers.index(first) : numbers.index(final) + 1]
+    version_numbers = [version.version for version in history]
+    between = history[version_numbers.index(first) : version_numbers.index(final) + 1]
     between = valid_versions(between, _catching_up_batches(work, between))
-    known = [version for version in between if version.knowledge is Knowledge.KNOWN]
-    if not known or len(known) < len(between):
+    known_versions = [version for version in between if version.knowledge is Knowledge.KNOWN]
+    if not known_versions or len(known_versions) < len(between):
         raise reread_error(f"its structure was not known between version {first} and {final}")
-    return known
+    return known_versions
 
 
 def _catching_up_batches(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
@@ -579,14 +611,14 @@ def _catching_up_batches(work: Workplace, versions: Sequence[SchemaVersion]) -> 
 
 
 def folders_of(
-    work: Workplace, numbers: Iterable[int], versions: Mapping[int, SchemaVersion]
+    work: Workplace, version_numbers: Iterable[int], versions: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
     """Return, for each of these version numbers, the folder of its changelog."""
     return {
-        number: changelog_path(
-            work.source.name, versions[number].table, versions[number].generation
+        version_number: changelog_path(
+            work.source.name, versions[version_number].table, versions[version_number].generation
         )
-        for number in numbers
+        for version_number in version_numbers
     }
 
 
@@ -596,7 +628,7 @@ def lineage_over(
     policies: LakePolicies | None = None,
     *,
     mirror: pa.Schema | None = None,
-    read: ColumnsRead | None = None,
+    columns_read: ColumnsRead | None = None,
     statements: Mapping[int, SchemaStatement] = MappingProxyType({}),
 ) -> ColumnLineage:
     """Return the `lineage` of consecutive versions, with the times at which their
@@ -604,22 +636,27 @@ def lineage_over(
     ledger."""
     moments = _moments_of(work, versions, statements)
     policies = policies or work.source.policies_of(versions[-1].table)
-    return lineage(versions, policies, mirror=mirror, moments=moments, read=read)
+    return lineage(versions, policies, mirror=mirror, moments=moments, read=columns_read)
 
 
 def _moments_of(
-    work: Workplace, versions: Sequence[SchemaVersion], known: Mapping[int, SchemaStatement]
+    work: Workplace,
+    versions: Sequence[SchemaVersion],
+    statements_by_number: Mapping[int, SchemaStatement],
 ) -> dict[int, StatementMoment]:
     """Return, by version, when the statement ran that made it; without the first
     version."""
-    numbers = {
+    statement_numbers = {
         v.version: v.statement_number for v in versions[1:] if v.statement_number is not None
     }
-    others = set(numbers.values()) - known.keys()
-    statements = {**known, **work.ledger.statements(work.source.name, others)}
+    missing_numbers = set(statement_numbers.values()) - statements_by_number.keys()
+    statements = {
+        **statements_by_number,
+        **work.ledger.statements(work.source.name, missing_numbers),
+    }
     moments = {}
-    for version, number in numbers.items():
-        context = statements[number].context
+    for version, statement_number in statement_numbers.items():
+        context = statements[statement_number].context
         executed_at = context.get("executed_at")
         if executed_at is not None:
             zone = zone_of(str(context.get("time_zone") or ""))
@@ -628,7 +665,8 @@ def _moments_of(
 
 
 def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
-    """Return the absolute paths of the files with rows that were read from the source."""
+    """Return the absolute paths of the files with rows that were read from the
+    source."""
     folder = snapshot_path(work.source.name, part.table)
     return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
 
@@ -640,34 +678,36 @@ def is_out_of_order(versions: Sequence[SchemaVersion]) -> bool:
 
 
 def valid_versions(
-    versions: Sequence[SchemaVersion], catching_up: Collection[int]
+    versions: Sequence[SchemaVersion], catching_up_batches: Collection[int]
 ) -> list[SchemaVersion]:
     """Return the `versions` of one table that are valid, in their order. A version is
     not valid if a batch that caught the table up overruled it, as the module's
     docstring says. The first version, which the mirror shows, stays."""
     valid = list(versions)
-    for batch in sorted(catching_up):
-        own = next((version for version in valid if version.batch == batch), None)
-        if own is not None and own is not valid[0]:
+    for batch in sorted(catching_up_batches):
+        first_of_batch = next((version for version in valid if version.batch == batch), None)
+        if first_of_batch is not None and first_of_batch is not valid[0]:
             valid = [
                 version
                 for version in valid
-                if version is valid[0] or version.batch >= batch or _is_valid_before(version, own)
+                if version is valid[0]
+                or version.batch >= batch
+                or _is_valid_before(version, first_of_batch)
             ]
     return valid
 
 
-def _is_valid_before(version: SchemaVersion, own: SchemaVersion) -> bool:
-    """Return whether a version is valid although `own`, the first version of a batch
-    that caught up, overrules later ones. It is valid if it starts before `own`. It is
-    also valid if a person gave `own` for the place where it starts: then `own` is what
-    it becomes."""
+def _is_valid_before(version: SchemaVersion, first_of_batch: SchemaVersion) -> bool:
+    """Return whether a version is valid although `first_of_batch`, the first version of
+    a batch that caught up, overrules later ones. It is valid if it starts before
+    `first_of_batch`. It is also valid if a person gave `first_of_batch` for the place
+    where the version starts: then the version becomes `first_of_batch`."""
     goes_on = (
-        own.origin is VersionOrigin.PERSON
+        first_of_batch.origin is VersionOrigin.PERSON
         and version.schema is not None
-        and version.since == own.since
+        and version.since == first_of_batch.since
     )
-    return goes_on or _is_before(version, own)
+    return goes_on or _is_before(version, first_of_batch)
 
 
 def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
@@ -684,12 +724,12 @@ def may_repeat_changes(work: Workplace, batches: Sequence[Batch]) -> bool:
     for overlap in work.ledger.live_batches(source, continuity=Continuity.OVERLAP):
         if overlap.follows is None or overlap.id > last.id:
             continue
-        for followed in work.ledger.live_batches(source, overlap.follows, overlap.follows):
-            if followed.end is None or last.end is None:
+        for previous in work.ledger.live_batches(source, overlap.follows, overlap.follows):
+            if previous.end is None or last.end is None:
                 continue
             # A server's clock may have been wrong at one of the ends, so both are
             # compared.
-            if not all(comes_after(place, followed.end) for place in (first.start, last.end)):
+            if not all(comes_after(place, previous.end) for place in (first.start, last.end)):
                 return True
     return False
 
@@ -714,23 +754,25 @@ def find_read_stamp(
     plan: MergePlan,
     batches: Sequence[Batch],
     *,
-    stamped: bool,
+    has_stamps: bool,
 ) -> Stamp | None:
     """Return the change with which the plan's snapshot, or the rows of another name,
     came. A re-read or a RENAME leaves a row in the changelog with the time of that
-    change. That row is looked up only if rows are `stamped`."""
+    change. That row is looked up only if rows have stamps (`has_stamps`)."""
     if plan.copied is not None:
         # It is the first change under the new name: no file also has changes of the
         # former name.
-        number = min((segment.first_sequence for segment in plan.segments), default=plan.above)
+        sequence = min((segment.first_sequence for segment in plan.segments), default=plan.above)
     elif plan.snapshot is not None:
-        number = plan.snapshot.low_sequence
+        sequence = plan.snapshot.low_sequence
     else:
         return None
-    marks = (
-        _stamps_by_number(work, plan, _versions_by_number(work, table), {number}) if stamped else {}
+    stamps = (
+        _stamps_by_number(work, plan, _versions_by_number(work, table), {sequence})
+        if has_stamps
+        else {}
     )
-    return marks.get(number) or Stamp(number, _end_time(work, batches))
+    return stamps.get(sequence) or Stamp(sequence, _end_time(work, batches))
 
 
 def find_emptying_stamps(
@@ -742,14 +784,18 @@ def find_emptying_stamps(
     if not work.source.policies_of(table).keeps_rows or not plan.emptied:
         return ()
     versions = _versions_by_number(work, table)
-    emptied = (*_earlier_drop(work, table, plan, batches), *plan.emptied)
-    marks = _stamps_by_number(work, plan, versions, {moment.sequence for moment in emptied})
+    emptyings = (*_earlier_drop(work, table, plan, batches), *plan.emptied)
+    stamps_by_number = _stamps_by_number(
+        work, plan, versions, {moment.sequence for moment in emptyings}
+    )
     stamps = []
-    for moment in emptied:
-        number, version = moment.sequence, versions[moment.event.version]
-        marked = moment.event.kind in _MARKED_EVENTS
-        stamp = marks.get(number) if marked else _statement_stamp(work, version, moment)
-        stamps.append(stamp or Stamp(number, _end_time(work, batches)))
+    for moment in emptyings:
+        sequence, version = moment.sequence, versions[moment.event.version]
+        is_marked = moment.event.kind in _MARKED_EVENTS
+        stamp = (
+            stamps_by_number.get(sequence) if is_marked else _statement_stamp(work, version, moment)
+        )
+        stamps.append(stamp or Stamp(sequence, _end_time(work, batches)))
     return tuple(stamps)
 
 
@@ -771,46 +817,48 @@ def _earlier_drop(
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
-    before = table_contents(work.ledger, work.source.name, table, 1, batches[0].id - 1)
-    events = [event for part in before for event in part.events]
+    earlier_contents = table_contents(work.ledger, work.source.name, table, 1, batches[0].id - 1)
+    events = [event for part in earlier_contents for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()
     return (RowsLost(events[-1].sequence, events[-1]),)
 
 
-def _statement_stamp(work: Workplace, version: SchemaVersion, emptied: RowsLost) -> Stamp | None:
+def _statement_stamp(work: Workplace, version: SchemaVersion, emptying: RowsLost) -> Stamp | None:
     """Return the statement that made the version, as a change. Return None if no
     statement made it, or if its commit time is unknown."""
-    ends = version.knowledge is Knowledge.DROPPED
-    if version.statement_number is None or ends is not (
-        emptied.event.kind is TableEventKind.DROPPED
+    is_end = version.knowledge is Knowledge.DROPPED
+    if version.statement_number is None or is_end is not (
+        emptying.event.kind is TableEventKind.DROPPED
     ):
         return None
-    number = version.statement_number
-    statement = work.ledger.statements(work.source.name, [number])[number]
+    statement_number = version.statement_number
+    statement = work.ledger.statements(work.source.name, [statement_number])[statement_number]
     if statement.committed_at is None:
         return None
-    return Stamp(emptied.sequence, statement.committed_at, statement.gtid or None)
+    return Stamp(emptying.sequence, statement.committed_at, statement.gtid or None)
 
 
 def _stamps_by_number(
     work: Workplace,
     plan: MergePlan,
     versions: Mapping[int, SchemaVersion],
-    numbers: set[int],
+    sequences: set[int],
 ) -> dict[int, Stamp]:
     """Return, by sequence number, the changes in the segments that have one of these
     numbers and a commit time."""
     stamps: dict[int, Stamp] = {}
     for segment in dict.fromkeys((*plan.gone, *plan.segments)):
-        if not any(segment.first_sequence <= n <= segment.last_sequence for n in numbers):
+        if not any(segment.first_sequence <= n <= segment.last_sequence for n in sequences):
             continue
         version = versions[segment.schema_version]
         folder = changelog_path(work.source.name, version.table, version.generation)
-        wanted = pa.array(sorted(numbers), pa.int64())
+        sequence_array = pa.array(sorted(sequences), pa.int64())
         columns = ["_sequence", "_committed_at", "_gtid"]
         for piece in work.segments.pieces(folder, segment.files, columns):
-            rows = piece.filter(pc.is_in(piece.column("_sequence"), wanted))
+            rows = piece.filter(pc.is_in(piece.column("_sequence"), sequence_array))
             marks = zip(*(rows[name].to_pylist() for name in columns), strict=True)
-            stamps.update((number, Stamp(number, at, gtid)) for number, at, gtid in marks if at)
+            stamps.update(
+                (sequence, Stamp(sequence, at, gtid)) for sequence, at, gtid in marks if at
+            )
     return stamps

@@ -101,8 +101,8 @@ class SegmentPart:
     def _read(self, store: SegmentStore, columns: Sequence[str]) -> Iterator[pa.Table]:
         sources = {column.source for column in self.mapping.columns}
         stamps = [name for name in MARKS.names if name in sources]
-        wanted = [*dict.fromkeys(["_change_type", "_sequence", *stamps, *columns])]
-        for piece in store.pieces(self.folder, self.files, wanted):
+        columns_to_read = [*dict.fromkeys(["_change_type", "_sequence", *stamps, *columns])]
+        for piece in store.pieces(self.folder, self.files, columns_to_read):
             yield row_images(images_within(piece, self.mapping))
 
 
@@ -122,10 +122,10 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
                 stamp=None if version > 0 else job.read_stamp,
                 above=job.above,
                 through=job.task.plan.through,
-                partial=partial,
+                partial=lacks_columns,
             ),
         )
-        for version, partial, files in _files_by_version(job)
+        for version, lacks_columns, files in _files_by_version(job)
     )
 
 
@@ -134,10 +134,10 @@ def _files_by_version(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, 
     for version in job.versions:
         segments = (segment for segment in job.segments if segment.schema_version == version)
         files = [file for segment in segments for file in segment.files]
-        for partial in (False, True):
-            alike = tuple(file for file in files if file.has_present is partial)
-            if alike:
-                yield version, partial, alike
+        for lacks_columns in (False, True):
+            files_alike = tuple(file for file in files if file.has_present is lacks_columns)
+            if files_alike:
+                yield version, lacks_columns, files_alike
 
 
 FOUND_REASON: Final = "an earlier try had made the commit"
@@ -226,23 +226,21 @@ def _mirror_write(
         case Way.RECOUNT:
             yield CountedReplace(target, images, _snapshot(work, job))
         case Way.MERGE:
-            with folded_changes(work, job, parts, strategy.buckets) as folded:
+            with folded_changes(work, job, parts, strategy.buckets) as fold:
                 # New columns are filled in for rows of any key.
-                bounds = () if job.lineage.asked else folded.bounds
-                yield Merge(target, job.key, folded.changes, bounds, _completion(work, job))
+                bounds = () if job.lineage.asked else fold.bounds
+                yield Merge(target, job.key, fold.changes, bounds, _completion(work, job))
         case Way.REPLACE:
-            emptied = job.emptying_stamps[0] if job.emptying_stamps else None
+            emptying_stamp = job.emptying_stamps[0] if job.emptying_stamps else None
             with (
-                folded_changes(work, job, parts, strategy.buckets) as folded,
-                removed_rows(work, job) as gone,
+                folded_changes(work, job, parts, strategy.buckets) as fold,
+                removed_rows(work, job) as removed,
             ):
                 snapshot = _snapshot(work, job)
                 if job.removes_kept_rows:
-                    yield Replace(
-                        target, job.key, snapshot, folded.changes, drops_earlier_rows=True
-                    )
+                    yield Replace(target, job.key, snapshot, fold.changes, drops_earlier_rows=True)
                 else:
-                    yield Replace(target, job.key, snapshot, folded.changes, emptied, gone)
+                    yield Replace(target, job.key, snapshot, fold.changes, emptying_stamp, removed)
         case _:
             assert_never(strategy.way)
 
@@ -264,11 +262,11 @@ def _target(job: Job) -> MirrorTarget:
 
 
 def _snapshot(work: Workplace, job: Job) -> Snapshot:
-    part, copied = job.task.plan.snapshot, job.task.copied_rows
-    if copied is not None and copied.copied_version is not None:
+    part, copied_rows = job.task.plan.snapshot, job.task.copied_rows
+    if copied_rows is not None and copied_rows.copied_version is not None:
         path, version = (
-            work.mirrors.path(copied.copied_version.mirror),
-            copied.copied_version.delta_version,
+            work.mirrors.path(copied_rows.copied_version.mirror),
+            copied_rows.copied_version.delta_version,
         )
         columns = job.lineage.mirror
         if job.read_stamp is not None:
@@ -306,10 +304,12 @@ def removed_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
         stamps=job.lineage.stamps,
     )
     images = sum(file.images for part in parts for file in part.files)
-    unpacked = sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts)
+    unpacked_bytes = sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts)
     name = f"{work.source.name}-{job.task.intent.txn_version}"
-    with staged_fold(work, name, fold, parts, buckets_for(images, unpacked)) as staged:
-        yield staged.changes
+    with staged_fold(
+        work, name, fold, parts, buckets_for(images, unpacked_bytes)
+    ) as staged_fold_files:
+        yield staged_fold_files.changes
 
 
 def _mark_columns(job: Job) -> tuple[str, ...]:
@@ -325,10 +325,10 @@ def _parts_with_removed_rows(work: Workplace, job: Job) -> Sequence[SegmentPart]
     if any(file.has_present for segment in plan.gone for file in segment.files):
         return ()
     versions = work.ledger.schema_versions(work.source.name, table)
-    numbers = {segment.schema_version for segment in plan.gone}
+    version_numbers = {segment.schema_version for segment in plan.gone}
     parts = []
-    for version in (version for version in versions if version.version in numbers):
-        segments = [gone for gone in plan.gone if gone.schema_version == version.version]
+    for version in (version for version in versions if version.version in version_numbers):
+        segments = [segment for segment in plan.gone if segment.schema_version == version.version]
         files = tuple(file for segment in segments for file in segment.files)
         if files and (part := _mapping_of_removed_rows(job, version)) is not None:
             folder = changelog_path(work.source.name, table, version.generation)
@@ -344,8 +344,8 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
     line, above = job.lineage, job.task.plan.above
     if version.version in line.versions:
         return line.part(version.version, through=above)
-    own = changelog_schema(version.shown_structure)
-    spelled = dict(
+    changelog_fields = changelog_schema(version.shown_structure)
+    changelog_names_by_name = dict(
         zip(
             (comparable_name(column.name) for column in version.shown_structure.columns),
             changelog_names([column.name for column in version.shown_structure.columns]),
@@ -357,10 +357,13 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
         if column.name in line.stamps:
             columns.append(PartColumn(column.name, column.type))
             continue
-        source = spelled.get(comparable_name(column.name))
-        kind = None if source is None else own.field(source).type
-        fits = kind is not None and type_change(kind, column.type) is not TypeChange.REREAD
-        columns.append(PartColumn(source, kind) if fits else PartColumn())
+        source = changelog_names_by_name.get(comparable_name(column.name))
+        source_type = None if source is None else changelog_fields.field(source).type
+        is_castable = (
+            source_type is not None
+            and type_change(source_type, column.type) is not TypeChange.REREAD
+        )
+        columns.append(PartColumn(source, source_type) if is_castable else PartColumn())
     pairs = zip(line.schema, columns, strict=True)
     absent = {field.name for field, column in pairs if column.absent}
     if not absent.isdisjoint(job.key):
@@ -447,31 +450,33 @@ def _fold_buckets(
     chains, steps = _chains(stores.segments, parts, fold), fold.in_steps
     with closing(stores.spool.create_scratch_file()) as file:
         buckets_on_disk = _Buckets(file, buckets)
-        for number, part in enumerate(parts):
+        for part_index, part in enumerate(parts):
             for piece in part.pieces(stores.segments, fold.marks):
-                into, images = fold.step(number, piece)
-                keys = chains.roots(steps.hashes(into, images))
-                buckets_on_disk.put(into, images, (keys % np.uint64(buckets)).astype(np.int64))
+                step_index, images = fold.step(part_index, piece)
+                keys = chains.roots(steps.hashes(step_index, images))
+                buckets_on_disk.put(
+                    step_index, images, (keys % np.uint64(buckets)).astype(np.int64)
+                )
         buckets_on_disk.require_foldable()
         for images in buckets_on_disk.read_buckets():
-            files.add(steps, [images[number] for number in range(len(steps.parts))])
+            files.add(steps, [images[part_index] for part_index in range(len(steps.parts))])
 
 
 def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> KeyChains:
     """Return which keys must be folded together. These are keys that an UPDATE changed
     into each other, if images lack columns. Otherwise each key is folded alone."""
     chains = KeyChains()
-    for number, part in enumerate(parts if fold.partial else ()):
+    for part_index, part in enumerate(parts if fold.partial else ()):
         for piece in part.keys(store, fold):
-            chains.add(piece, fold.hashes(number, piece))
+            chains.add(piece, fold.hashes(part_index, piece))
     return chains
 
 
 @dataclass(slots=True)
 class _Buckets:
     """Row images of several parts in a scratch file, sorted into buckets. `size`: bytes
-    in the file. `places`: by bucket, part, offset and length of each piece. `image_counts`:
-    number of images in each bucket."""
+    in the file. `places`: by bucket, part, offset and length of each piece.
+    `image_counts`: number of images in each bucket."""
 
     file: EventFile
     bucket_count: int
@@ -487,13 +492,13 @@ class _Buckets:
         """Append images to the file. `buckets`: the number of each image's bucket."""
         self.schemas[part] = images.schema
         order = np.argsort(buckets, kind="stable")
-        ordered = images.take(pa.array(order)).combine_chunks()
+        sorted_images = images.take(pa.array(order)).combine_chunks()
         counts = np.bincount(buckets, minlength=self.bucket_count)
         self.image_counts += counts
         ends = np.cumsum(counts)
         for bucket in np.flatnonzero(counts):
-            own = ordered.slice(ends[bucket] - counts[bucket], counts[bucket])
-            for batch in own.to_batches():
+            bucket_images = sorted_images.slice(ends[bucket] - counts[bucket], counts[bucket])
+            for batch in bucket_images.to_batches():
                 self._write(int(bucket), part, batch.serialize())
 
     def _write(self, bucket: int, part: int, content: pa.Buffer) -> None:
@@ -514,8 +519,8 @@ class _Buckets:
                 content = pa.py_buffer(self.file.read(at, size))
                 batches[part].append(pa.ipc.read_record_batch(content, self.schemas[part]))
             yield {
-                part: pa.Table.from_batches(own, self.schemas[part])
-                for part, own in batches.items()
+                part: pa.Table.from_batches(part_batches, self.schemas[part])
+                for part, part_batches in batches.items()
             }
 
 
@@ -540,8 +545,10 @@ class _StagedFiles:
 
     def _bounds(self, changes: pa.Table, has_lookups: bool) -> Bounds:
         names = self.fold.schema.names
-        spelled = dict(zip(names, changelog_names(names), strict=True))
-        bounds = key_bounds(changes, {spelled[name]: name for name in self.fold.key})
+        changelog_names_by_name = dict(zip(names, changelog_names(names), strict=True))
+        bounds = key_bounds(
+            changes, {changelog_names_by_name[name]: name for name in self.fold.key}
+        )
         if not has_lookups:
             return bounds
         origins = origin_names(names)

@@ -57,7 +57,8 @@ def origin_of_write(
     """Return the earlier version with which a write begins. If the intent (the ledger's
     record of a begun write) names one, it is that version, so that a second try writes
     the same rows; otherwise it is chosen now. Raise `TableError` if there is none.
-    `contents`, `first_missing_batch`: as in `origin_from_earlier_version`."""
+    `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
+    the first batch that the mirror lacks."""
     if not intent.id:
         origin = origin_from_earlier_version(
             work, intent.table, contents, first_missing_batch=first_missing_batch
@@ -129,7 +130,7 @@ def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableCont
     """Return the schema version that a version of a mirror shows: the last one under
     which batches up to there recorded anything. Raise `TableError` if it is unknown."""
     earlier = [content for content in contents if content.batch <= version.last_batch]
-    shown = plan_merge(earlier).final if earlier else 0
-    if not shown:
+    schema_version = plan_merge(earlier).final if earlier else 0
+    if not schema_version:
         raise reread_error(f"it is not known which structure {version} has")
-    return shown
+    return schema_version

@@ -475,7 +475,7 @@ def _place_columns(
     # The log does not have that variable.
     first = table.columns[0]
     is_generated_key = first.name == "my_row_id" and first.invisible and first.auto_increment
-    if is_generated_key and any(placed.former_name == first.name for placed in visible_columns[1:]):
+    if is_generated_key and any(column.former_name == first.name for column in visible_columns[1:]):
         raise CannotFollow("the log does not tell whether a column goes before my_row_id")
     return visible_columns, renumber_hidden(columns)
 

@@ -172,8 +172,10 @@ def _first_timestamp(
         return column
     if not is_defined and context.facts.is_mariadb:
         raise CannotFollow(f"the default of the TIMESTAMP {column.name} is unknown")
-    now = f"CURRENT_TIMESTAMP({column.length})" if column.length else "CURRENT_TIMESTAMP"
-    return replace(column, default=ExpressionDefault(now) if is_defined else None, on_update=True)
+    now_text = f"CURRENT_TIMESTAMP({column.length})" if column.length else "CURRENT_TIMESTAMP"
+    return replace(
+        column, default=ExpressionDefault(now_text) if is_defined else None, on_update=True
+    )
 
 
 def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:

@@ -355,10 +355,12 @@ def _plain_decimal(column: ColumnSchema, text: str) -> str | None:
     match, scale = _DECIMAL_TEXT.fullmatch(text), column.scale or 0
     if match is None or not (match[2] or match[3]):
         return None
-    whole, fraction = match[2].lstrip("0"), match[3] or ""
-    if len(fraction) > scale or len(whole) > (column.precision or 0) - scale:
+    integer_digits, fraction = match[2].lstrip("0"), match[3] or ""
+    if len(fraction) > scale or len(integer_digits) > (column.precision or 0) - scale:
         return None
-    number = Decimal(f"{whole or '0'}.{fraction.ljust(scale, '0')}" if scale else whole or "0")
+    number = Decimal(
+        f"{integer_digits or '0'}.{fraction.ljust(scale, '0')}" if scale else integer_digits or "0"
+    )
     sign = "-" if match[1] == "-" and number else ""
     return None if sign and column.unsigned else f"{sign}{number:f}"
 

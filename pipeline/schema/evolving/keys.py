@@ -267,8 +267,8 @@ def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
             column.charset or "binary"
         )
     if column.type == "decimal":
-        whole, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
-        return sum(count // 9 * 4 + _DIGIT_BYTES[count % 9] for count in (whole, scale))
+        integer_digits, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
+        return sum(count // 9 * 4 + _DIGIT_BYTES[count % 9] for count in (integer_digits, scale))
     if column.type in _MOMENT_BYTES:
         return _MOMENT_BYTES[column.type] + ((column.length or 0) + 1) // 2
     return _INDEXED_BYTES.get(column.type)

@@ -438,10 +438,10 @@ def restructured_tables(
     """Return the tables whose structures may change, each with True if the changes
     create a table that cannot have existed before. `tables`: existing tables, some of
     which DROP DATABASE may drop."""
-    touched: dict[TableName, bool] = {}
+    is_new_table: dict[TableName, bool] = {}
     for change in changes:
         names: Iterable[TableName] = ()
-        created = False
+        is_new = False
         match change:
             case TruncateTable() | RepairTables() | CreateDatabase() | AlterDatabase():
                 pass
@@ -451,58 +451,58 @@ def restructured_tables(
                 targets = (clause.name for clause in clauses if isinstance(clause, RenameTo))
                 names = (table, *targets)
             case CreateTable() | CreateLike() | CreateSelect():
-                names, created = (change.table,), not (change.if_not_exists or change.or_replace)
+                names, is_new = (change.table,), not (change.if_not_exists or change.or_replace)
             case DropTables() | RenameTables():
                 names = affected_tables([change]) or ()
             case _:
                 assert_never(change)
         for name in names:
-            touched.setdefault(name, created)
-    return touched
+            is_new_table.setdefault(name, is_new)
+    return is_new_table
 
 
 def affected_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | None:
     """Return the tables whose structures or rows may change; None if any table may
     change."""
-    named: list[TableName] = []
+    affected: list[TableName] = []
     for change in changes:
         match change:
             case AlterDatabase() | DropDatabase():
                 return None
             case DropTables(tables) | RepairTables(tables):
-                named += tables
+                affected += tables
             case RenameTables(pairs):
-                named += (name for pair in pairs for name in pair)
+                affected += (name for pair in pairs for name in pair)
             case AlterTable(table, clauses):
-                named.append(table)
-                named += (clause.name for clause in clauses if isinstance(clause, RenameTo))
+                affected.append(table)
+                affected += (clause.name for clause in clauses if isinstance(clause, RenameTo))
                 exchanges = (clause for clause in clauses if isinstance(clause, RowsChange))
-                named += (
+                affected += (
                     clause.other_table for clause in exchanges if clause.other_table is not None
                 )
             case CreateDatabase():
                 pass
             case CreateTable() | CreateLike() | CreateSelect() | TruncateTable():
-                named.append(change.table)
+                affected.append(change.table)
             case _:
                 assert_never(change)
-    return tuple(dict.fromkeys(named))
+    return tuple(dict.fromkeys(affected))
 
 
 def required_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
     """Return the tables that must have existed before the changes: without one of them,
     the server would have refused the statement."""
-    needed: list[TableName] = []
+    required: list[TableName] = []
     for change in changes:
         match change:
             case DropTables(tables, if_exists):
-                needed += () if if_exists else tables
+                required += () if if_exists else tables
             case RepairTables(tables):
-                needed += tables
+                required += tables
             case RenameTables(pairs, if_exists):
-                needed += () if if_exists else (old for old, _ in pairs)
+                required += () if if_exists else (old for old, _ in pairs)
             case AlterTable() | TruncateTable():
-                needed.append(change.table)
+                required.append(change.table)
             case CreateLike():
-                needed.append(change.like)
-    return tuple(needed)
+                required.append(change.like)
+    return tuple(required)

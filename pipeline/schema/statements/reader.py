@@ -340,10 +340,10 @@ class StatementReader:
         if not self.accept_symbol(symbol):
             raise self.unexpected(symbol)
 
-    def unexpected(self, wanted: str) -> CannotRead:
+    def unexpected(self, expected: str) -> CannotRead:
         token = self.peek()
         actual = repr(token.text) if token.kind in ("word", "symbol") else f"a {token.kind}"
-        return CannotRead(f"{wanted} was expected, not {actual}")
+        return CannotRead(f"{expected} was expected, not {actual}")
 
     # -- forms that statements share ---------------------------------------------------
 

@@ -449,14 +449,14 @@ class _Walk:
         without its table may belong to any table of the list."""
         references = level.references or []
         all_tables = [reference.table for reference in references]
-        updated: list[TableName] = []
+        updated_tables: list[TableName] = []
         for chain in self._assigned_columns():
-            updated += (
+            updated_tables += (
                 _possible_tables(chain[:-1], references) if len(chain) > 1 else []
             ) or all_tables
-        if not updated:
+        if not updated_tables:
             raise CannotRead("UPDATE names no table")
-        for table in updated:
+        for table in updated_tables:
             self._record_write(table, UPDATE)
         level.awaits_set = False
 

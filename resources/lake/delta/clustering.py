@@ -30,10 +30,10 @@ from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table
 
 _FEATURE: Final = "clustering"
-_DOMAIN: Final = "delta.clustering"
+_CLUSTERING_DOMAIN: Final = "delta.clustering"
 NOT_CLUSTERED: Final = {
-    "domain": _DOMAIN,
-    "configuration": json.dumps({"clusteringColumns": [], "domainName": _DOMAIN}),
+    "domain": _CLUSTERING_DOMAIN,
+    "configuration": json.dumps({"clusteringColumns": [], "domainName": _CLUSTERING_DOMAIN}),
     "removed": False,
 }
 """The domain metadata of a table that is no longer clustered."""
@@ -72,14 +72,14 @@ def _recent_columns(path: LakePath, version: int) -> list[str] | None:
         except FileNotFoundError:
             return None
         changed_domains = [domain for _, domain in actions(commit_text, "domainMetadata")]
-        if any(domain["domain"] == _DOMAIN for domain in changed_domains):
+        if any(domain["domain"] == _CLUSTERING_DOMAIN for domain in changed_domains):
             return _columns_in(changed_domains)
     return None
 
 
 def _columns_in(domains: Sequence[Any]) -> list[str]:
     for domain in domains:
-        if domain["domain"] == _DOMAIN and not domain.get("removed"):
+        if domain["domain"] == _CLUSTERING_DOMAIN and not domain.get("removed"):
             return [
                 ".".join(path) for path in json.loads(domain["configuration"])["clusteringColumns"]
             ]

@@ -42,7 +42,12 @@ from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.delta.statement import step_statement
 from lockstep.resources.lake.mirror.direct import NO_FILE_LIST
 from lockstep.resources.lake.mirror.writing import rewrite
-from lockstep.resources.lake.spark.spark import APP_ID, TXN_VERSION, USER_METADATA, session_settings
+from lockstep.resources.lake.spark.spark import (
+    APP_ID_SETTING,
+    TXN_VERSION_SETTING,
+    USER_METADATA_SETTING,
+    session_settings,
+)
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
@@ -170,8 +175,8 @@ def commit_step(
 ) -> None:
     """Make a step's commit after `head`."""
     spell = spelling(delta_table(path).metadata().configuration)
-    transaction = {APP_ID: f"{app_id}/evolve", TXN_VERSION: str(txn_version)}
-    with session_settings(session, {**head.pin_settings(), USER_METADATA: user_metadata}):
+    transaction = {APP_ID_SETTING: f"{app_id}/evolve", TXN_VERSION_SETTING: str(txn_version)}
+    with session_settings(session, {**head.pin_settings(), USER_METADATA_SETTING: user_metadata}):
         match step:
             case SetProperties():
                 _set_properties(session, path, step, head)

@@ -88,9 +88,9 @@ from lockstep.resources.lake.mirror.writing import (
 )
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import (
-    APP_ID,
-    TXN_VERSION,
-    USER_METADATA,
+    APP_ID_SETTING,
+    TXN_VERSION_SETTING,
+    USER_METADATA_SETTING,
     Spark,
     exclusive_session,
     session_settings,
@@ -297,7 +297,9 @@ class SparkMirrors:
                     # An overwrite does not add the table features that its columns
                     # need.
                     settings = {
-                        USER_METADATA: metadata_of_kind(target.user_metadata, WriteKind.ALTER)
+                        USER_METADATA_SETTING: metadata_of_kind(
+                            target.user_metadata, WriteKind.ALTER
+                        )
                     }
                     with (
                         self._folder_of(target.mirror),
@@ -349,7 +351,7 @@ class SparkMirrors:
         head = self._checked_head(mirror, require_held)
         settings = {
             **head.pin_settings(),
-            USER_METADATA: metadata_of_kind(write_metadata, WriteKind.ALTER),
+            USER_METADATA_SETTING: metadata_of_kind(write_metadata, WriteKind.ALTER),
         }
         with (
             self._folder_of(mirror) as path,
@@ -450,7 +452,7 @@ class SparkMirrors:
         ):
             settings = {
                 **head.pin_settings(),
-                USER_METADATA: user_metadata,
+                USER_METADATA_SETTING: user_metadata,
                 AGE_LIMIT_SETTING: "false",
             }
             with pinned_errors(path, head), session_settings(session, settings):
@@ -481,9 +483,9 @@ class SparkMirrors:
         path = self._lake / target.mirror
         settings = {
             **head.pin_settings(),
-            APP_ID: target.app_id,
-            TXN_VERSION: str(target.txn_version),
-            USER_METADATA: target.user_metadata,
+            APP_ID_SETTING: target.app_id,
+            TXN_VERSION_SETTING: str(target.txn_version),
+            USER_METADATA_SETTING: target.user_metadata,
             **_NO_CONSTRAINT_INFERENCE,
         }
         with session_settings(session, settings):

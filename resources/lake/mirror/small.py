@@ -141,7 +141,9 @@ def _replaced_rows(read_file: ReadFile, rows: pa.Table, write: Replace) -> pa.Ta
     if changes is None:
         return rows
     soft = write.target.soft
-    return apply_changes(rows, changes, write.key, write.changes, soft=soft, reread=True)
+    return apply_changes(
+        rows, changes, write.key, write.changes, soft=soft, ignore_missing_deletes=True
+    )
 
 
 def _with_deleted_at(rows: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -245,7 +247,7 @@ def apply_changes(
     folded: FoldedChanges = FoldedChanges(),  # noqa: B008 - a frozen value
     *,
     soft: bool = False,
-    reread: bool = False,
+    ignore_missing_deletes: bool = False,
 ) -> pa.Table:
     """Return the rows after the changes, in no particular order.
 
@@ -255,12 +257,15 @@ def apply_changes(
     `soft`, `rows` have `_deleted_at`, and a deleted row stays as its last image shows
     it, with that image's `_committed_at` there.
 
-    Raise `TableError` if a change needs values of a row that is missing. `reread`: the
-    rows were read from the source, so a delete of a missing row is no error.
+    Raise `TableError` if a change needs values of a row that is missing.
+    `ignore_missing_deletes`: the rows were read from the source, so a delete of a
+    missing row is no error.
     """
     names = [name for name in rows.schema.names if not soft or name != DELETED_AT.name]
     spelled = changelog_spelling(names)
-    changes = _look_up_values(rows, changes, key, names, folded, reread=reread)
+    changes = _look_up_values(
+        rows, changes, key, names, folded, ignore_missing_deletes=ignore_missing_deletes
+    )
     changed_keys = [changes.column(spelled[name]) for name in key]
     changes = _with_kept_values(
         rows, changes, _indexes_in(changed_keys, _key_columns(rows, key)), names, folded
@@ -331,7 +336,7 @@ def _look_up_values(
     names: list[str],
     folded: FoldedChanges,
     *,
-    reread: bool,
+    ignore_missing_deletes: bool,
 ) -> pa.Table:
     """Return the changes with the values that their images left out, looked up in
     `rows`."""
@@ -349,7 +354,7 @@ def _look_up_values(
             changes.schema.get_field_index(spelled[name]), spelled[name], value
         )
         is_missing = pc.or_(is_missing, pc.and_(mark, pc.is_null(indexes)))
-    if reread:
+    if ignore_missing_deletes:
         kind = changes.column("_change_type")
         is_deleted = pc.and_(is_missing, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
         changes = changes.filter(pc.invert(is_deleted))

@@ -37,7 +37,7 @@ from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.delta.versions import count_deleted_rows, rows_and_sizes
 from lockstep.resources.lake.spark.java_errors import spark_errors
 from lockstep.resources.lake.spark.spark import (
-    USER_METADATA,
+    USER_METADATA_SETTING,
     Spark,
     exclusive_session,
     session_settings,
@@ -107,7 +107,7 @@ class SparkUpkeep:
                 hint="wait for the next upkeep, which tries again",
             )
         statement = f"REORG TABLE delta.{quoted(str(path))} APPLY (PURGE)"
-        settings = {**head.pin_settings(), USER_METADATA: user_metadata}
+        settings = {**head.pin_settings(), USER_METADATA_SETTING: user_metadata}
         if step.kind is StepKind.COMPACT:
             statement = f"OPTIMIZE delta.{quoted(str(path))}"
             settings |= {

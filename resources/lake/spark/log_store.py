@@ -30,16 +30,16 @@ LOG_STORE_SETTINGS: Final = {
         for scheme in ("s3", "s3a", "gs", "abfss")
     },
 }
-JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
+LOG_STORE_JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
 
 
 def log_store_jar() -> Path:
     """Return the jar's path. Raise `SetupIncomplete` if the package lacks the jar."""
-    if not JAR.is_file():
+    if not LOG_STORE_JAR.is_file():
         raise SetupIncomplete(
-            f"{JAR.name} is missing from the package", hint="install Lockstep again"
+            f"{LOG_STORE_JAR.name} is missing from the package", hint="install Lockstep again"
         )
-    return JAR
+    return LOG_STORE_JAR
 
 
 def require_log_store(session: SparkSession, lake: LakePath | None = None) -> None:

@@ -36,7 +36,7 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import SPARK_ELSEWHERE
 from lockstep.resources.lake.spark.java_errors import silence_pyspark
 from lockstep.resources.lake.spark.log_store import LOG_STORE_SETTINGS
-from lockstep.resources.lake.spark.settings import EXTENSION, JOINED_KEYS, store_settings
+from lockstep.resources.lake.spark.settings import DELTA_EXTENSION, JOINED_KEYS, store_settings
 from lockstep.resources.lake.spark.spark import FEW_ROWS_SETTINGS, BackgroundStart
 from lockstep.resources.lake.spark.visible import require_visible
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
@@ -394,10 +394,10 @@ def require_compatible(
             f"The Spark at {server} is {version}; Spark {OLDEST_MAJOR} or newer is needed",
             hint="use a newer one: see docs/deploy.md#where-spark-runs",
         )
-    if EXTENSION not in defaults.get("spark.sql.extensions", ""):
+    if DELTA_EXTENSION not in defaults.get("spark.sql.extensions", ""):
         raise ConfigurationError(
             f"The Spark at {server} has no Delta Lake",
-            hint=f'start it with delta-spark and "spark.sql.extensions" = "{EXTENSION}": '
+            hint=f'start it with delta-spark and "spark.sql.extensions" = "{DELTA_EXTENSION}": '
             "docs/deploy.md#where-spark-runs",
         )
     scheme = "file"

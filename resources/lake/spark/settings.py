@@ -21,7 +21,7 @@ SECOND_COMPILER_BYTES = 256 * 1024**2
 """Smallest size in bytes of the binary log of a run at which Java's second compiler
 (C2) makes the run faster (benchmarks/README.md)."""
 
-EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 JOINED_KEYS = {
     "spark.driver.extraClassPath": ":",
@@ -107,7 +107,7 @@ class SparkSettings:
             "spark.sql.warehouse.dir": str(self.scratch / "warehouse"),
             "spark.sql.artifact.isolation.enabled": "false",
             "spark.sql.catalogImplementation": "in-memory",
-            "spark.sql.extensions": EXTENSION,
+            "spark.sql.extensions": DELTA_EXTENSION,
             "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
             **log_store.LOG_STORE_SETTINGS,
             **self.hadoop_settings,

@@ -141,9 +141,9 @@ class BackgroundStart(Generic[T]):
             self._start = None
 
 
-APP_ID: Final = "spark.databricks.delta.write.txnAppId"
-TXN_VERSION: Final = "spark.databricks.delta.write.txnVersion"
-USER_METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
+APP_ID_SETTING: Final = "spark.databricks.delta.write.txnAppId"
+TXN_VERSION_SETTING: Final = "spark.databricks.delta.write.txnVersion"
+USER_METADATA_SETTING: Final = "spark.databricks.delta.commitInfo.userMetadata"
 """Session settings whose values Delta records with each commit: the id of an
 application, the version of its transaction, and a text."""
 

@@ -35,10 +35,10 @@ from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, PartColumn
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
-    among,
-    ordered,
+    membership,
     row_differences,
-    wrong_rows,
+    sorted_unique,
+    wrong_row_flags,
 )
 from lockstep.pipeline.run.agreement.lake_logs import require_expected_commits
 from lockstep.pipeline.run.commit_metadata import commit_metadata
@@ -74,7 +74,7 @@ class MirrorCorrection:
     rows: tuple[ReplayDifference, ...] = ()
 
 
-def heal(
+def correct_mirror(
     work: Workplace,
     lease: Lease,
     table: TableName,
@@ -84,13 +84,13 @@ def heal(
     details: Details | None = None,
 ) -> MirrorCorrection:
     """Compare the keys that the batches of `span` touched with the mirror, and write
-    those that differ. With `details`, only report them. `new_segments`: segments whose new
-    files are still in the scratch folder. An error that concerns only this table is
+    those that differ. With `details`, only report them. `new_segments`: segments whose
+    new files are still in the scratch folder. An error that concerns only this table is
     reported, not raised."""
     try:
         with arrow_errors_as_table_error("compare its rows"):
-            replaced = [segment for segment in new_segments if segment.is_replaced]
-            mirror = _MirrorComparison.of(work, table, span, replaced)
+            segments_to_replace = [segment for segment in new_segments if segment.is_replaced]
+            mirror = _MirrorComparison.of(work, table, span, segments_to_replace)
             if mirror is None:
                 return MirrorCorrection(table)
             keys, wrong = mirror.compare()
@@ -116,14 +116,18 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     names_by_changelog_name = dict(
         zip(changelog_names(fold.schema.names), fold.schema.names, strict=True)
     )
-    names = {changed: name for changed, name in names_by_changelog_name.items() if name in fold.key}
+    names = {
+        changelog_name: name
+        for changelog_name, name in names_by_changelog_name.items()
+        if name in fold.key
+    }
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
     # The mirror shows the end of the newest acknowledged batch, before this write and
     # after it.
     source, state, last = work.source.name, mirror.state, mirror.last_batch
     app_id = application_id(source, state, "mirror")
-    planned = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
-    intent = work.ledger.intend(lease, [planned])[state.table]
+    planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
+    intent = work.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
     policies = work.source.policies_of(state.table)
     target = MirrorTarget(
@@ -140,13 +144,13 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     path = work.mirrors.stage(f"{source}-replay", changes)
     try:
         write = Merge(target, fold.key, FoldedChanges((path,), fold.kept), bounds)
-        done = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
+        commit = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
     finally:
         work.mirrors.unstage(path)
     reason = f"a replay: {changes.num_rows} rows differed from the changelog"
-    work.ledger.settle(lease, intent, done.delta_version, reason=reason, table_id=done.table_id)
-    work.ledger.note_examined_versions(lease, {state.mirror: done.delta_version})
-    return done.delta_version
+    work.ledger.settle(lease, intent, commit.delta_version, reason=reason, table_id=commit.table_id)
+    work.ledger.note_examined_versions(lease, {state.mirror: commit.delta_version})
+    return commit.delta_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,21 +230,25 @@ class _MirrorComparison:
     def compare(self) -> tuple[int, pa.Table | None]:
         """Return the number of compared keys, and the newest changes of those that
         differ in the mirror, under the mirror's column names."""
-        self._require_whole()
-        touched = self._touched_keys()
-        keys, wrong = 0, []
+        self._require_undamaged()
+        touched_keys = self._touched_keys()
+        keys, wrong_changes = 0, []
         files = [file for part in self.parts for file in part.files]
-        unpacked = sum(self.work.segments.unpacked_bytes(p.folder, p.files) for p in self.parts)
-        buckets = max(1, buckets_for(sum(file.images for file in files), unpacked))
+        unpacked_bytes = sum(
+            self.work.segments.unpacked_bytes(p.folder, p.files) for p in self.parts
+        )
+        buckets = max(1, buckets_for(sum(file.images for file in files), unpacked_bytes))
         for bucket in range(buckets):
-            changes = self._newest_changes(touched, bucket, buckets)
+            changes = self._newest_changes(touched_keys, bucket, buckets)
             keys += changes.num_rows
             if changes.num_rows:
-                wrong.append(changes.filter(pa.array(self._is_wrong(changes))))
-        differing = pa.concat_tables(wrong) if wrong else None
-        return keys, differing if differing is not None and differing.num_rows else None
+                wrong_changes.append(changes.filter(pa.array(self._wrong_flags(changes))))
+        all_wrong_changes = pa.concat_tables(wrong_changes) if wrong_changes else None
+        if all_wrong_changes is None or not all_wrong_changes.num_rows:
+            return keys, None
+        return keys, all_wrong_changes
 
-    def _require_whole(self) -> None:
+    def _require_undamaged(self) -> None:
         for part in self.parts:
             damaged = self.work.segments.damage_sentences(part.folder, part.files)
             if damaged:
@@ -249,18 +257,18 @@ class _MirrorComparison:
                     hint="replay the span of that batch too, or restore the file",
                 )
 
-    def _images(self, number: int) -> Iterator[pa.Table]:
-        return self.parts[number].pieces(self.work.segments, self.fold.marks)
+    def _images(self, part_index: int) -> Iterator[pa.Table]:
+        return self.parts[part_index].pieces(self.work.segments, self.fold.marks)
 
     def _touched_keys(self) -> Hashes:
         """Return the hashes of all keys with changes in the span, sorted."""
         hashes = [np.zeros(0, np.uint64)]
-        for number in range(len(self.parts)):
-            for images in self._images(number):
-                inside = self._images_in_span(images)
-                if inside.num_rows:
-                    hashes.append(ordered(self.fold.hashes(number, inside)))
-        return ordered(np.concatenate(hashes))
+        for part_index in range(len(self.parts)):
+            for images in self._images(part_index):
+                images_in_span = self._images_in_span(images)
+                if images_in_span.num_rows:
+                    hashes.append(sorted_unique(self.fold.hashes(part_index, images_in_span)))
+        return sorted_unique(np.concatenate(hashes))
 
     def _images_in_span(self, images: pa.Table) -> pa.Table:
         sequence = images.column("_sequence").to_numpy()
@@ -269,16 +277,18 @@ class _MirrorComparison:
             inside |= (sequence > above) & (sequence <= end)
         return images.filter(pa.array(inside))
 
-    def _newest_changes(self, touched: Hashes, bucket: int, buckets: int) -> pa.Table:
+    def _newest_changes(self, touched_keys: Hashes, bucket: int, buckets: int) -> pa.Table:
         """Return the newest changes of one bucket's touched keys, under the mirror's
         names."""
         images = []
-        for number in range(len(self.parts)):
+        for part_index in range(len(self.parts)):
             pieces = []
-            for piece in self._images(number):
-                hashes = self.fold.hashes(number, piece)
-                chosen = among(hashes, touched) & (hashes % np.uint64(buckets) == bucket)
-                pieces.append(piece.filter(pa.array(chosen)))
+            for piece in self._images(part_index):
+                hashes = self.fold.hashes(part_index, piece)
+                is_in_bucket = membership(hashes, touched_keys) & (
+                    hashes % np.uint64(buckets) == bucket
+                )
+                pieces.append(piece.filter(pa.array(is_in_bucket)))
             images.append(pa.concat_tables(pieces))
         changes, _ = self.fold.table(images)
         return self._with_dropped_columns_marked(changes)
@@ -293,24 +303,24 @@ class _MirrorComparison:
             changes = changes.set_column(index, mark, pa.chunked_array([flags]))
         return changes
 
-    def _is_wrong(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        compared = self._columns_to_compare
-        return wrong_rows(
+    def _wrong_flags(self, changes: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        columns = self._columns_to_compare
+        return wrong_row_flags(
             self._with_mirror_names(changes),
-            self._mirror_rows(compared),
-            key=self.fold.key,
-            compared=compared,
-            soft=self.has_soft_deletes,
+            self._mirror_rows(columns),
+            key_names=self.fold.key,
+            compared_names=columns,
+            has_soft_deletes=self.has_soft_deletes,
         )
 
     def differences(self, wrong: pa.Table, details: Details) -> Iterator[ReplayDifference]:
-        compared = self._columns_to_compare
+        columns = self._columns_to_compare
         return row_differences(
             self._with_mirror_names(wrong.slice(0, details.most_rows)),
-            self._mirror_rows(compared),
-            key=self.fold.key,
-            compared=compared,
-            soft=self.has_soft_deletes,
+            self._mirror_rows(columns),
+            key_names=self.fold.key,
+            compared_names=columns,
+            has_soft_deletes=self.has_soft_deletes,
             show_values=details.show_values,
         )
 
@@ -361,15 +371,17 @@ def _examine_mirror(work: Workplace, state: TableState) -> tuple[int, pa.Schema,
     )
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
-    shown = work.mirrors.schema(state.mirror, version)
+    mirror_schema = work.mirrors.schema(state.mirror, version)
     has_soft_deletes = work.source.policies_of(state.table).deletes == Deletes.SOFT
-    if has_soft_deletes is not (DELETED_AT.name in shown.names):
+    if has_soft_deletes is not (DELETED_AT.name in mirror_schema.names):
         raise TableError(
             "its mirror was written under another `deletes` policy than is configured now",
             hint=reload_hint(state.table),
         )
-    own = [field for field in shown if not (has_soft_deletes and field.name == DELETED_AT.name)]
-    return version, pa.schema(own), has_soft_deletes
+    own_fields = [
+        field for field in mirror_schema if not (has_soft_deletes and field.name == DELETED_AT.name)
+    ]
+    return version, pa.schema(own_fields), has_soft_deletes
 
 
 def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
@@ -387,7 +399,7 @@ def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLi
 
 
 def _with_new_files(content: TableContent, new_segments: Sequence[SegmentResult]) -> TableContent:
-    """Return the content with fresh files in place of those that they will replace."""
+    """Return the content with new files in place of those that they will replace."""
     replacements = {
         (segment.table, segment.schema_version): segment.new_files
         for segment in new_segments
@@ -407,12 +419,12 @@ def _parts_of(
     work: Workplace,
     plan: MergePlan,
     lineage: ColumnLineage,
-    own: pa.Schema,
+    mirror_schema: pa.Schema,
     table: TableName,
     scratch_files: frozenset[SegmentFile],
 ) -> Iterator[SegmentPart]:
-    """Yield the changes of each structure version, by folder. `scratch_files`: the files
-    that lie in the scratch folder."""
+    """Yield the changes of each structure version, by folder. `scratch_files`: the
+    files that lie in the scratch folder."""
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
@@ -423,12 +435,15 @@ def _parts_of(
             )
         part = lineage.part(version, above=plan.above)
         columns = dict(zip(lineage.schema.names, part.columns, strict=True))
-        shown = tuple(columns.get(name, PartColumn()) for name in own.names)
+        part_columns = tuple(columns.get(name, PartColumn()) for name in mirror_schema.names)
         generation = work.ledger.schema_version(work.source.name, table, version).generation
         folder = changelog_path(work.source.name, table, generation)
         for path, is_scratch in ((folder, False), (scratch_path(work.source.name, folder), True)):
-            stored = tuple(file for file in files if (file in scratch_files) is is_scratch)
-            if stored:
+            files_in_folder = tuple(file for file in files if (file in scratch_files) is is_scratch)
+            if files_in_folder:
                 yield SegmentPart(
-                    path, stored, lineage.names[version], replace(part, columns=shown)
+                    path,
+                    files_in_folder,
+                    lineage.names[version],
+                    replace(part, columns=part_columns),
                 )
