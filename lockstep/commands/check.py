@@ -351,10 +351,10 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
 
 def _move_finding(work: Workplace, table: TableName, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
-    from lockstep.pipeline.run.table_plans import estimates_of, origin_of
+    from lockstep.pipeline.run.table_plans import changelog_origin_of, estimates_of
 
     state = work.ledger.table_states(work.source.name)[table]
-    origin = origin_of(work, state, check_files=False)
+    origin = changelog_origin_of(work, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
         price = price_words(estimates_of(work, [table])[table])

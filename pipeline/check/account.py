@@ -84,7 +84,7 @@ def _judge_select(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     ]
     for name in unreadable:
         yield Fault(
-            "the account may not read its rows, or not all of its columns: `verify` cannot compare "
+            "the account cannot read its rows, or not all of its columns: `verify` cannot compare "
             "it, and no run can re-read it",
             subject=str(name),
             cure=_grant_statement(evidence, "SELECT", quoted_table_name(name)),
@@ -101,7 +101,7 @@ def _judge_lock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     unlockable = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
     for name in unlockable:
         yield Fault(
-            "has no key and may not be locked: re-reading it waits for a moment in which "
+            "has no key and cannot be locked: re-reading it waits for a moment in which "
             "nothing is committed",
             subject=str(name),
             cure=_grant_statement(evidence, "LOCK TABLES", f"`{name.database}`.*"),
@@ -192,7 +192,7 @@ def _judge_triggers_and_views(evidence: SourceEvidence) -> Iterator[RuleVerdict]
         return
     cure = _grant_statement(evidence, ", ".join(missing))
     sentence = (
-        f"{account_of(evidence)} may not see all triggers and views: a statement that is logged "
+        f"{account_of(evidence)} cannot see all triggers and views: a statement that is logged "
         "instead of rows stops a run where they would tell what it changes"
     )
     if any(session.variable == "binlog_format" for session in evidence.survey.session_overrides):

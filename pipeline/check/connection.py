@@ -217,7 +217,7 @@ _SESSION_CURE: Final = (
     "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
     "SESSION_VARIABLES_ADMIN and SUPER from accounts that do not need them"
 )
-_UNSEEN_SENTENCE: Final = "the account may not see the variables of other sessions"
+_UNSEEN_SENTENCE: Final = "the account cannot see the variables of other sessions"
 _HARMLESS_VARIABLES: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
 
 
@@ -351,7 +351,7 @@ def _judge_unseen_replica(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if evidence.variable("gtid_slave_pos") or is_read_only:
         needed = "SLAVE MONITOR" if evidence.is_mariadb else "REPLICATION CLIENT"
         yield Fault(
-            "the server seems to be a replica, and the account may not see its status",
+            "the server seems to be a replica, and the account cannot see its status",
             cure=f"GRANT {needed} ON *.* TO {account_of(evidence)};",
         )
 

@@ -162,7 +162,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Fine:
-    """The verdict that there is nothing to do. `subject`: as in `Fault`."""
+    """The verdict that there is nothing to do. `subject`: None for the rule's name."""
 
     sentence: str
     subject: str | None = None

@@ -107,7 +107,7 @@ def _judge_foreign_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def _judge_hidden_parents(
     evidence: SourceEvidence, captured: Collection[TableName]
 ) -> Iterator[RuleVerdict]:
-    """Report ancestors of captured tables whose own foreign keys the account may not
+    """Report ancestors of captured tables whose own foreign keys the account cannot
     see."""
     visible = {table.name for table in evidence.survey.tables}
     acting_keys = [key for key in evidence.survey.foreign_keys if _may_change_rows(key)]
@@ -118,7 +118,7 @@ def _judge_hidden_parents(
         generation = {key.parent for key in acting_keys if key.child in generation} - ancestors
     for parent in sorted(ancestors - visible):
         yield Fault(
-            "captured tables refer to it, and the account may not see its own foreign keys: rows "
+            "captured tables refer to it, and the account cannot see its own foreign keys: rows "
             "that a cascade through it changes go unnoticed",
             str(parent),
             f"{grant_statement('SELECT', quoted_table_name(parent), evidence.survey.account)};",
@@ -136,7 +136,7 @@ def _has_hidden_actions(key: SurveyedForeignKey) -> bool:
 
 def _cascade_sentence(key: SurveyedForeignKey) -> str:
     if _has_hidden_actions(key):
-        return "the account may not see whether the foreign key changes rows"
+        return "the account cannot see whether the foreign key changes rows"
     return "a foreign key's CASCADE, SET NULL or SET DEFAULT changes rows with no row events"
 
 

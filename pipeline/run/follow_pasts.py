@@ -164,7 +164,7 @@ class PastScan:
         """Do nothing: no table of a scan waits for a place."""
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
-        treatments = self._shaping.treatments_in_words
+        treatments = self._shaping.treatment_texts
         by_table = consequences(followed, self._source.policies_of, statement, treatments)
         for table in self.pasts.keys() & by_table.keys():
             past_before = self.pasts[table]

@@ -439,7 +439,7 @@ class CapturedTables:
         or all of its rows were replaced by rows that the log does not have."""
         self.change_count += 1
         segment = self.segment(version)
-        marks = {
+        mark_values = {
             "_change_type": kind.value,
             "_sequence": self.last_sequence,
             "_file": str(at.file),
@@ -456,7 +456,7 @@ class CapturedTables:
             segment.first_sequence or self.last_sequence,
             self.last_sequence,
         )
-        self.add(segment, changelog_rows(segment.schema, 1, marks))
+        self.add(segment, changelog_rows(segment.schema, 1, mark_values))
 
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest

@@ -72,7 +72,7 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
-_CHANGED_WHILE_PREPARED: Final = (
+_CHANGED_WHILE_PREPARED_REASON: Final = (
     "a statement changed it while an XA transaction with rows of it was prepared, and only the "
     "server knows what became of these rows"
 )
@@ -345,7 +345,7 @@ class LogReading:
         for table in (
             () if committed_rows is None else self._tables_changed_while_prepared(committed_rows)
         ):
-            self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED)
+            self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED_REASON)
         self._taker.put(group)
         if self._taker.change_count and self._starts_spark:
             self._starts_spark = False

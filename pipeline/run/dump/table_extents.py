@@ -24,8 +24,8 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class PartialTables:
-    """The partial tables of one capture, followed from statement to statement. `known`:
-    the partial tables before the capture."""
+    """The partial tables of one capture, followed from statement to statement.
+    `extents`: the partial tables before the capture."""
 
     def __init__(self, extents: Iterable[Extent] = ()) -> None:
         self._extents_before = {extent.table: extent for extent in extents}

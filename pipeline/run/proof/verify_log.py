@@ -92,7 +92,7 @@ class ImageTaker:
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treatments_in_words
+        self._treated = basis.work.shaping.treatment_texts
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
         self.watches, self.use_buffer = self._watch.watches, self._decoding.use_buffer

@@ -315,7 +315,7 @@ class LogTally:
         }
         self._captured_tables = basis.tables
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treatments_in_words
+        self._treated = basis.work.shaping.treatment_texts
         self._renames = CopyDecider(basis)
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}

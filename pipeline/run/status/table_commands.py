@@ -295,7 +295,7 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
         )
     followed_statement, schema_after = _follow_statement(schema, statement)
     by_table = consequences(
-        followed_statement, work.source.policies_of, statement, work.shaping.treatments_in_words
+        followed_statement, work.source.policies_of, statement, work.shaping.treatment_texts
     )
     return HistoryAtStop(
         version, statement, by_table.get(order.table), schema_after.table(order.table)

@@ -258,7 +258,7 @@ def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Up
 
 def _target_now(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror version to which upkeep may write now, because the plan may be
-    minutes old; or why it may not."""
+    minutes old; or why upkeep leaves the mirror alone."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
