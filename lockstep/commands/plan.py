@@ -290,7 +290,7 @@ def start_line(start: PlannedStart) -> str:
     if start.position is None:
         return decision
     gtids = start.position.gtid_set
-    gtid_words = f" ({gtids.shortened(_MAX_GTID_CHARACTERS)})" if gtids else ""
+    gtid_words = f" ({gtids.shortened_text(_MAX_GTID_CHARACTERS)})" if gtids else ""
     return f"{start.position}{gtid_words}, {decision}"
 
 

@@ -36,7 +36,7 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
@@ -390,7 +390,7 @@ def earlier_version_origin_of(
 def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
     source = work.source.name
     newest = work.ledger.cursors(source).captured
-    return [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch)
+    return [] if newest is None else table_contents(work.ledger, source, table, 1, newest.batch)
 
 
 def _usable_origin(

@@ -416,9 +416,9 @@ class Segmenter:
         counts = row_counts(images)
         segment.counts += counts
         self.row_count += counts.total
-        for column, count in images.nulled.items():
+        for column, count in images.nulled_counts.items():
             self.nulled_counts[f"{segment.version.table}.{column}"] += count
-        for column, count in images.unknown.items():
+        for column, count in images.unmapped_counts.items():
             self.unknown_code_counts[f"{segment.version.table}.{column}"] += count
 
     # -- changes by foreign keys that are not logged ------------------------------------------

@@ -40,7 +40,7 @@ from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableErro
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import TABLE_READ
 from lockstep.pipeline.values.row_groups import row_groups
-from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 
@@ -218,7 +218,7 @@ def _begin_loads(
         begun_tables.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun_tables.items():
         verb = "is" if len(tables) == 1 else "are"
-        work.progress.note(f"{listed(tables)} {verb} read from the source: {reason}")
+        work.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
     open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
     begun_loads = [open_loads[load.id] for load in loads if load.id in open_loads]
     return [load for load in begun_loads if load.begin]
