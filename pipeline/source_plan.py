@@ -20,9 +20,9 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.condition import Condition
 from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
 from lockstep.pipeline.start.bounds import Budget
-from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.places import Place, Snapshot
-from lockstep.pipeline.values.policies import LakePolicies, Readers, StartPolicies, written
+from lockstep.pipeline.values.policies import LakePolicies, Readers, StartPolicies, to_toml
 from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class TableSettings:
     match: TablePatterns
     policies: Mapping[str, Any]
     shape: ShapeRules = NO_RULES
-    into: Into | None = None
+    into: MirrorNameTemplate | None = None
 
 
 def policies_given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def settings_in_words(
     """Return the policies that blocks of settings give these tables, as text in the
     form of lockstep.toml. Tables without any are left out."""
     policies = {table: policies_given_to(table, blocks) for table in sorted(tables)}
-    return {table: written(given) for table, given in policies.items() if given}
+    return {table: to_toml(given) for table, given in policies.items() if given}
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     return {
         **attributes(plan, "abandoned_sentences as abandoned, waiting_tables as waiting"),
         "supplies": supply_values(plan.table_plans),
-        **attributes(plan, "load_forecasts as forecast_loads, start, capture_seconds as seconds"),
+        **attributes(plan, "load_forecasts as loads_take, start, capture_seconds as seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
@@ -290,7 +290,7 @@ def start_line(start: PlannedStart) -> str:
     if start.position is None:
         return decision
     gtids = start.position.gtid_set
-    gtid_words = f" ({gtids.shortened(_MAX_GTID_CHARACTERS)})" if gtids else ""
+    gtid_words = f" ({gtids.shortened_text(_MAX_GTID_CHARACTERS)})" if gtids else ""
     return f"{start.position}{gtid_words}, {decision}"
 
 

@@ -259,8 +259,8 @@ def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
 def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) -> pa.Schema:
     """Return the columns that a changelog needs for `files`, whose images have
     `structure`."""
-    schema = captured_schema(structure, updated=any(file.updated for file in files))
-    if not any(file.listed for file in files):
+    schema = captured_schema(structure, updated=any(file.has_updated for file in files))
+    if not any(file.has_logged for file in files):
         return schema
     return schema.append(logged_field([column.name for column in structure.columns]))
 

@@ -54,18 +54,18 @@ _WORD = re.compile(r"[\w$]+")
 class EntriesToExamine:
     """The entries to examine.
 
-    - `registered`: all entries that the ledger has recorded.
+    - `recorded_entries`: all that the ledger has.
     - `wanted_entries`: those that should be there, as they should be.
     - `gone_tables`: registered tables whose mirrors are gone.
-    - `unregistered`: tables that cannot be registered.
+    - `missing_entries`: those of tables that cannot be registered.
     - `statement_id`: the newest statement in the ledger.
     - `seen_statement_id`: the newest one at the last complete registration.
     """
 
-    registered: Mapping[TableName, RecordedEntry]
+    recorded_entries: Mapping[TableName, RecordedEntry]
     wanted_entries: tuple[WantedEntry, ...] = ()
     gone_tables: tuple[TableName, ...] = ()
-    unregistered: tuple[MissingEntry, ...] = ()
+    missing_entries: tuple[MissingEntry, ...] = ()
     statement_id: int = 0
     seen_statement_id: int = 0
 
@@ -367,9 +367,9 @@ class _Registration:
         trouble: LockstepError | None = None
         try:
             entries = gather_entries(self.work, self.registry, examine_all=self.examine_all)
-            self.left += entries.unregistered
+            self.left += entries.missing_entries
             self._carry_all_out(
-                plan_steps(entries.wanted_entries, entries.registered, entries.gone_tables),
+                plan_steps(entries.wanted_entries, entries.recorded_entries, entries.gone_tables),
                 timer_start,
             )
             complete = not self.waiting and not self.refused

@@ -17,7 +17,7 @@ from time import perf_counter
 
 from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
-from lockstep.pipeline.ports.ledger import unproven
+from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.begin import start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
@@ -107,7 +107,7 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
     `SchemaUnknownAt` if a table was decoded with a wrong structure."""
     capture.reading.run()
     work = capture.basis.work
-    earlier_unproven = unproven(work.ledger, work.source.name)
+    earlier_unproven = unproven_structures(work.ledger, work.source.name)
     proof = prove_structures(capture)
     if proof.errors:
         table, error = next(iter(proof.errors.items()))

@@ -169,64 +169,9 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     work.mirrors.delete_history(state.mirror, target.version, target.metadata, record, require_held)
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepTarget:
-    """A mirror that may get a commit which changes no row, such as a compaction.
-
-    - `version`: its newest version.
-    - `written_version`: the version of the last write that changed rows.
-    - `metadata`: the user metadata for the commit.
-    - `is_unrecorded`: upkeep made `version`, and the ledger has not recorded that yet.
-    """
-
-    table: TableName
-    mirror: str
-    version: int
-    written_version: int
-    metadata: str
-    is_unrecorded: bool
-
-
-def upkeep_target(
-    work: Workplace, state: TableState, examined_version: int | None, upkeep_version: int = -1
-) -> UpkeepTarget | str:
-    """Return the table's mirror if it may get a commit that changes no row, and
-    otherwise a sentence that says why not. `examined_version`: the version up to which
-    its Delta log was checked for commits of other programs. `upkeep_version`: the
-    newest version by upkeep that the ledger recorded."""
-    mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
-    newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
-    write = newest.settled_write
-    if write is None or write.delta_version < (state.adopted_version or 0):
-        return "nothing was written to it since it was adopted"
-    relation = mirror_judgement(work, state, examined_version, newest_writes=newest)
-    if not isinstance(relation, AllExpected) or relation.newest is None:
-        return "its log has a commit that is not Lockstep's; the next run reports it"
-    version, written_version = relation.newest, write.delta_version
-    for commit in work.mirrors.history(mirror):
-        if (
-            written_version in (commit.delta_version, commit.repeated_version)
-            and commit.user_metadata is not None
-        ):
-            metadata = upkeep_metadata(write, commit.user_metadata)
-            is_repeat = (
-                commit.delta_version == version and commit.repeated_version == written_version
-            )
-            is_unrecorded = is_repeat and upkeep_version < version
-            return UpkeepTarget(
-                state.table, mirror, version, written_version, metadata, is_unrecorded
-            )
-        if commit.delta_version < written_version:
-            break
-    return (
-        f"its log no longer has the commit of version {written_version}, whose metadata would be "
-        "repeated: that is possible again after the next write"
-    )
-
-
 def _clear_former_folders(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from the lake
-    # does not know which table's mirror the folder had.
+    # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from
+    # the lake does not know which table's mirror the folder had.
     folders = former_places(work.ledger, work.source.name)
     delete_former_places(
         work, lease, [folder for folder in folders if table_of_folder(work, folder) == note.table]
@@ -426,3 +371,61 @@ def _redacted_ledger_rows(
         for load, schema in work.ledger.ended_loads(source, note.table)
     ]
     return ClearedLedgerRows(versions, tuple(statements), loads)
+
+
+# -- mirrors that may get a commit which changes no row ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepTarget:
+    """A mirror that may get a commit which changes no row, such as a compaction.
+
+    - `version`: its newest version.
+    - `written_version`: the version of the last write that changed rows.
+    - `metadata`: the user metadata for the commit.
+    - `is_unrecorded`: upkeep made `version`, and the ledger has not recorded that yet.
+    """
+
+    table: TableName
+    mirror: str
+    version: int
+    written_version: int
+    metadata: str
+    is_unrecorded: bool
+
+
+def upkeep_target(
+    work: Workplace, state: TableState, examined_version: int | None, upkeep_version: int = -1
+) -> UpkeepTarget | str:
+    """Return the table's mirror if it may get a commit that changes no row, and
+    otherwise a sentence that says why not. `examined_version`: the version up to which
+    its Delta log was checked for commits of other programs. `upkeep_version`: the
+    newest version by upkeep that the ledger recorded."""
+    mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
+    newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
+    write = newest.settled_write
+    if write is None or write.delta_version < (state.adopted_version or 0):
+        return "nothing was written to it since it was adopted"
+    relation = mirror_judgement(work, state, examined_version, newest_writes=newest)
+    if not isinstance(relation, AllExpected) or relation.newest is None:
+        return "its log has a commit that is not Lockstep's; the next run reports it"
+    version, written_version = relation.newest, write.delta_version
+    for commit in work.mirrors.history(mirror):
+        if (
+            written_version in (commit.delta_version, commit.repeated_version)
+            and commit.user_metadata is not None
+        ):
+            metadata = upkeep_metadata(write, commit.user_metadata)
+            is_repeat = (
+                commit.delta_version == version and commit.repeated_version == written_version
+            )
+            is_unrecorded = is_repeat and upkeep_version < version
+            return UpkeepTarget(
+                state.table, mirror, version, written_version, metadata, is_unrecorded
+            )
+        if commit.delta_version < written_version:
+            break
+    return (
+        f"its log no longer has the commit of version {written_version}, whose metadata would be "
+        "repeated: that is possible again after the next write"
+    )

@@ -37,7 +37,7 @@ from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.held import no_check
-from lockstep.pipeline.ports.ledger import content_of, contents_of
+from lockstep.pipeline.ports.ledger import batch_content, table_contents
 from lockstep.pipeline.ports.mirror_writes import (
     CountedReplace,
     FoldedChanges,
@@ -220,7 +220,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
     folder = system_table_path(work.source.name, SystemTable.TRANSACTIONS)
     files = [
         file
-        for part in content_of(work.ledger, batch.source, batch.id).system_segments
+        for part in batch_content(work.ledger, batch.source, batch.id).system_segments
         if part.table is SystemTable.TRANSACTIONS
         for file in part.files
     ]
@@ -280,7 +280,7 @@ def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
 
 def _parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
     """Return the table's content of all batches up to a cut, oldest first."""
-    parts = contents_of(work.ledger, work.source.name, table, 1, cut.batch.id)
+    parts = table_contents(work.ledger, work.source.name, table, 1, cut.batch.id)
     if cut.is_end_of_batch or not parts or parts[-1].batch != cut.batch.id:
         return parts
     last = parts[-1]

@@ -36,7 +36,7 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
@@ -273,11 +273,11 @@ class StoppedReach:
 
     @cached_property
     def changelog(self) -> ReloadOrigin:
-        return origin_of(self.work, self.state)
+        return changelog_origin_of(self.work, self.state)
 
     @cached_property
     def earlier_version(self) -> ReloadOrigin:
-        return earlier_version_of(self.work, self.state)
+        return earlier_version_origin_of(self.work, self.state)
 
     @cached_property
     def goes_on(self) -> bool:
@@ -330,8 +330,8 @@ class StoppedReach:
 
 @dataclass(frozen=True, slots=True)
 class ReadingReach:
-    """How far each supply reaches of a table that only the server can supply: the
-    others have nothing."""
+    """How far each supply reaches of a table that only the server can supply: the other
+    supplies have nothing."""
 
     log: None = None
     changelog: str = ""
@@ -342,7 +342,7 @@ class ReadingReach:
     by_condition: str | None = None
 
 
-def origin_of(
+def changelog_origin_of(
     work: Workplace,
     state: TableState,
     *,
@@ -369,7 +369,7 @@ def origin_of(
     return _usable_origin(work, table, origin, check_files=check_files)
 
 
-def earlier_version_of(
+def earlier_version_origin_of(
     work: Workplace,
     state: TableState,
     *,
@@ -390,7 +390,7 @@ def earlier_version_of(
 def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
     source = work.source.name
     newest = work.ledger.cursors(source).captured
-    return [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch)
+    return [] if newest is None else table_contents(work.ledger, source, table, 1, newest.batch)
 
 
 def _usable_origin(
@@ -682,7 +682,7 @@ def plan_readings(
     them."""
     states = work.ledger.table_states(work.source.name) if known is None else known.states
     valid_loads, void = _valid_and_void_loads(work, run_start, states)
-    tables_without_log = lost_tables(run_start, states, returns)
+    tables_without_log = find_tables_without_log(run_start, states, returns)
     void_by_table = {load.table: load for load, _ in void}
     tables = {
         *tables_without_log,
@@ -773,7 +773,7 @@ def _is_interrupted(batches: Iterable[Batch]) -> bool:
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
-def lost_tables(
+def find_tables_without_log(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
     """Return the tables that lack a part of the log, because the server purged it

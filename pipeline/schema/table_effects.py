@@ -46,7 +46,7 @@ from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.tracker import ColumnsFrom
 from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_type
-from lockstep.pipeline.values.engines import why_refused
+from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName
 
@@ -127,7 +127,7 @@ _ROW_KEEPING_ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 
 
 def reason_engine_refused(effect: TableEffect) -> str | None:
-    return None if effect.after is None else why_refused(effect.after.engine)
+    return None if effect.after is None else reason_refused(effect.after.engine)
 
 
 def reason_versioned(effect: TableEffect) -> str | None:

@@ -159,7 +159,7 @@ def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
         return f"{at.file} ends at {size}"
     missing = cursor.position.gtid_set.difference(question.executed)
     if missing:
-        names = missing.shortened()
+        names = missing.shortened_text()
         return f"the server never executed {names}, which its GTID set had where reading ended"
     return None
 
@@ -260,7 +260,7 @@ def _reason_not_by_set(question: Question) -> str:
     if not question.can_resume_by_gtid:
         return "transactions without a GTID were read, or may have been"
     missing = question.purged.difference(question.required_cursor.position.gtid_set)
-    return f"{missing.shortened()} was never read"
+    return f"{missing.shortened_text()} was never read"
 
 
 def _purged_error(question: Question, message: str) -> PositionPurged:
@@ -290,7 +290,7 @@ def source_diverged(question: Question) -> Answer:
     if not missing:
         return None
     return SourceDiverged(
-        f"server {question.facts.server_uuid} never executed {missing.shortened()}, which "
+        f"server {question.facts.server_uuid} never executed {missing.shortened_text()}, which "
         f"{position.server_uuid} had executed at the place where reading ended",
         hint="let the new server catch up with those transactions, or point the source at "
         "one that has them; if they are lost for good, begin again with a new source name "
@@ -303,7 +303,7 @@ def purged_on_other_server(question: Question) -> Answer:
     return _purged_error(
         question,
         f"server {question.facts.server_uuid} has purged transactions that were never read: "
-        f"{missing.shortened()}",
+        f"{missing.shortened_text()}",
     )
 
 
@@ -377,7 +377,7 @@ def configured_set_purged(question: Question) -> Answer:
         return None
     missing = question.purged.difference(place.gtids)
     return PositionPurged(
-        f"the server has purged {missing.shortened()}, which the configured GTID set lacks",
+        f"the server has purged {missing.shortened_text()}, which the configured GTID set lacks",
         hint="set start = 'earliest' in lockstep.toml, or a GTID set that contains what the server "
         "purged (select @@gtid_purged)",
     )
@@ -389,7 +389,7 @@ def configured_set_diverged(question: Question) -> Answer:
         return None
     missing = place.gtids.difference(question.executed)
     return SourceDiverged(
-        f"the server never executed {missing.shortened()}, which the configured GTID set has",
+        f"the server never executed {missing.shortened_text()}, which the configured GTID set has",
         hint="set start in lockstep.toml to a GTID set that lies within @@gtid_executed",
     )
 

@@ -213,7 +213,8 @@ def _chosen_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
 
 def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -> Verdict | None:
     """Return a verdict if the server may purge the log at the cursor (the place up to
-    which it was read) before the next runs; else None. `longest_pause`: as in `verdict`."""
+    which it was read) before the next runs; else None. `longest_pause`: between two
+    scheduled runs."""
     if room.is_purged:
         return Verdict(
             State.AT_RISK,
@@ -300,7 +301,7 @@ def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdic
 
 def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verdict | None:
     """Return a verdict if the lake is further behind than its schedule explains; else
-    None. `longest_pause`: as in `verdict`."""
+    None. `longest_pause`: between two scheduled runs."""
     if not longest_pause or lag.seconds is None:
         return None
     allowance = max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)

@@ -30,7 +30,7 @@ from lockstep.pipeline.snapshot.condition import HINT, Condition
 from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, patience
 from lockstep.pipeline.values.errors import ConditionRefused
-from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of, names_of
+from lockstep.pipeline.values.server_errors import Meaning, explain, meaning_of, quotable_names
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.connection import (
     ConnectionSettings,
@@ -223,7 +223,7 @@ def _explain_rows(cursor: Cursor, table: TableName, condition: Condition) -> int
     except pymysql.MySQLError as error:
         if meaning_of(number_of(error)) is not Meaning.REFUSED:
             raise
-        message = explanation(number_of(error), text_of(error), names_of(table, ()))
+        message = explain(number_of(error), text_of(error), quotable_names(table, ()))
         raise ConditionRefused(
             f"{table}: the server refuses the condition: {message}", hint=HINT
         ) from error

@@ -254,7 +254,9 @@ class MySqlServer:
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
-        return survey if self._replica is None else replace(survey, read_from=self._replica.state())
+        return (
+            survey if self._replica is None else replace(survey, read_replica=self._replica.state())
+        )
 
     def dump(self, start: Coordinates) -> MySqlDump:
         # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs

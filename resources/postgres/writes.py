@@ -61,7 +61,7 @@ class PostgresWrites(Subject):
 
     # -- mirrors -------------------------------------------------------------------------------
 
-    def pending(self, source: str) -> dict[TableName, list[int]]:
+    def pending_batches(self, source: str) -> dict[TableName, list[int]]:
         rows = self._cached(dict, "pending", source=source)
         return {table_of(row): [*row["batches"]] for row in rows}
 
@@ -103,7 +103,7 @@ class PostgresWrites(Subject):
         with self._transaction(lease) as transaction:
             transaction.run("give_up", source=lease.source, **table_columns(table))
 
-    def intended(self, source: str, batch: int) -> list[Intent]:
+    def intents_of_batch(self, source: str, batch: int) -> list[Intent]:
         return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
 
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
@@ -111,7 +111,7 @@ class PostgresWrites(Subject):
             self._cached(_newest, "newest_writes", source=source, applications=sorted(applications))
         )
 
-    def pinned(
+    def mirror_version(
         self,
         source: str,
         *,
@@ -249,7 +249,7 @@ class PostgresWrites(Subject):
         rows = self._all("replacement_times", source=source, folders=list(folders))
         return {row["mirror"]: row["at"] for row in rows}
 
-    def number_above(
+    def skip_numbers(
         self,
         lease: Lease,
         *,
@@ -269,7 +269,7 @@ class PostgresWrites(Subject):
         batch: int = self._only("highest_number")["batch"]
         return batch
 
-    def inherited(self, source: str) -> tuple[BatchSpan, ...]:
+    def inherited_batches(self, source: str) -> tuple[BatchSpan, ...]:
         rows = self._all("inherited", source=source)
         return tuple(BatchSpan(row["above"], row["through"]) for row in rows)
 

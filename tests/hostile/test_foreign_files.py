@@ -247,7 +247,7 @@ class Source:
     def waits(self) -> bool:
         """Whether captured changes are not in the lake yet."""
         ledger = self.follower.ledger
-        return bool(ledger.unfinished(SOURCE)) or ledger.cursors(SOURCE).captured is None
+        return bool(ledger.unfinished_batches(SOURCE)) or ledger.cursors(SOURCE).captured is None
 
     def miscapture(self) -> None:
         """What is captured next has another value than the log, and ledger and lake believe it."""

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused
@@ -80,7 +80,7 @@ def test_changes_go_once_nobody_needs_them(
         ledger.note_deletion_step(lease, DeletionStep.DELETED, batches[1])
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
         ledger.prune(lease, PrunableRows.CONTENTS, batches[1], batches[3], 1000)
-    later_rows = {one: content_of(ledger, source, one).segments for one in batches[2:]}
+    later_rows = {one: batch_content(ledger, source, one).segments for one in batches[2:]}
     mirror = [f"lockstep/{source}/shop.orders/mirror/1"]
     newest = ledger.newest_writes(source, mirror)
     pruned = ledger.prune(lease, PrunableRows.CONTENTS, 0, batches[1], batches[1])
@@ -91,15 +91,15 @@ def test_changes_go_once_nobody_needs_them(
     )
     ledger.note_deletion_step(lease, DeletionStep.PRUNED, batches[1])
     assert ledger.newest_writes(source, mirror) == newest
-    assert {one: content_of(ledger, source, one).segments for one in batches[2:]} == later_rows
-    assert content_of(ledger, source, batches[0]).segments == ()
-    assert [one.files for one in content_of(ledger, source, batches[1]).segments] == [()]
+    assert {one: batch_content(ledger, source, one).segments for one in batches[2:]} == later_rows
+    assert batch_content(ledger, source, batches[0]).segments == ()
+    assert [one.files for one in batch_content(ledger, source, batches[1]).segments] == [()]
     assert (ledger.version_set(source, batches[0]).entries, ledger.pruned_through(source)) == (
         [],
         batches[1],
     )
     assert len(ledger.version_set(source, batches[1]).entries) == 1
-    assert content_of(ledger, source, batches[0]).system_segments == ()
+    assert batch_content(ledger, source, batches[0]).system_segments == ()
     assert [one.through for one in ledger.deletion_notes(source).unfinished] == [batches[3]]
 
     assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]

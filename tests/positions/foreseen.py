@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ConditionSnapshot, SourceServer, TableSnapshot
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.plan import RunPlan, make_plan
@@ -143,7 +143,7 @@ def carried_out(follower: Follower) -> Done:
     batches = [batch for batch in follower.live_batches() if batch.id > before]
     supplied = set[tuple[TableName, Supplied]]()
     for batch in batches:
-        content = content_of(follower.ledger, SOURCE, batch.id)
+        content = batch_content(follower.ledger, SOURCE, batch.id)
         for event in content.events:
             if event.kind in _EVENTS:
                 supplied.add((event.table, (_EVENTS[event.kind], event.reason or "")))

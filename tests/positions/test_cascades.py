@@ -15,7 +15,7 @@ import pytest
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
-from lockstep.pipeline.ports.ledger import unproven
+from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
@@ -242,14 +242,14 @@ def _could_not_be_compared(shop: Shop) -> Iterator[None]:
     shop.do("update middle set note = 'y'")
     shop.follower.server = cast("SourceServer", Elsewhere(real))
     yield
-    left = unproven(shop.follower.ledger, SOURCE)
+    left = unproven_structures(shop.follower.ledger, SOURCE)
     assert left is not None
     assert shop.table("middle") in left.tables
     shop.do("create table nothing (id int)")
     shop.follower.server = real
     yield
     assert shop.quarantined() == {}
-    assert unproven(shop.follower.ledger, SOURCE) is None
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
 
 
 @pytest.mark.since(*LOGGED_SINCE)

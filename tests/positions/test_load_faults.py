@@ -15,7 +15,7 @@ import pytest
 
 from lockstep.pipeline.model.load import Chunk
 from lockstep.pipeline.model.table_state import TableCondition
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.load import loads
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -241,7 +241,7 @@ def test_a_lake_without_room_costs_no_chunk(shop: Shop, tmp_path: Path) -> None:
     parts = [
         part
         for one in shop.batches()
-        for part in content_of(follower.ledger, SOURCE, one.id).snapshots
+        for part in batch_content(follower.ledger, SOURCE, one.id).snapshots
     ]
     files = {file: part.table for part in parts for file in part.files}
     assert {file for one in before for file in one.files} <= files.keys()

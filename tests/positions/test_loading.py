@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.load import loads
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -169,7 +169,9 @@ def test_a_run_that_dies_loses_no_chunk(
     shop.run()
     require_all(shop)
     joined = [
-        part for batch in shop.batches() for part in content_of(ledger, SOURCE, batch.id).snapshots
+        part
+        for batch in shop.batches()
+        for part in batch_content(ledger, SOURCE, batch.id).snapshots
     ]
     files = {file.path for part in joined for file in part.files}
     assert {file.path for one in read if one.rows for file in one.rows.files} <= files

@@ -60,7 +60,7 @@ def test_while_four_write(shop: Shop, pair: Pair, seed: int) -> None:
     pair.b.execute("stop replica sql_thread")
     shop.do("update a set v = 1000 where id % 3 = 0", "flush binary logs")
     before = _rows_read(pair.a), _rows_read(pair.b)
-    looked = shop.follower.server.survey().read_from
+    looked = shop.follower.server.survey().read_replica
     assert looked is not None and looked.fault is None, "late is not wrong"
     keys = range(ROWS // 2, ROWS * 2)
     pauses = threading.Thread(target=_pause, args=(pair.b, Random(seed), stop))
@@ -150,7 +150,7 @@ def test_no_replica_of_mariadb_is_read(mariadb: MySqlStand, mariadb_database: st
 
 def _require_refused(follower: Follower, why: str) -> None:
     """By a run, and by `check` before it."""
-    looked = follower.server.survey().read_from
+    looked = follower.server.survey().read_replica
     assert looked is not None
     assert why in (looked.fault or "")
     with pytest.raises(ServerSettings, match=why):

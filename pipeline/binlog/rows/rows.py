@@ -277,8 +277,8 @@ class TableDecoder:
             event=pa.array(image_arrays.event[:count] + np.int32(first_event)),
             row=pa.array(image_arrays.row[:count]),
             change_type=pa.array(image_arrays.kind[:count]),
-            nulled=softened,
-            unknown=unknown,
+            nulled_counts=softened,
+            unmapped_counts=unknown,
             present=present,
             logged=present,
         )

@@ -15,7 +15,7 @@ from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.mirror.merging import parts_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
@@ -160,8 +160,10 @@ class CopyDecider:
     def _waiting_contents(self, table: TableName) -> Sequence[TableContent]:
         """Return the table's content in the batches that are not merged yet."""
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
-        batch_ids = ledger.pending(source).get(table)
-        return contents_of(ledger, source, table, batch_ids[0], batch_ids[-1]) if batch_ids else ()
+        batch_ids = ledger.pending_batches(source).get(table)
+        return (
+            table_contents(ledger, source, table, batch_ids[0], batch_ids[-1]) if batch_ids else ()
+        )
 
     def _is_shown_alike(
         self, table: TableName, origin: TableName, mirror_version: int | None

@@ -60,7 +60,7 @@ from lockstep.pipeline.values.errors import (
     TableBusy,
     TableError,
 )
-from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 LATER_LOG_BYTES: Final = 64 << 20
@@ -234,12 +234,12 @@ def note_unproven(
     earlier_tables = frozenset() if earlier_unproven is None else earlier_unproven.tables
     rule, sentence = (
         "structures-compared",
-        f"{listed(sorted(earlier_tables))}: the structures are the server's",
+        f"{name_list(sorted(earlier_tables))}: the structures are the server's",
     )
     if proof.unproven_tables:
         rule = "structures-not-compared"
         sentence = (
-            f"the structures of {listed(sorted(proof.unproven_tables))} could not be compared "
+            f"the structures of {name_list(sorted(proof.unproven_tables))} could not be compared "
             f"with the server's: {proof.reason}; their rows are recorded, and the next run that "
             "reads the log compares them"
         )

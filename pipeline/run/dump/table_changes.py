@@ -105,8 +105,8 @@ class TableChanges:
 
     - `work`: the ports of the run, for messages about stopped tables; None in a replay, which
       reads a part of the log again.
-    - `copies`: decides whether the rows of a renamed table are copied from the mirror (the Delta
-      table with the current rows) of its former name; None if none are.
+    - `decide_copies`: decides whether the rows of a renamed table are copied from the mirror (the
+      Delta table with the current rows) of its former name; None if none are.
     - `extents`: tables that are older than the log that was read, so that the lake may lack rows.
     """
 

@@ -27,7 +27,7 @@ from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, load_progress
 from lockstep.pipeline.run.stop_errors import reread_error, unsupported_error
-from lockstep.pipeline.run.table_plans import TablePlans, lost_tables
+from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
 from lockstep.pipeline.snapshot.bounds import Range
@@ -40,7 +40,7 @@ from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableErro
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import TABLE_READ
 from lockstep.pipeline.values.row_groups import row_groups
-from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 
@@ -88,7 +88,9 @@ def load_tables(
     readings = _load_rows(work, lease, run_start, loads, deadline, room.piece_seconds)
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
-    unread_tables = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
+    unread_tables = find_tables_without_log(
+        run_start, work.ledger.table_states(work.source.name), plans
+    )
     unread_tables |= {order.table for order in plans.orders}
     unread_tables -= {reading.table for reading in readings}
     error = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
@@ -216,7 +218,7 @@ def _begin_loads(
         begun_tables.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun_tables.items():
         verb = "is" if len(tables) == 1 else "are"
-        work.progress.note(f"{listed(tables)} {verb} read from the source: {reason}")
+        work.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
     open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
     begun_loads = [open_loads[load.id] for load in loads if load.id in open_loads]
     return [load for load in begun_loads if load.begin]
@@ -327,9 +329,9 @@ class _ChunkResult:
 
 class ChunkReader:
     """Reads the chunks of loads in several threads, until all loads are complete or
-    `perf_counter` reaches `until`. `start`: the place from which the log is captured
-    afterwards. `piece_seconds`: longest time for reading a table that cannot be cut
-    into chunks."""
+    `perf_counter` reaches `deadline`. `log_start`: the place from which the log is
+    captured afterwards. `piece_seconds`: longest time for reading a table that cannot
+    be cut into chunks."""
 
     def __init__(
         self,

@@ -68,7 +68,7 @@ def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
 
 def _reloads_of_disagreeing_tables(work: Workplace) -> dict[TableName, str]:
     source = work.source.name
-    pending, states = work.ledger.pending(source), work.ledger.table_states(source)
+    pending, states = work.ledger.pending_batches(source), work.ledger.table_states(source)
     return {
         disagreeing.table: disagreeing.reason
         for disagreeing in disagreeing_tables(work)
@@ -126,7 +126,7 @@ def _reloads_of_lost_files(work: Workplace) -> dict[TableName, str]:
     """Return the tables whose captured changes were lost before their merge, with the
     reason."""
     reasons: dict[TableName, str] = {}
-    pending = work.ledger.pending(work.source.name)
+    pending = work.ledger.pending_batches(work.source.name)
     for damage in damages_of(work):
         tables = [table for table, batch_ids in pending.items() if damage.batch.id in batch_ids]
         reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.sentence}")
@@ -169,7 +169,7 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
             write_numbers.append(int(metadata.get("txn_version", 0)))
     for changelog in all_changelogs(work):
         batch_ids.append(work.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
-    work.ledger.number_above(lease, batch=max(batch_ids), txn_version=max(write_numbers))
+    work.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
     return max(batch_ids)
 
 
@@ -179,7 +179,7 @@ def _adoption_test(work: Workplace) -> Callable[[int], bool]:
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
     adopted_spans, deleted_through = (
-        work.ledger.inherited(source),
+        work.ledger.inherited_batches(source),
         work.ledger.deletion_notes(source).through,
     )
     void = claim_of(work, work.ledger.identity()).void
@@ -201,7 +201,7 @@ def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Re
     ledger, source = work.ledger, work.source.name
     examined_versions: dict[str, int | None] = {}
     is_adopted = _adoption_test(work)
-    unfinished = ledger.unfinished(source)
+    unfinished = ledger.unfinished_batches(source)
     unmerged = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None

@@ -468,9 +468,9 @@ def record_basis(
     tables that continue, with their mirrors' Delta versions; `order_reason`: the reason
     that the author gave."""
     ledger, plan, place = work.ledger, basis.plan, basis.place
-    for unfinished_batch in ledger.unfinished(work.source.name):
+    for unfinished_batch in ledger.unfinished_batches(work.source.name):
         ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
-    ledger.number_above(
+    ledger.skip_numbers(
         lease,
         batch=plan.highest_batch,
         txn_version=basis.lake.txn_version,
@@ -533,7 +533,7 @@ def _claim_and_acknowledge(work: Workplace, lease: Lease) -> None:
     before. Until it is acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
     claim_folder(work)
-    for batch in work.ledger.unfinished(work.source.name):
+    for batch in work.ledger.unfinished_batches(work.source.name):
         work.ledger.acknowledge(lease, batch.id)
 
 

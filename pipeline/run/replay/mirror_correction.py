@@ -31,7 +31,7 @@ from lockstep.pipeline.mirror.strategy import buckets_for
 from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, PartColumn
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
@@ -190,7 +190,7 @@ class _MirrorComparison:
         version, own, has_soft_deletes = _examine_mirror(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
-        contents = contents_of(work.ledger, work.source.name, table, span[0].id, newest.batch)
+        contents = table_contents(work.ledger, work.source.name, table, span[0].id, newest.batch)
         if not contents:
             return None
         plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
@@ -428,7 +428,7 @@ def _parts_of(
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
-        if any(file.partial for file in files):
+        if any(file.has_present for file in files):
             raise TableError(
                 "its row images omit columns, so its newest changes lack values",
                 hint=f"`lockstep verify {table} --repair` compares it with MySQL",

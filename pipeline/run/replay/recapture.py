@@ -31,7 +31,7 @@ from lockstep.pipeline.model.batch import (
     SpecialBatches,
 )
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.replay.spans import (
     Span,
@@ -108,7 +108,7 @@ def select_batches(
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), lake_end, ())
-    tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
+    tables = work.ledger.first_changes(work.source.name, batches[0].id, batches[-1].id).keys()
     tables_to_read = [
         table
         for table in sorted(tables if requested is None else tables & requested)
@@ -136,7 +136,7 @@ def require_merged(work: Workplace) -> None:
     """Raise `BatchesWait` unless every captured batch is acknowledged."""
     waiting = [
         batch
-        for batch in work.ledger.unfinished(work.source.name)
+        for batch in work.ledger.unfinished_batches(work.source.name)
         if batch.state is not BatchState.CAPTURING
     ]
     if waiting:
@@ -219,8 +219,8 @@ class SpanFacts:
         return cls(
             work,
             work.server.facts(),
-            ledger.touched(source, 1, last),
-            ledger.marks_within(source, batches[0].id, last),
+            ledger.first_changes(source, 1, last),
+            ledger.special_batches(source, batches[0].id, last),
             _later_anchors(batches),
         )
 
@@ -295,7 +295,7 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     original = _original_workplace(work, batch)
-    content = content_of(ledger, source, batch.id)
+    content = batch_content(ledger, source, batch.id)
     recorded_segments, events, changed_tables = (
         content.segments,
         content.events,
@@ -391,7 +391,7 @@ def _original_policies(
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [file for segment in recorded if segment.table == table for file in segment.files]
     if files:
-        policies = replace(policies, updated_columns=any(file.updated for file in files))
+        policies = replace(policies, updated_columns=any(file.has_updated for file in files))
     followed_truncate = any(
         event.table == table and event.kind is TableEventKind.TRUNCATED for event in events
     )

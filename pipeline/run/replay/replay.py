@@ -17,7 +17,7 @@ from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogCheck,
@@ -208,7 +208,7 @@ def replay(
     finally:
         if work.ledger.revisions(work.source.name).open is None:
             work.segments.remove_folder(scratch_path(work.source.name))
-    counts = work.ledger.marks_within(work.source.name, first.id, last.id).revision_counts
+    counts = work.ledger.special_batches(work.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,
         tuple(
@@ -301,7 +301,7 @@ def _has_changes_of(
     work: Workplace, batch: Batch, only_tables: frozenset[TableName] | None
 ) -> bool:
     """Return whether a batch has changes of these tables."""
-    segments = content_of(work.ledger, batch.source, batch.id).segments
+    segments = batch_content(work.ledger, batch.source, batch.id).segments
     return any(only_tables is None or segment.table in only_tables for segment in segments)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.foreign_commits import AllExpected
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_columns,
@@ -102,7 +102,7 @@ class _ReplacedSegment:
     @classmethod
     def of(cls, work: Workplace, new: RevisedSegment) -> _ReplacedSegment:
         source, number = work.source.name, new.schema_version
-        segments = content_of(work.ledger, source, new.batch).segments
+        segments = batch_content(work.ledger, source, new.batch).segments
         [old] = [segment for segment in segments if new.is_of(new.batch, segment)]
         version = work.ledger.schema_version(source, new.table, number)
         state = work.ledger.table_states(source)[new.table]

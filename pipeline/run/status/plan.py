@@ -135,7 +135,7 @@ def make_plan(work: Workplace) -> RunPlan:
         if error.recovery is Recovery.RETRY:
             raise
         refusal = error
-    lease = work.ledger.lease(work.source.name)
+    lease = work.ledger.newest_lease(work.source.name)
     return RunPlan(
         abandoned_sentences=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
@@ -256,10 +256,10 @@ def _waiting_tables(
     work: Workplace, abandoned: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
     batch_ids = {abandonment.batch.id for abandonment in abandoned}
-    pending = work.ledger.pending(work.source.name)
+    pending = work.ledger.pending_batches(work.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
-        for batch in work.ledger.unfinished(work.source.name)
+        for batch in work.ledger.unfinished_batches(work.source.name)
         if batch.id not in batch_ids
     }
 

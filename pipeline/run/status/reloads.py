@@ -22,9 +22,9 @@ from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
     ReadingReach,
     TablePlans,
-    earlier_version_of,
+    changelog_origin_of,
+    earlier_version_origin_of,
     needs_of,
-    origin_of,
     plan_returns,
     with_prices,
 )
@@ -134,10 +134,10 @@ class ReloadFacts:
             return "it lacks rows that only MySQL has"
         # The run examines the files: that takes too long here.
         contents = self._contents[request.table]
-        origin = origin_of(self.work, state, check_files=False, contents=contents)
+        origin = changelog_origin_of(self.work, state, check_files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
             return origin
-        earlier = earlier_version_of(self.work, state, check_files=False, contents=contents)
+        earlier = earlier_version_origin_of(self.work, state, check_files=False, contents=contents)
         return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
 
 

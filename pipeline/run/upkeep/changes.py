@@ -56,7 +56,7 @@ _BUSY_SENTENCE: Final = "a run has the source: the next upkeep does it"
 
 def last_lease_at(work: Workplace) -> datetime | None:
     """Return when a run last held the source's lock; None if never."""
-    lease = work.ledger.lease(work.source.name)
+    lease = work.ledger.newest_lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
 
 

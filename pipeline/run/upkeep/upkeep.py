@@ -104,7 +104,7 @@ class UpkeepFacts:
         intended_tables = (intent.table for intent in ledger.open_intents(source))
         return cls(
             ledger.table_states(source),
-            frozenset((*ledger.pending(source), *intended_tables)),
+            frozenset((*ledger.pending_batches(source), *intended_tables)),
             ledger.examined_versions(source),
             ledger.upkeep_versions(source),
             last_lease_at(work),
@@ -258,7 +258,7 @@ def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Up
 
 def _target_now(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror version to which upkeep may write now, because the plan may be
-    minutes old; or why it may not."""
+    minutes old; or why upkeep leaves the mirror alone."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
@@ -268,7 +268,7 @@ def _target_now(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
 
 def _is_free(work: Workplace) -> bool:
     """Return whether no run holds the source, after a short wait at most."""
-    leases = (work.ledger.lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
+    leases = (work.ledger.newest_lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
     return any(lease is None or not lease.live for lease in leases)
 
 

@@ -31,7 +31,7 @@ from lockstep.pipeline.mirror.lineage import is_stamp
 from lockstep.pipeline.mirror.merging import MergePlan, before_copy, parts_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
@@ -129,7 +129,7 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
     assert table is not None, "rows were copied from somewhere"
     base = _copied_version(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
-    all_contents = contents_of(work.ledger, work.source.name, table, begins, batch)
+    all_contents = table_contents(work.ledger, work.source.name, table, begins, batch)
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(all_contents, event)))
@@ -155,7 +155,7 @@ def _copied_version(
         pinned_version = (
             None
             if intent.copied_write_id is None
-            else ledger.pinned(source, write=intent.copied_write_id)
+            else ledger.mirror_version(source, write=intent.copied_write_id)
         )
         return (
             pinned_version if pinned_version is not None and pinned_version.table == table else None
@@ -165,7 +165,7 @@ def _copied_version(
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
     applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
-    return ledger.pinned(source, applications=applications, before=batch)
+    return ledger.mirror_version(source, applications=applications, before=batch)
 
 
 def _require_apart(former: _FormerName, above: int) -> None:
@@ -185,7 +185,7 @@ def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, 
         assert plan.first is not None, "the log says what all its rows were"
         return plan.first, plan.final
     for first in (max(1, base.last_batch - _RECENT), 1):
-        parts = contents_of(work.ledger, work.source.name, former.table, first, base.last_batch)
+        parts = table_contents(work.ledger, work.source.name, former.table, first, base.last_batch)
         if parts and (shown_version := plan_merge(parts).final):
             return shown_version, plan.final or shown_version
     raise reread_error(f"it is not known which structure its mirror had as {former.table}")

@@ -50,7 +50,7 @@ from lockstep.pipeline.mirror.merging import (
 from lockstep.pipeline.model.batch import Batch, BatchState, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
@@ -334,7 +334,7 @@ def _contents_and_origin(
     if not rebuild_events or any(event.kind in SETTLES for event in events):
         return parts, None
     first = covered_batches[0].id
-    earlier_contents = contents_of(work.ledger, work.source.name, intent.table, 1, first - 1)
+    earlier_contents = table_contents(work.ledger, work.source.name, intent.table, 1, first - 1)
     all_contents = [*earlier_contents, *parts]
     if rebuild_events[-1].origin is None:
         return parts_since_settled(all_contents), None
@@ -414,7 +414,7 @@ def _require_matching_key(
     primary = next(iter(column_lineage.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
         raise reread_error("its columns were read by another key than the lake's")
-    if any(file.partial for segment in plan.segments for file in segment.files):
+    if any(file.has_present for segment in plan.segments for file in segment.files):
         raise reread_error("row images leave columns out while new ones are read from the source")
 
 
@@ -543,7 +543,7 @@ def require_copyable(
     if batches and may_repeat_changes(work, batches):
         raise reread_error(f"{copy_sentence}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
-    if soft and any(file.partial for segment in segments for file in segment.files):
+    if soft and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
 
 
@@ -817,7 +817,7 @@ def _earlier_drop(
     first = plan.emptied[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
-    earlier_contents = contents_of(work.ledger, work.source.name, table, 1, batches[0].id - 1)
+    earlier_contents = table_contents(work.ledger, work.source.name, table, 1, batches[0].id - 1)
     events = [event for part in earlier_contents for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()

@@ -135,7 +135,7 @@ def _files_by_version(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, 
         segments = (segment for segment in job.segments if segment.schema_version == version)
         files = [file for segment in segments for file in segment.files]
         for lacks_columns in (False, True):
-            files_alike = tuple(file for file in files if file.partial is lacks_columns)
+            files_alike = tuple(file for file in files if file.has_present is lacks_columns)
             if files_alike:
                 yield version, lacks_columns, files_alike
 
@@ -322,7 +322,7 @@ def _parts_with_removed_rows(work: Workplace, job: Job) -> Sequence[SegmentPart]
     """Return the files with images of rows that were removed when the table was
     emptied; none if some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
-    if any(file.partial for segment in plan.gone for file in segment.files):
+    if any(file.has_present for segment in plan.gone for file in segment.files):
         return ()
     versions = work.ledger.schema_versions(work.source.name, table)
     version_numbers = {segment.schema_version for segment in plan.gone}

@@ -66,7 +66,7 @@ def origin_of_write(
         if isinstance(origin, str):
             raise read_after_resume_error(intent.table, origin)
         return origin
-    copied_version = intent.copied_write_id and work.ledger.pinned(
+    copied_version = intent.copied_write_id and work.ledger.mirror_version(
         work.source.name, write=intent.copied_write_id
     )
     if not copied_version:

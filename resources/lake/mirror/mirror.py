@@ -43,7 +43,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
-from lockstep.pipeline.values.policies import KEEP, Readers, Retention
+from lockstep.pipeline.values.policies import DEFAULT_KEEP, Readers, Retention
 from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_uncluster
 from lockstep.resources.lake.delta.columns import (
     VECTORS_PROPERTY,
@@ -145,7 +145,7 @@ class SparkMirrors:
         input_lake: LakePath | None = None,
         few_limit: Size = FEW,
         in_memory: bool = True,
-        keep: timedelta = KEEP,
+        keep: timedelta = DEFAULT_KEEP,
     ) -> None:
         self._lake = lake
         self._staging = Staging(staging)

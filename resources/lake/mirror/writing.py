@@ -75,7 +75,7 @@ def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, 
     return {
         VECTORS_PROPERTY: "false" if for_any else "true",
         "delta.enableInCommitTimestamps": "true",
-        **Retention.promising(keep).properties(),
+        **Retention.for_keep(keep).properties(),
         **dict([MAPPING] if needs_mapping else []),
     }
 
