@@ -258,7 +258,7 @@ def task_of(
     ]
     if not covered_batches:
         raise reread_error(
-            "a write to its mirror was adopted_version, and the changes for it are gone"
+            "a write to its mirror was begun, and the changes for it are gone"
         )
     parts, origin = _contents_and_origin(work, records, covered_batches, intent)
     plan = plan_merge(parts)
