@@ -74,7 +74,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     return {
         **attributes(plan, "abandoned_sentences as abandoned, waiting_tables as waiting"),
         "supplies": supply_values(plan.table_plans),
-        **attributes(plan, "load_forecasts as forecast_loads, start, capture_seconds as seconds"),
+        **attributes(plan, "load_forecasts as loads_take, start, capture_seconds as seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
