@@ -49,8 +49,8 @@ class StandbyPlan:
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
     """Limits for reading tables from the source. `max_seconds`: the longest time of
-    reading in one run. `connections`: the number of connections that read at the same time.
-    `pace`: sizes of chunks. `limits`: the server's load at which reading waits."""
+    reading in one run. `connections`: the number of connections that read at the same
+    time. `pace`: sizes of chunks. `limits`: the server's load at which reading waits."""
 
     max_seconds: float = 600.0
     connections: int = 2

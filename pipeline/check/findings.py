@@ -28,8 +28,8 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 class RunEvidence:
     """The facts that every run has before it reads. `variables`: the server's global
     variables. `tables`: its tables. `ledger_tables`: tables in the ledger (Lockstep's
-    database); `stopped_tables`: those of them that do not follow the source. `account`: the
-    value of CURRENT_USER(), or None if the server was not asked for it."""
+    database); `stopped_tables`: those of them that do not follow the source. `account`:
+    the value of CURRENT_USER(), or None if the server was not asked for it."""
 
     flavour: str
     version: str
@@ -69,7 +69,8 @@ class RunEvidence:
 
 @dataclass(frozen=True, slots=True)
 class MirrorRetention:
-    """How long a mirror's properties keep old versions. `path`: the mirror's, absolute."""
+    """How long a mirror's properties keep old versions. `path`: absolute, of the
+    mirror."""
 
     table: TableName
     path: str

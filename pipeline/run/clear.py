@@ -10,9 +10,9 @@ the batch of the tightening is cleared, in five steps:
 3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
    begins again with an empty commit after the newest version, whose rows were read again. Folders
    that the mirror had before are deleted.
-4. Texts of old statements are removed from the source's table `_transactions`, and values in these
-   texts from its table `_ddl`. New files replace the old ones, first in the lake and then in the
-   ledger, and the old files are deleted.
+4. Texts of old statements are removed from the system table `_transactions`, and values in these
+   texts from the system table `_ddl`. New files replace the old ones, first in the lake and then in
+   the ledger, and the old files are deleted.
 5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
    ledger, which also removes them from statements and records that the table is cleared.
 

@@ -125,8 +125,8 @@ class DeletableChanges:
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
     """A file of a changelog, or of a system table (`_transactions`, `_ddl`).
-    `changelog_generation`: the number of the changelog among all that its table has had; `size`:
-    bytes."""
+    `changelog_generation`: the number of the changelog among all that its table has
+    had; `size`: bytes."""
 
     table: TableName | SystemTable
     changelog_generation: int

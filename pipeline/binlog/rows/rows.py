@@ -140,8 +140,9 @@ class TableDecoder:
         """Yield the images of the block's events in the order of the log, in batches.
         An image's `event` is a row of the block's index.
 
-        DamagedEvent if an event does not fit its table map; TableError for a value that
-        cannot be decoded, and for other events that this version does not read.
+        Raise DamagedEvent if an event does not fit its table map; TableError for a
+        value that cannot be decoded, and for other events that this version does not
+        read.
         """
         for first_event, portion in split_portions(block):
             for image_arrays, count, is_complete in self._walk_batches(portion):
@@ -160,7 +161,7 @@ class TableDecoder:
 
     def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
         """Return the columns of `candidates` (numbers from 0) whose bytes an update
-        changed, each with the first such event (a row of the block's index). Raises the
+        changed, each with the first such event (a row of the block's index). Raise the
         same errors as `count_images`.
         """
         first_events: dict[int, int] = {}
@@ -176,7 +177,7 @@ class TableDecoder:
         return first_events
 
     def count_images(self, block: Block) -> ImageCounts:
-        """Count the rows of the block's events without decoding values. Raises the same
+        """Count the rows of the block's events without decoding values. Raise the same
         errors as `decode`, except those for values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
@@ -324,7 +325,7 @@ def _first_changed_image(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], s
     """Return the first before image whose update changed the column; -1 if there is
     none.
 
-    `at`: the column's cell in each image, `size`: as in `cells.Layout`.
+    `at`: the column's cell in each image. `size`: its `cells.Layout.size`.
     """
     for image in range(len(at) - 1):
         if kinds[image] == BEFORE and _cell_changed(data, at[image], at[image + 1], size):
@@ -344,7 +345,7 @@ def _fill_changed(
     changed.
 
     `cells`: columns x images, of which only the first `len(kinds)` are read. `sizes`:
-    per column, as in `cells.Layout`.
+    the `cells.Layout.size` of each column.
     """
     for column in range(len(sizes)):
         for image in range(1, len(kinds)):

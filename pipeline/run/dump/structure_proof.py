@@ -354,10 +354,7 @@ class _LaterStructures:
     def is_missing(self, table: TableName) -> bool:
         """Return whether the table certainly does not exist at this place, by the
         history."""
-        if (
-            self._schema is not None
-            and self._schema.fold_case(table) in self._schema.unknown_tables
-        ):
+        if self._schema is not None and self._schema.is_unknown(table):
             return False
         return self._structure(table) is None
 

@@ -257,9 +257,7 @@ def task_of(
         batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch
     ]
     if not covered_batches:
-        raise reread_error(
-            "a write to its mirror was adopted_version, and the changes for it are gone"
-        )
+        raise reread_error("a write to its mirror was begun, and the changes for it are gone")
     parts, origin = _contents_and_origin(work, records, covered_batches, intent)
     plan = plan_merge(parts)
     if plan.is_dropped and plan.copy_event is not None:
