@@ -386,10 +386,10 @@ def _origin_from_changelog(
 def _has_dropped_columns(versions: Sequence[SchemaVersion]) -> bool:
     """Return whether any version of the structure lacks a column of the version before
     it."""
-    for before, after in pairwise(versions):
-        assert before.shown_schema is not None, "they are known"
-        kept = {name.lower() for name in after.shown_columns_from or () if name is not None}
-        if any(column.name.lower() not in kept for column in before.shown_schema.columns):
+    for earlier, later in pairwise(versions):
+        assert earlier.shown_schema is not None, "they are known"
+        kept_names = {name.lower() for name in later.shown_columns_from or () if name is not None}
+        if any(column.name.lower() not in kept_names for column in earlier.shown_schema.columns):
             return True
     return False
 

@@ -187,7 +187,7 @@ class _MirrorComparison:
         """Return the comparison; None if no change of the span counts for the mirror
         any more. Raise `TableError` if the mirror cannot be compared."""
         state = work.ledger.table_states(work.source.name)[table]
-        version, own, has_soft_deletes = _examine_mirror(work, state)
+        version, mirror_schema, has_soft_deletes = _examine_mirror(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
         contents = table_contents(work.ledger, work.source.name, table, span[0].id, newest.batch)
@@ -209,10 +209,16 @@ class _MirrorComparison:
                 hint=reload_hint(table),
             )
         scratch_files = frozenset(file for segment in new_segments for file in segment.new_files)
-        parts = tuple(_parts_of(work, plan, lineage, own, table, scratch_files))
+        parts = tuple(_parts_of(work, plan, lineage, mirror_schema, table, scratch_files))
         marks = ("_committed_at",) if has_soft_deletes else ()
-        ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
-        fold = Fold(own, key, tuple(part.mapping for part in parts), marks, ignores_deletes=ignored)
+        ignores_deletes = work.source.policies_of(table).deletes is Deletes.IGNORE
+        fold = Fold(
+            mirror_schema,
+            key,
+            tuple(part.mapping for part in parts),
+            marks,
+            ignores_deletes=ignores_deletes,
+        )
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
         return cls(
             work,
@@ -250,10 +256,10 @@ class _MirrorComparison:
 
     def _require_undamaged(self) -> None:
         for part in self.parts:
-            damaged = self.work.segments.damage_sentences(part.folder, part.files)
-            if damaged:
+            damages = self.work.segments.damage_sentences(part.folder, part.files)
+            if damages:
                 raise TableError(
-                    f"its changelog is damaged: {damaged[0]}",
+                    f"its changelog is damaged: {damages[0]}",
                     hint="replay the span of that batch too, or restore the file",
                 )
 
@@ -330,8 +336,10 @@ class _MirrorComparison:
         return [name for name in self.fold.schema.names if name not in left_out]
 
     def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
-        own = self.fold.schema.names
-        names_by_changelog_name = dict(zip(changelog_names(own), own, strict=True))
+        mirror_names = self.fold.schema.names
+        names_by_changelog_name = dict(
+            zip(changelog_names(mirror_names), mirror_names, strict=True)
+        )
         # A stamp column has the name of a mark of the fold, so it must not appear
         # twice.
         names = [

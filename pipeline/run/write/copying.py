@@ -192,21 +192,23 @@ def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, 
 
 
 def spliced_history(
-    former_names: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
+    former_names: Sequence[Sequence[SchemaVersion]], own_versions: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
-    """Return one history: the versions of the former names, then the table's `own`.
-    Return also the number that each former version has in it. Raise `TableError` if a
-    RENAME came with other columns."""
+    """Return one history: the versions of the former names, then the table's
+    `own_versions`. Return also the number that each former version has in it. Raise
+    `TableError` if a RENAME came with other columns."""
     former_versions = [version for versions in former_names for version in versions]
     new_numbers = {
         (version.table, version.version): new_number - len(former_versions)
         for new_number, version in enumerate(former_versions)
     }
     history: list[SchemaVersion] = []
-    for versions in (*former_names, own):
+    for versions in (*former_names, own_versions):
         for index, version in enumerate(versions):
             new_number = (
-                version.version if versions is own else new_numbers[version.table, version.version]
+                version.version
+                if versions is own_versions
+                else new_numbers[version.table, version.version]
             )
             renamed = version if index else _as_renamed(history, version)
             history.append(replace(renamed, version=new_number))

@@ -185,8 +185,8 @@ class TableRecords:
     def removes_kept_rows(self) -> bool:
         """Return whether the settings came to show less after the last write of the
         mirror."""
-        settled, through = self.newest_writes.settled_write, self.clear_through
-        return through > 0 and (settled is None or settled.intent.last_batch <= through)
+        settled_write, through = self.newest_writes.settled_write, self.clear_through
+        return through > 0 and (settled_write is None or settled_write.intent.last_batch <= through)
 
 
 def table_records(
@@ -270,8 +270,8 @@ def task_of(
     copied_rows = find_copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces=True, first_version=origin.version)
-        numbers = tuple(part.batch for part in parts)
-        copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
+        batch_ids = tuple(part.batch for part in parts)
+        copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
     if plan.is_dropped:
