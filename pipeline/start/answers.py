@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.snapshot.log_room import one_week
+from lockstep.pipeline.snapshot.log_room import week_setting
 from lockstep.pipeline.start.question import (
     AnchorReading,
     Answer,
@@ -268,7 +268,7 @@ def _purged_error(question: Question, message: str) -> PositionPurged:
         message,
         hint="restore the missing log files to the server; or accept what is missing: "
         f"{start_at('earliest', question.source)}; "
-        f"and keep logs longer: {one_week(question.facts.settings)[0]}",
+        f"and keep logs longer: {week_setting(question.facts.settings)[0]}",
     )
 
 

@@ -36,10 +36,10 @@ from lockstep.pipeline.run.table_plans import (
     plan_returns,
     with_prices,
 )
-from lockstep.pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
+from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_statement
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
-from lockstep.pipeline.supply.plan import RowsRead
+from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
 from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
@@ -127,7 +127,7 @@ def make_plan(work: Workplace) -> RunPlan:
         elif proposal.run_start is not None:
             reading = read_ahead(work, proposal.run_start, tables)
             refusal = reading.refusal
-            if tables.tables_supplied(RowsRead):
+            if tables.tables_supplied(RowsFromServer):
                 load_forecasts = forecast_loads(
                     work, proposal.run_start.facts, tables.estimated_rows
                 )
@@ -206,8 +206,12 @@ def forecast_loads(work: Workplace, facts: ServerFacts, row_count: int) -> tuple
     """Return sentences on reading `row_count` rows from MySQL: how long it takes, how
     much space it needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
-    room = LogRoom(kept_for(facts.settings), plan.max_seconds)
-    short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
+    room = LogRoom(log_retention(facts.settings), plan.max_seconds)
+    short = (
+        ()
+        if room.shortening_sentence is None
+        else (f"{room.shortening_sentence}: {week_statement(facts.settings)}",)
+    )
     return (room.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
 
 

@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
 from lockstep.pipeline.mirror.clustering import unclusterable
 from lockstep.pipeline.mirror.layout import mirror_columns
 from lockstep.pipeline.mirror.lineage import is_stamp, taken_names
-from lockstep.pipeline.mirror.strategy import Facts, choose, only_inserts
+from lockstep.pipeline.mirror.strategy import WriteFacts, choose, only_inserts
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.run.begin import RunStart
@@ -197,15 +197,16 @@ def _merge_sentences(
         policies = work.source.policies_of(table)
         schema = structures.last_known_schema(table)
         counts = tally.counts
-        facts = Facts(
-            keyed=schema is not None and bool(merge_key(schema)),
-            keeps=policies.keeps_rows,
+        facts = WriteFacts(
+            has_key=schema is not None and bool(merge_key(schema)),
+            keeps_deleted=policies.keeps_rows,
             replaces=table in replaced_tables,
-            images=counts.total + counts.updated,
+            image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
-            all_new=all_new,
-            kept=policies.keeps_rows,  # Assumed: only a write looks for deleted rows in the mirror.
-            stamped=bool(policies.stamps),
+            inserts_are_new=all_new,
+            # Assumed: only a write looks for deleted rows in the mirror.
+            may_have_kept_rows=policies.keeps_rows,
+            has_stamps=bool(policies.stamps),
         )
         try:
             strategy = choose(facts)
@@ -309,9 +310,9 @@ class LogTally:
         for table, plan in plans.plans.items():
             # `besides`: the step that supplies what the log lacks. The table is busy
             # with it.
-            basis.tables[table].is_busy = plan.besides is not None
+            basis.tables[table].is_busy = plan.step_after_log is not None
         self._tables_read_later = {
-            table for table, plan in plans.plans.items() if plan.reads_all_later
+            table for table, plan in plans.plans.items() if plan.will_begin_load
         }
         self._captured_tables = basis.tables
         self._policies_of = basis.work.source.policies_of

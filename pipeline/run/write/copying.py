@@ -93,7 +93,7 @@ def find_copied_rows(
     another table's rows. Raise `TableError` if those are unknown and have to be read
     from the source. `parts`: the table's content of the covered batches; `plan`: how
     they are merged."""
-    event, contents = plan.copied, parts
+    event, contents = plan.copy_event, parts
     if event is None:
         return None
     former_names: list[_FormerName] = []
@@ -101,7 +101,7 @@ def find_copied_rows(
         batch = next(part.batch for part in contents if event in part.events)
         former = _former_name(work, intent, event, batch)
         former_names.insert(0, former)
-        event, contents = former.plan.copied, former.parts
+        event, contents = former.plan.copy_event, former.parts
     first = former_names[0]
     for former in former_names:
         _require_apart(former, 0 if former is first else former.plan.above)
@@ -182,12 +182,12 @@ def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, 
     through."""
     plan, base = former.plan, former.copied_version
     if base is None:
-        assert plan.first is not None, "the log says what all its rows were"
-        return plan.first, plan.final
+        assert plan.first_version is not None, "the log says what all its rows were"
+        return plan.first_version, plan.final_version
     for first in (max(1, base.last_batch - _RECENT), 1):
         parts = table_contents(work.ledger, work.source.name, former.table, first, base.last_batch)
-        if parts and (shown_version := plan_merge(parts).final):
-            return shown_version, plan.final or shown_version
+        if parts and (shown_version := plan_merge(parts).final_version):
+            return shown_version, plan.final_version or shown_version
     raise reread_error(f"it is not known which structure its mirror had as {former.table}")
 
 
