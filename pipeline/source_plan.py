@@ -17,7 +17,7 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import NO_RULES, ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
@@ -64,7 +64,7 @@ class RereadRows:
     `author`, `reason`: who ordered it, and why."""
 
     table: TableName
-    condition: Condition
+    condition: RowCondition
     author: str
     reason: str
 

@@ -36,7 +36,7 @@ from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.supply.plan import ColumnsRead, FromChangelog, RowsRead, Supply
+from lockstep.pipeline.supply.plan import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
 from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
 from lockstep.pipeline.values.errors import (
     LockstepError,
@@ -157,8 +157,8 @@ def _capture_missing_changes(
     # Values of these tables that the log lacks are read from the server by the next
     # capture.
     completed_tables = {
-        **_tables_with_supply(plans, ColumnsRead),
-        **_tables_with_supply(plans, RowsRead),
+        **_tables_with_supply(plans, ColumnsFromServer),
+        **_tables_with_supply(plans, RowsFromServer),
     }
     returning_tables = [
         ReturningTable(order, plans.spans[order.table].low, _version_at(work, order, plans))
@@ -234,9 +234,9 @@ def _quarantines(
                 table, reread_error(quarantine.reason), quarantine.position, quarantine.at
             )
     at = cursor.position.at
-    lacking_columns = _tables_with_supply(plans, ColumnsRead)
+    lacking_columns = _tables_with_supply(plans, ColumnsFromServer)
     doubts = {table.name: table.doubt_reason for table in tables if table.doubt_reason is not None}
-    lacking_rows = {**_tables_with_supply(plans, RowsRead), **doubts}
+    lacking_rows = {**_tables_with_supply(plans, RowsFromServer), **doubts}
     for table in quarantines.keys() & {
         *lacking_columns,
         *lacking_rows,

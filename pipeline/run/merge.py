@@ -362,7 +362,7 @@ class _Merger:
             self.lease,
             intent,
             version,
-            shows=task.plan.final,
+            shows=task.plan.final_version,
             reason=written.reason,
             table_id=written.commit.table_id,
             is_examined=foreign is None,
@@ -381,7 +381,7 @@ class _Merger:
             first_batch=task.intent.first_batch,
             last_batch=task.intent.last_batch,
             columns=tuple((field.name, field.type) for field in columns),
-            shown_version=task.plan.final,
+            shown_version=task.plan.final_version,
             reason=written.reason,
             rows_read=task.rows_read,
             size=size,
@@ -394,7 +394,7 @@ class _Merger:
         otherwise quarantine it. A table that should have begun with a copy of another
         table's rows is then read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
-        if catches_up and plan_merge(self.records[table].contents).copied is not None:
+        if catches_up and plan_merge(self.records[table].contents).copy_event is not None:
             error = reread_error(error.reason)
         if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].contents):
             error = read_after_resume_error(table, error.reason)

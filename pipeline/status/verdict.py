@@ -13,7 +13,7 @@ from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
-from lockstep.pipeline.snapshot.log_room import KEPT_BY
+from lockstep.pipeline.snapshot.log_room import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Headroom, Lag, Standing
 from lockstep.pipeline.values.decisions import AttemptOutcome
@@ -220,7 +220,7 @@ def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -
             State.AT_RISK,
             "the log file at the cursor is already gone from the server; GTIDs still say where to "
             "go on",
-            f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
+            f"`lockstep run --source {source}` now; keep logs longer: {RETENTION_VARIABLE}",
             Recovery.OPERATOR,
         )
     if room.retention is None or room.remaining is None:
@@ -232,7 +232,7 @@ def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -
     return Verdict(
         State.AT_RISK,
         f"the server may purge the log at the cursor {when}, and the position with it",
-        f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
+        f"`lockstep run --source {source}` now; keep logs longer: {RETENTION_VARIABLE}",
         Recovery.OPERATOR,
         "the server may purge the log at the cursor",
     )

@@ -277,7 +277,7 @@ def _chunks_that_were_read_before(shop: Shop) -> Iterator[None]:
     follower = shop.follower
     with follower.leased() as lease:
         follower.ledger.order_load(lease, shop.table("kept"), author="ada", reason="because")
-    by_rows = Pace(1e-9, least=1, first=1, most=1)
+    by_rows = Pace(1e-9, least_rows=1, first_rows=1, most_rows=1)
     follower.snapshot = SnapshotPlan(max_seconds=1e-9, connections=1, pace=by_rows)
     yield
     (loading,) = shop.reports[-1].unfinished_loads

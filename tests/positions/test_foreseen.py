@@ -188,7 +188,7 @@ class Foresight(Chance):
         done = self.planned()
         if name not in self.unforeseen:
             if told.origin is not None:
-                assert (name, ("changelog", told.origin.told)) in done.supplied
+                assert (name, ("changelog", told.origin.clause)) in done.supplied
             assert (name in done.asked) == (
                 told.estimated_rows is not None or told.is_already_reading
             )

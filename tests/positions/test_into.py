@@ -324,7 +324,9 @@ def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: st
         database=database,
     )
     shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
-    shop.follower.snapshot = SnapshotPlan(1e-9, 1, Pace(1e-9, least=50, first=50, most=50))
+    shop.follower.snapshot = SnapshotPlan(
+        1e-9, 1, Pace(1e-9, least_rows=50, first_rows=50, most_rows=50)
+    )
     shop.run()
     for into in ({"a": "crm.x"}, {}):
         named(shop, **into)

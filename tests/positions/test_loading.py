@@ -29,7 +29,7 @@ from tests.positions.paused import Shop
 pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
 
 ROWS = 200
-SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
+SMALL = Pace(seconds=1e-9, least_rows=50, first_rows=50, most_rows=50)
 """Chunks of fifty rows."""
 
 
@@ -359,7 +359,7 @@ def test_a_table_that_comes_back_waits_for_its_turn(
 def test_while_four_write(shop: Shop, piecemeal: Callable[[int], None], seed: int) -> None:
     """Several connections, and runs of a few chunks each."""
     random = Random(seed)
-    pace = Pace(seconds=1e-9, least=30, first=30, most=30)
+    pace = Pace(seconds=1e-9, least_rows=30, first_rows=30, most_rows=30)
     shop.follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=3, pace=pace)
     with four_write(shop, random, _statement):
         for _ in range(60):

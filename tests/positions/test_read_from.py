@@ -24,7 +24,9 @@ from tests.positions.paused import Shop
 from tests.positions.servers import Pair, catch_up, promote, replicate
 
 ROWS = 500
-TWENTY = SnapshotPlan(max_seconds=0.2, connections=3, pace=Pace(1e-9, least=20, first=20, most=20))
+TWENTY = SnapshotPlan(
+    max_seconds=0.2, connections=3, pace=Pace(1e-9, least_rows=20, first_rows=20, most_rows=20)
+)
 
 
 @pytest.fixture

@@ -238,7 +238,7 @@ class MemoryMirrors:
 
 
 def _refuse_other_columns(before: pa.Table, target: MirrorTarget) -> None:
-    shown = [DELETED_AT] if target.soft else []
+    shown = [DELETED_AT] if target.marks_deleted else []
     have = {field.name: field.type for field in before.schema}
     if have != {field.name: field.type for field in [*target.schema, *shown]}:
         raise TableError("the lake's table has other columns", hint="evolve it first")

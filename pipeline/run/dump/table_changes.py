@@ -450,7 +450,7 @@ class TableChanges:
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self._tables.is_wanted(table):
             base_table = None if origin.base is None else table
-            self._tables.record_event(TableEventKind.REBUILT, version, origin.told, base_table)
+            self._tables.record_event(TableEventKind.REBUILT, version, origin.clause, base_table)
             self._tables[table].is_busy = True
 
     # -- tables that stop --------------------------------------------------------------

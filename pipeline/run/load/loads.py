@@ -32,9 +32,14 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.keys import chunk_key
-from lockstep.pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
+from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_statement
 from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, throttle
-from lockstep.pipeline.supply.plan import LOG_LOST, ColumnsRead, NewColumns, RowsRead
+from lockstep.pipeline.supply.plan import (
+    LOG_LOST_RULE,
+    ColumnsFromServer,
+    NewColumns,
+    RowsFromServer,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -50,7 +55,7 @@ def order_later_readings(work: Workplace, lease: Lease, plans: TablePlans) -> No
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
     for table, reason in plans.wait_reasons.items():
-        is_lost = plans.plans[table].rule == LOG_LOST
+        is_lost = plans.plans[table].rule == LOG_LOST_RULE
         if (is_lost or table not in states) and table not in open_loads:
             work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
 
@@ -67,7 +72,7 @@ def load_tables(
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
-    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.max_seconds)
+    room = LogRoom(log_retention(run_start.facts.settings), work.source.snapshot.max_seconds)
     deadline = perf_counter() + room.seconds
     for load, reason in plans.void_loads:
         void_load(work, lease, load, reason)
@@ -75,16 +80,18 @@ def load_tables(
             work.progress.note(f"{load.table} is read from the beginning again: {reason}")
     loads = []
     for table, plan in plans.plans.items():
-        step = plan.besides
-        if step is None or not isinstance(step.supply, RowsRead):
+        step = plan.step_after_log
+        if step is None or not isinstance(step.supply, RowsFromServer):
             continue
         author = plans.wants[table].author
         loads.append(
             step.supply.load
             or work.ledger.order_load(lease, table, author=author, reason=step.reason)
         )
-    if loads and room.short is not None:
-        work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
+    if loads and room.shortening_sentence is not None:
+        work.progress.note(
+            f"{room.shortening_sentence}\nhint: `{week_statement(run_start.facts.settings)}`"
+        )
     readings = _load_rows(work, lease, run_start, loads, deadline, room.piece_seconds)
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
@@ -346,7 +353,7 @@ class ChunkReader:
         self._work, self._lease, self._log_start, self._deadline = work, lease, log_start, deadline
         self._piece_seconds = piece_seconds
         plan = work.source.snapshot
-        self._readings = [LoadReading(load, plan.pace.first) for load in loads]
+        self._readings = [LoadReading(load, plan.pace.first_rows) for load in loads]
         self._waiting_readings = deque(self._readings)
         self._has_begun = False
         self._reported_reason = ""
@@ -543,10 +550,12 @@ def read_columns(
     batch. Return them, and the plans of all other tables."""
     readings, remaining_plans = list[SourceReading](), dict(plans.plans)
     for table, plan in plans.plans.items():
-        if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
+        if plan.step_after_log is None or not isinstance(
+            plan.step_after_log.supply, ColumnsFromServer
+        ):
             continue
         reading = _columns_of(
-            work, table, plan.besides.supply.columns, plan.besides.reason, batch_id
+            work, table, plan.step_after_log.supply.columns, plan.step_after_log.reason, batch_id
         )
         if reading is None:
             remaining_plans[table] = plan.with_rows

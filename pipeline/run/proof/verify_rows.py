@@ -188,8 +188,8 @@ def verify(
     comparisons.update(_compare_carried_sums(work, lake, sums_by_table))
     for table, sums in sums_by_table.items():
         if table not in comparisons:
-            rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
-            comparisons[table] = try_to_compare(table, rows)
+            compare_rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
+            comparisons[table] = try_to_compare(table, compare_rows)
     return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 

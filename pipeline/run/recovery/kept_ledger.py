@@ -111,12 +111,16 @@ def keep_ledger(
         state.mirror for state in states.values()
     }
     examined_versions = work.ledger.examined_versions(source)
-    former = former_places(work.ledger, source)
+    former_folders = former_places(work.ledger, source)
     known_folders |= {
-        folder for folder in former if work.mirrors.version(folder) == examined_versions[folder]
+        folder
+        for folder in former_folders
+        if work.mirrors.version(folder) == examined_versions[folder]
     }
-    unknown = [folder for folder in work.claims.tables(source) if folder not in known_folders]
-    moved_folders = tuple(move_away(work, folder) for folder in unknown)
+    unknown_folders = [
+        folder for folder in work.claims.tables(source) if folder not in known_folders
+    ]
+    moved_folders = tuple(move_away(work, folder) for folder in unknown_folders)
     restatements = tuple(_restate_changelogs(work, lease))
     claim_folder(work)
     return restatements, moved_folders
@@ -138,10 +142,10 @@ def _declare_void(work: Workplace, newest: int, highest: int) -> None:
     newest one) up to `highest` are void. This comes before any table is changed.
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
-    folder = claim_of(work, work.ledger.identity())
-    contradicted = contradicted_spans(work, folder)
-    void = tuple(span for span in folder.void if span not in contradicted)
-    work.claims.write(replace(folder, void=void).going_back(newest, highest))
+    claim = claim_of(work, work.ledger.identity())
+    contradicted = contradicted_spans(work, claim)
+    void_spans = tuple(span for span in claim.void if span not in contradicted)
+    work.claims.write(replace(claim, void=void_spans).going_back(newest, highest))
 
 
 def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
@@ -178,18 +182,16 @@ def _adoption_test(work: Workplace) -> Callable[[int], bool]:
     was made from the lake adopts the lake's batches: they count although the ledger has
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
-    adopted_spans, deleted_through = (
-        work.ledger.inherited_batches(source),
-        work.ledger.deletion_notes(source).through,
-    )
-    void = claim_of(work, work.ledger.identity()).void
+    adopted_spans = work.ledger.inherited_batches(source)
+    deleted_through = work.ledger.deletion_notes(source).through
+    void_spans = claim_of(work, work.ledger.identity()).void
 
     def is_adopted(batch: int) -> bool:
         is_in_adopted_span = any(batch in span for span in adopted_spans)
         return (
             batch > deleted_through
             and is_in_adopted_span
-            and not any(batch in span for span in void)
+            and not any(batch in span for span in void_spans)
         )
 
     return is_adopted

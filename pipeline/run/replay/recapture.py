@@ -383,13 +383,18 @@ def _original_states(
 
 
 def _original_policies(
-    work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
+    work: Workplace,
+    events: Sequence[TableEvent],
+    recorded_segments: Sequence[Segment],
+    table: TableName,
 ) -> LakePolicies:
     """Return the table's policies, changed to what the first capture did. The recorded
     events show whether it followed or ignored a TRUNCATE; the recorded files show
     whether it listed the changed columns of updates."""
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
-    files = [file for segment in recorded if segment.table == table for file in segment.files]
+    files = [
+        file for segment in recorded_segments if segment.table == table for file in segment.files
+    ]
     if files:
         policies = replace(policies, updated_columns=any(file.has_updated for file in files))
     followed_truncate = any(

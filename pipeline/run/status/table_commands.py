@@ -50,7 +50,7 @@ from lockstep.pipeline.schema.table_effects import (
     reason_renames_refused,
     reason_unclear,
 )
-from lockstep.pipeline.supply.plan import ColumnsRead, RowsRead
+from lockstep.pipeline.supply.plan import ColumnsFromServer, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     AccessDenied,
@@ -341,8 +341,8 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -
             return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
     plan = returns.plans[table]
-    step = plan.besides
-    reads_rows = step is not None and isinstance(step.supply, RowsRead)
+    step = plan.step_after_log
+    reads_rows = step is not None and isinstance(step.supply, RowsFromServer)
     if step is not None and reads_rows and plan.span is None:
         return f"the next run reads {table} from the source: {step.reason}; {_GOES_ON}"
     if plan.span is not None:
@@ -353,7 +353,7 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -
     reason = step.reason if step is not None and reads_rows else doubt
     if reason is not None:
         sentence += f", and reads it from the source: {reason}"
-    elif step is not None and isinstance(step.supply, ColumnsRead):
+    elif step is not None and isinstance(step.supply, ColumnsFromServer):
         sentence += f", and reads its new columns from the source: {step.reason}"
     return f"the next run {sentence}; {_GOES_ON}{_structure_clause(order, reason)}"
 

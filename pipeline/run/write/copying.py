@@ -93,7 +93,7 @@ def find_copied_rows(
     another table's rows. Raise `TableError` if those are unknown and have to be read
     from the source. `parts`: the table's content of the covered batches; `plan`: how
     they are merged."""
-    event, contents = plan.copied, parts
+    event, contents = plan.copy_event, parts
     if event is None:
         return None
     former_names: list[_FormerName] = []
@@ -101,7 +101,7 @@ def find_copied_rows(
         batch = next(part.batch for part in contents if event in part.events)
         former = _former_name(work, intent, event, batch)
         former_names.insert(0, former)
-        event, contents = former.plan.copied, former.parts
+        event, contents = former.plan.copy_event, former.parts
     first = former_names[0]
     for former in former_names:
         _require_apart(former, 0 if former is first else former.plan.above)
@@ -182,31 +182,33 @@ def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, 
     through."""
     plan, base = former.plan, former.copied_version
     if base is None:
-        assert plan.first is not None, "the log says what all its rows were"
-        return plan.first, plan.final
+        assert plan.first_version is not None, "the log says what all its rows were"
+        return plan.first_version, plan.final_version
     for first in (max(1, base.last_batch - _RECENT), 1):
         parts = table_contents(work.ledger, work.source.name, former.table, first, base.last_batch)
-        if parts and (shown_version := plan_merge(parts).final):
-            return shown_version, plan.final or shown_version
+        if parts and (shown_version := plan_merge(parts).final_version):
+            return shown_version, plan.final_version or shown_version
     raise reread_error(f"it is not known which structure its mirror had as {former.table}")
 
 
 def spliced_history(
-    former_names: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
+    former_names: Sequence[Sequence[SchemaVersion]], own_versions: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
-    """Return one history: the versions of the former names, then the table's `own`.
-    Return also the number that each former version has in it. Raise `TableError` if a
-    RENAME came with other columns."""
+    """Return one history: the versions of the former names, then the table's
+    `own_versions`. Return also the number that each former version has in it. Raise
+    `TableError` if a RENAME came with other columns."""
     former_versions = [version for versions in former_names for version in versions]
     new_numbers = {
         (version.table, version.version): new_number - len(former_versions)
         for new_number, version in enumerate(former_versions)
     }
     history: list[SchemaVersion] = []
-    for versions in (*former_names, own):
+    for versions in (*former_names, own_versions):
         for index, version in enumerate(versions):
             new_number = (
-                version.version if versions is own else new_numbers[version.table, version.version]
+                version.version
+                if versions is own_versions
+                else new_numbers[version.table, version.version]
             )
             renamed = version if index else _as_renamed(history, version)
             history.append(replace(renamed, version=new_number))

@@ -14,7 +14,12 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import groupby
 
-from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin, plan_merge, whole_since
+from lockstep.pipeline.mirror.merging import (
+    ChangelogOrigin,
+    ReloadOrigin,
+    last_batch_to_show,
+    plan_merge,
+)
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.run.context import Workplace
@@ -36,7 +41,9 @@ def origin_from_earlier_version(
     complete, with the changes since; or a sentence that says why there is none.
     `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
     the first batch that the mirror lacks."""
-    since = max(whole_since(contents, first_missing_batch), _last_incomplete_batch(work, table))
+    since = max(
+        last_batch_to_show(contents, first_missing_batch), _last_incomplete_batch(work, table)
+    )
     versions = work.ledger.mirror_versions(work.source.name, table, first_missing_batch - 1)
     bases = [base for base in versions if base.last_batch >= since and base.write_id is not None]
     base = earliest_readable_version(work, bases)
@@ -130,7 +137,7 @@ def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableCont
     """Return the schema version that a version of a mirror shows: the last one under
     which batches up to there recorded anything. Raise `TableError` if it is unknown."""
     earlier = [content for content in contents if content.batch <= version.last_batch]
-    schema_version = plan_merge(earlier).final if earlier else 0
+    schema_version = plan_merge(earlier).final_version if earlier else 0
     if not schema_version:
         raise reread_error(f"it is not known which structure {version} has")
     return schema_version
