@@ -120,7 +120,7 @@ _PROOF_KEYS: Final = (
 )
 _UNCLEARED_KEYS: Final = (
     "table, tightening.columns as columns, tightening.has_fewer_rows as rows, "
-    "tightening.is_rehashed as rehashed, tightening.through as through_batch, noted_at, "
+    "tightening.is_rehashed as rehashed, tightening.last_batch as through_batch, noted_at, "
     "has_begun as begun, holders, kept_because, hint as until"
 )
 

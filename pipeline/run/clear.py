@@ -88,7 +88,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
             continue
         work.progress.note(
             f"{note.table}: no values of {note.tightening.hidden_in_words} are left in the lake or "
-            f"the ledger, nor versions of its mirror from before batch {note.tightening.through}"
+            f"the ledger, nor versions of its mirror from before batch {note.tightening.last_batch}"
         )
         cleared.append(note)
     return tuple(cleared)
@@ -125,7 +125,7 @@ def _clear_values(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     """Carry out step 2. A file without a batch number in its name is not Lockstep's,
     and stays."""
-    source, through = work.source.name, note.tightening.through
+    source, through = work.source.name, note.tightening.last_batch
     require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
@@ -191,7 +191,7 @@ def _redacted_statements(work: Workplace, note: UnclearedValues) -> Mapping[int,
         after = page[-1].id
         for statement in page:
             is_of_table = statement.id in of_versions or _mentions(statement.text, note.table)
-            if is_of_table and statement.batch <= note.tightening.through:
+            if is_of_table and statement.batch <= note.tightening.last_batch:
                 redactions[statement.id] = _redacted_statement(statement)
     return redactions
 
@@ -222,10 +222,10 @@ def _clear_texts(
     system_table: SystemTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
-    source, through = work.source.name, note.tightening.through
+    source, through = work.source.name, note.tightening.last_batch
     folder = system_table_path(source, system_table)
     require_held = partial(work.ledger.require_held, lease)
-    above = work.ledger.deletion_notes(source).through
+    above = work.ledger.deletion_notes(source).last_batch
     cleared, kept_paths = list[ClearedFile](), set[str]()
     for batch, file in _system_files(work, system_table, above, through):
         new_file = _redacted_file(work, note, system_table, batch, file, statements)
@@ -359,7 +359,7 @@ def _redacted_ledger_rows(
         if version.schema is None
         else work.shaping.cleared_version(version, _columns_to_redact(note, version.schema))
         for version in work.ledger.schema_versions(source, note.table)
-        if version.batch <= note.tightening.through
+        if version.batch <= note.tightening.last_batch
     ]
     loads = [
         (

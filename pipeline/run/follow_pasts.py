@@ -213,7 +213,7 @@ class PastScan:
         block. The watch returns only the first such change of each table, so it is
         asked again about the events after that change."""
         while len(block.events):
-            losses = self._watch.find_unlogged(group, block, self._buffer.maps.maps)
+            losses = self._watch.find_unlogged(group, block, self._buffer.maps.table_maps)
             if not losses:
                 return
             for table, loss in losses.items():

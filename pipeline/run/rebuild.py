@@ -124,7 +124,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     if placed_batch.is_batch_end:
         return end_of_batch(placed_batch.batch)
     deletion = work.ledger.deletion_notes(work.source.name).newest
-    if deletion is not None and placed_batch.batch.id <= deletion.through:
+    if deletion is not None and placed_batch.batch.id <= deletion.last_batch:
         raise PastRefused(
             f"nothing records where the transactions around {place} end any more: "
             f"{deletion.sentence}",
@@ -302,7 +302,7 @@ def _origin_from_version(
     changelog does not have all changes since."""
     later_contents = tuple(part for part in parts if part.batch > base.last_batch)
     deletion = work.ledger.deletion_notes(work.source.name, table).newest
-    if deletion is not None and any(part.batch <= deletion.through for part in later_contents):
+    if deletion is not None and any(part.batch <= deletion.last_batch for part in later_contents):
         raise TableError(deletion.sentence, hint="")
     plan = plan_merge(later_contents)
     for part in later_contents:
@@ -360,7 +360,7 @@ def _origin_from_changelog(
             adopted=False,
             gaps=gaps,
             overlaps=read_twice,
-            forgotten=deletion_notes.through,
+            forgotten=deletion_notes.last_batch,
             why=reason,
         )
         if isinstance(changes, str):
@@ -372,7 +372,7 @@ def _origin_from_changelog(
             raise TableError(
                 "its changelog lacks or repeats changes since the table was empty", hint=""
             )
-        if deletion_notes.newest is not None and parts[0].batch <= deletion_notes.through:
+        if deletion_notes.newest is not None and parts[0].batch <= deletion_notes.last_batch:
             raise TableError(deletion_notes.newest.sentence, hint="")
         plan = plan_merge(parts)
         changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final_version))

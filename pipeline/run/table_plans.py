@@ -368,7 +368,7 @@ def changelog_origin_of(
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
         tried=state.missing_since,
-        forgotten=deletion_notes.through,
+        forgotten=deletion_notes.last_batch,
         why="" if deletion_notes.newest is None else deletion_notes.newest.reason,
     )
     return _usable_origin(work, table, origin, check_files=check_files)

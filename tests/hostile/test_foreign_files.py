@@ -219,7 +219,7 @@ class Source:
     def changes(self) -> Changes:
         """Without those that a later batch caught up with, of what is kept no longer."""
         gone = self.follower.ledger.deletion_notes(SOURCE).newest
-        through = 1 << 60 if gone is None else gone.through
+        through = 1 << 60 if gone is None else gone.last_batch
         columns = [*PLACE, "_batch"]
         rows = self.table().to_pyarrow_table(columns=columns).to_pylist()
         return Counter(

@@ -179,8 +179,8 @@ class Past:
     def forget(self) -> int | None:
         """Changes up to a batch that nobody needs; which one."""
         holders = self.ledger.deletable_changes(self.source, self.ledger.clock()).holders
-        last = min(one.through for one in holders)
-        above = self.ledger.deletion_notes(self.source).through
+        last = min(one.last_unneeded_batch for one in holders)
+        above = self.ledger.deletion_notes(self.source).last_batch
         known = [one.id for one in self.ledger.live_batches(self.source, above + 1, last)]
         if not known:
             return None

@@ -143,13 +143,13 @@ class Kept:
 
     @property
     def through(self) -> int:
-        return self.follower.ledger.deletion_notes(SOURCE).through
+        return self.follower.ledger.deletion_notes(SOURCE).last_batch
 
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
         notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.is_deleted]
-        below = min((one.above for one in notes), default=self.through)
+        below = min((one.after_batch for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
                 there = not self.work().segments.damage_sentences(folder, [file])

@@ -133,7 +133,7 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     there once the batch is published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
-    deleted_through = work.ledger.deletion_notes(source, table).through
+    deleted_through = work.ledger.deletion_notes(source, table).last_batch
     captured = {
         batch.id
         for batch in work.ledger.unfinished_batches(source)

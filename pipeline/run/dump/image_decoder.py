@@ -404,7 +404,7 @@ class ImageDecoder:
 
     def _images_of_map(self, map_index: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
         version, decoder = self.decoder_of_map(map_index, at)
-        is_mariadb = self.buffer.maps.maps[map_index].writer.is_mariadb
+        is_mariadb = self.buffer.maps.table_maps[map_index].writer.is_mariadb
         shaper = self._shapers[map_index, version.version]
         filled_later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
         for images in decoder.decode(events):
@@ -444,7 +444,7 @@ class ImageDecoder:
     def decoder_of_map(self, map_index: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Return the version of the structure at `at`, and the decoder for it.
         `map_index`: the number of the table map."""
-        table_map = self.buffer.maps.maps[map_index]
+        table_map = self.buffer.maps.table_maps[map_index]
         version = known_version(table_map, self._structures, at)
         key = map_index, version.version
         if key not in self._decoders:

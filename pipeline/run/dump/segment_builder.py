@@ -249,7 +249,7 @@ class Segmenter:
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
         transaction that is prepared and not yet committed."""
-        tables_with_events = {table_map.table for table_map in self._decoder.buffer.maps.maps}
+        tables_with_events = {table_map.table for table_map in self._decoder.buffer.maps.table_maps}
         for table in list(self._tables):
             has_rows = table.segments or (table.name in tables_with_events and table.is_wanted)
             if has_rows and not table.is_undecodable:
@@ -338,7 +338,9 @@ class Segmenter:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
         decoded: list[DecodedEvents] = []
-        for name, event_numbers, sub_block in split_by_table(block, self._decoder.buffer.maps.maps):
+        for name, event_numbers, sub_block in split_by_table(
+            block, self._decoder.buffer.maps.table_maps
+        ):
             taken = self._tables[name].taken_events(group, sub_block.events)
             event_numbers, sub_block = (
                 event_numbers[taken],
@@ -426,7 +428,7 @@ class Segmenter:
     def _losses(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedCascade]:
         """Return the captured tables with rows that the server changed in this block
         without logging the change."""
-        maps = self._decoder.buffer.maps.maps
+        maps = self._decoder.buffer.maps.table_maps
         losses = self._watch.find_unlogged(group, block, maps)
         for table in list(losses):
             captured = self._tables[table]
@@ -447,7 +449,7 @@ class Segmenter:
         if self._tables[loss.table].is_known:
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction_index]
-        maps = self._decoder.buffer.maps.maps
+        maps = self._decoder.buffer.maps.table_maps
         map_indexes = set(so_far[:, columns.MAP])
         return any(maps[int(map_index)].table == loss.table for map_index in map_indexes)
 

@@ -126,7 +126,7 @@ class ImageTaker:
     def put(self, group: TransactionGroup) -> None:
         tables_with_images: set[TableName] = set()
         for block in group.blocks:
-            maps = self._decoding.buffer.maps.maps
+            maps = self._decoding.buffer.maps.table_maps
             for table, loss in self._watch.find_unlogged(group, block, maps).items():
                 if self.is_wanted(table):
                     reason = f"rows changed at {loss.at} without being logged: {loss.reason}"

@@ -183,7 +183,7 @@ def _adoption_test(work: Workplace) -> Callable[[int], bool]:
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
     adopted_spans = work.ledger.inherited_batches(source)
-    deleted_through = work.ledger.deletion_notes(source).through
+    deleted_through = work.ledger.deletion_notes(source).last_batch
     void_spans = claim_of(work, work.ledger.identity()).void
 
     def is_adopted(batch: int) -> bool:
@@ -207,7 +207,7 @@ def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Re
     unmerged = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None
-        deleted_through = ledger.deletion_notes(source, table).through
+        deleted_through = ledger.deletion_notes(source, table).last_batch
         recorded_files = recorded_files_by_batch(work, changelog).items()
         merged_files = {
             batch_id: files for batch_id, files in recorded_files if batch_id not in unmerged

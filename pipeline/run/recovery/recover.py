@@ -492,7 +492,7 @@ def record_basis(
     start: Position = place.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
     for tightening in basis.structures.tightenings:
-        ledger.note_tightened(lease, replace(tightening, through=batch.id))
+        ledger.note_tightened(lease, replace(tightening, last_batch=batch.id))
     handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted_mirrors]
     record = CaptureRecord(
         end=start,
@@ -571,7 +571,7 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
             f"--source {source}`",
         )
     for note in ledger.uncleared_values(source):
-        if note.kept_because is None and earlier_batches[-1] <= note.tightening.through:
+        if note.kept_because is None and earlier_batches[-1] <= note.tightening.last_batch:
             raise SpanRefused(
                 f"{note.table} would show more than its settings say: {note.sentence}",
                 hint=f"undo the run once these values are cleared: {note.hint}",

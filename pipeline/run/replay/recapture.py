@@ -151,8 +151,10 @@ def _without_deleted(work: Workplace, span: Span, batches: tuple[Batch, ...]) ->
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
     span begins before these; `earliest` begins with the first of them."""
     deletion = work.ledger.deletion_notes(work.source.name).newest
-    if deletion is None or not begins_before(span, batches, deletion.through, deletion.end):
-        return tuple(batch for batch in batches if deletion is None or batch.id > deletion.through)
+    if deletion is None or not begins_before(span, batches, deletion.last_batch, deletion.end):
+        return tuple(
+            batch for batch in batches if deletion is None or batch.id > deletion.last_batch
+        )
     sentence = deletion.sentence
     raise SpanRefused(
         f"{span.since} lies before the changes that are kept: {sentence}",

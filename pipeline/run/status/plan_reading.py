@@ -433,7 +433,7 @@ class LogTally:
         number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(transaction_count, np.int64)
-        for name, _, part in split_by_table(block, self._decoding.buffer.maps.maps):
+        for name, _, part in split_by_table(block, self._decoding.buffer.maps.table_maps):
             if not self.is_wanted(name):
                 continue
             transactions = np.minimum(part.events[:, columns.TRANSACTION], transaction_count - 1)

@@ -116,9 +116,9 @@ def plan_upkeep(
     work: Workplace,
     lake: MirrorUpkeep,
     policy: UpkeepPolicy,
-    only: Collection[TableName] | None = None,
+    only_tables: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
-    """Return the plan for each table with a mirror, or for each table in `only`.
+    """Return the plan for each table with a mirror, or for each of `only_tables`.
     Nothing is written."""
     facts = UpkeepFacts.read(work)
     mirror_states = {
@@ -128,7 +128,7 @@ def plan_upkeep(
         _plan_table(work, lake, policy, facts, mirror_states[table])
         if table in mirror_states
         else TableUpkeep(table, "", "it has no mirror in the lake")
-        for table in sorted(mirror_states if only is None else only)
+        for table in sorted(mirror_states if only_tables is None else only_tables)
     ]
 
 
@@ -194,13 +194,13 @@ def upkeep(
     lake: MirrorUpkeep,
     policy: UpkeepPolicy,
     holder: str,
-    only: Collection[TableName] | None = None,
+    only_tables: Collection[TableName] | None = None,
 ) -> UpkeepReport:
-    """Carry out the upkeep of all tables, or of those in `only`. An error that concerns
+    """Carry out the upkeep of all tables, or of `only_tables`. An error that concerns
     one table is reported, and the others are handled. `holder`: the name under which
     the source's lock is taken. Spark is not started if no step is planned."""
     timer_start = perf_counter()
-    tables = plan_upkeep(work, lake, policy, only)
+    tables = plan_upkeep(work, lake, policy, only_tables)
     commits = {
         table.mirror: table.target
         for table in tables
@@ -220,7 +220,7 @@ def upkeep(
             _vacuum(work, lake, table)
     changes, checkpoints, cleared = ChangesPlan(), FileTotal(), list[UnclearedValues]()
     former: tuple[FormerMirror, ...] = ()
-    if only is None:
+    if only_tables is None:
         checkpoints = thin_logs(work, lake, delete=True)
         changes = delete_changes(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
         under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))

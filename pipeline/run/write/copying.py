@@ -134,7 +134,7 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(all_contents, event)))
     deletion = work.ledger.deletion_notes(work.source.name, table).newest
-    if deletion is not None and any(part.batch <= deletion.through for part in parts):
+    if deletion is not None and any(part.batch <= deletion.last_batch for part in parts):
         raise reread_error(f"{deletion.sentence}, which it had as {table}")
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}

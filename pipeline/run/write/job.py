@@ -228,7 +228,7 @@ def table_records(
         note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
     ]
     clear_through = {
-        note.table: note.through for note in sorted(notes, key=lambda note: note.through)
+        note.table: note.last_batch for note in sorted(notes, key=lambda note: note.last_batch)
     }
     return {
         table: TableRecords(

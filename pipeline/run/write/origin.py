@@ -89,9 +89,9 @@ def _last_incomplete_batch(work: Workplace, table: TableName) -> int:
     ledger, source = work.ledger, work.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
-        ledger.deletion_notes(source, table).through,
+        ledger.deletion_notes(source, table).last_batch,
         *(
-            note.tightening.through
+            note.tightening.last_batch
             for note in ledger.uncleared_values(source)
             if note.table == table
         ),
