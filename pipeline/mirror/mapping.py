@@ -180,7 +180,7 @@ def folded(
     ]
     for name in kept:
         at = schema.get_field_index(name)
-        absent = [columns[at].absent for _, columns in parts]
+        absent = [columns[at].is_absent for _, columns in parts]
         marker = pa.array(np.repeat(absent, sizes))
         whole = whole.append_column(keep_names(schema.names)[name], marker)
     whole = whole.sort_by("_sequence")

@@ -69,7 +69,7 @@ is_captured = st.builds(
     Want,
     rewrite=st.booleans(),
     supplier=st.sampled_from([None, *Supplier]),
-    given=st.booleans(),
+    has_structure=st.booleans(),
     rows=st.sampled_from([None, ROWS]),
 )
 
