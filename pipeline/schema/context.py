@@ -76,6 +76,10 @@ class ServerDialect:
         MariaDB."""
         return not self.is_mariadb and self.version >= 80000
 
+    @property
+    def is_mysql_57(self) -> bool:
+        return not self.is_mariadb and self.version < 80000
+
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
