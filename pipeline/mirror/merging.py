@@ -24,7 +24,7 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
-from lockstep.pipeline.values.intent import MirrorVersion
+from lockstep.pipeline.values.intent import RecordedMirrorVersion
 from lockstep.pipeline.values.segment import Segment
 
 SETTLING_EVENTS: Final = frozenset(
@@ -217,7 +217,7 @@ class ChangelogOrigin:
 
     parts: tuple[TableContent, ...]
     version: int
-    base: MirrorVersion | None = None
+    base: RecordedMirrorVersion | None = None
 
     @property
     def images(self) -> int:

@@ -73,10 +73,10 @@ from lockstep.pipeline.values.decisions import (
 )
 from lockstep.pipeline.values.intent import (
     Intent,
-    MirrorVersion,
     NewestWrites,
+    RecordedMirrorVersion,
+    RecordedVersionSet,
     SettledWrite,
-    VersionSet,
 )
 from lockstep.pipeline.values.position import (
     Coordinates,
@@ -530,17 +530,19 @@ class Writes(Protocol):
         write: int | None = None,
         applications: Collection[str] = (),
         before: int = 0,
-    ) -> MirrorVersion | None:
+    ) -> RecordedMirrorVersion | None:
         """Return the mirror version that a settled write made. `write`: the id of that
         write. If it is None: the newest write of these application ids that has no
         change of the batch `before` or a later one. None if there is no such write, or
         upkeep deleted it."""
 
-    def version_set(self, source: str, batch: int) -> VersionSet:
+    def version_set(self, source: str, batch: int) -> RecordedVersionSet:
         """Return the versions of mirrors that together show the source as of the
         batch's end."""
 
-    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
+    def mirror_versions(
+        self, source: str, table: TableName, last: int
+    ) -> list[RecordedMirrorVersion]:
         """Return the versions of a table's mirrors as of the ends of acknowledged
         batches up to `last`, newest first; each once, with the first of its batches.
         Versions that follow a commit of another program are left out."""

@@ -82,7 +82,7 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import NothingMatches, PastRefused, SpanRefused, TableError
-from lockstep.pipeline.values.intent import Intent, MirrorVersion, MissingReason
+from lockstep.pipeline.values.intent import Intent, MissingReason, RecordedMirrorVersion
 from lockstep.pipeline.values.places import AtMoment, InFile, OfRun, Place, moment_text
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, Readers
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -296,7 +296,11 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 
 
 def _origin_from_version(
-    work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
+    work: Workplace,
+    table: TableName,
+    cut: Cut,
+    base: RecordedMirrorVersion,
+    parts: Sequence[TableContent],
 ) -> RebuildOrigin:
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
@@ -551,7 +555,7 @@ def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
 
 
 def _copy_base(
-    work: Workplace, aside: Workplace, base: MirrorVersion, origin: RebuildOrigin
+    work: Workplace, aside: Workplace, base: RecordedMirrorVersion, origin: RebuildOrigin
 ) -> None:
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""

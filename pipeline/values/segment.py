@@ -17,14 +17,6 @@ from typing import Final
 
 from lockstep.pipeline.values.table import TableName
 
-GROUP_ROWS: Final = 128 * 1024
-"""Number of rows of a row group in segments, staged files and snapshot files. It is
-small, so that several threads can read even a small file."""
-
-GROUP_BYTES: Final = 48 << 20
-"""Size in memory, in bytes, at which rows are written as a row group even if they are
-fewer than `GROUP_ROWS`."""
-
 
 class ChangeType(StrEnum):
     """A value of `_change_type`, which each row image has. The first four are those of

@@ -14,12 +14,12 @@ from lockstep.pipeline.model.life import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import (
     Intent,
-    MirrorVersion,
     MissingReason,
     MissingTable,
     NewestWrites,
+    RecordedMirrorVersion,
+    RecordedVersionSet,
     SettledWrite,
-    VersionSet,
     VersionSetEntry,
 )
 from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions
@@ -118,14 +118,14 @@ class PostgresWrites(Subject):
         write: int | None = None,
         applications: Collection[str] = (),
         before: int = 0,
-    ) -> MirrorVersion | None:
+    ) -> RecordedMirrorVersion | None:
         values = {"write": write, "applications": sorted(applications), "before": before}
         row = self._first("pinned", source=source, **values)
         return None if row is None else _mirror_version(row)
 
-    def version_set(self, source: str, batch: int) -> VersionSet:
+    def version_set(self, source: str, batch: int) -> RecordedVersionSet:
         rows = self._all("version_set", source=source, batch=batch)
-        return VersionSet(
+        return RecordedVersionSet(
             entries=[_entry(row) for row in rows if row["missing"] is None],
             missing_tables=[
                 MissingTable(table_of(row), MissingReason(row["missing"]), row["together"])
@@ -134,7 +134,9 @@ class PostgresWrites(Subject):
             ],
         )
 
-    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
+    def mirror_versions(
+        self, source: str, table: TableName, last: int
+    ) -> list[RecordedMirrorVersion]:
         rows = self._all("mirror_versions", source=source, last=last, **table_columns(table))
         return [_mirror_version(row) for row in rows]
 
@@ -290,8 +292,8 @@ def _intent_columns(intent: Intent) -> dict[str, Any]:
     return {**values, **table_columns(intent.table)}
 
 
-def _mirror_version(row: Row) -> MirrorVersion:
-    return value_of(MirrorVersion, row, table=table_of(row), write_id=row["write"])
+def _mirror_version(row: Row) -> RecordedMirrorVersion:
+    return value_of(RecordedMirrorVersion, row, table=table_of(row), write_id=row["write"])
 
 
 def settled_write(row: Row) -> SettledWrite:

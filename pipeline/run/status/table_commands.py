@@ -266,22 +266,21 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
         return HistoryAtStop()
-    version = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
-    if version is not None and version.schema is None:
-        schema_version = version.version
+    version_at_stop = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
+    if version_at_stop is not None and version_at_stop.schema is None:
         known_versions = [
             version
             for version in ledger.schema_versions(source, order.table)
-            if version.version < schema_version and version.schema is not None
+            if version.version < version_at_stop.version and version.schema is not None
         ]
-        version = known_versions[-1] if known_versions else None
+        version_at_stop = known_versions[-1] if known_versions else None
     statements = [
         statement
         for statement in recorded_statements(ledger, source)
         if statement.begin == stopped.at
     ]
     if not statements:
-        return HistoryAtStop(version)
+        return HistoryAtStop(version_at_stop)
     statement = logged_statement(statements[-1])
     schema = ServerSchema(lower_case_table_names=statement.context.facts.lower_case_table_names)
     for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
@@ -298,7 +297,7 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
         followed_statement, work.source.policies_of, statement, work.shaping.treatment_texts
     )
     return HistoryAtStop(
-        version, statement, by_table.get(order.table), schema_after.table(order.table)
+        version_at_stop, statement, by_table.get(order.table), schema_after.table(order.table)
     )
 
 

@@ -36,7 +36,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
-from lockstep.pipeline.values.intent import Intent, MirrorVersion
+from lockstep.pipeline.values.intent import Intent, RecordedMirrorVersion
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 
@@ -56,7 +56,7 @@ class CopiedRows:
     ascending."""
 
     origin: TableName
-    copied_version: MirrorVersion | None
+    copied_version: RecordedMirrorVersion | None
     above: int
     through: int
     segments: tuple[Segment, ...]
@@ -82,7 +82,7 @@ class _FormerName:
     table: TableName
     plan: MergePlan
     parts: tuple[TableContent, ...]
-    copied_version: MirrorVersion | None
+    copied_version: RecordedMirrorVersion | None
     end: int
 
 
@@ -147,7 +147,7 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
 
 def _copied_version(
     work: Workplace, intent: Intent, table: TableName, batch: int
-) -> MirrorVersion | None:
+) -> RecordedMirrorVersion | None:
     """Return the newest version of the former name's mirror before that batch. If the
     write was begun before, return the version that its intent records."""
     ledger, source = work.ledger, work.source.name

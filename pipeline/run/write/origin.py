@@ -26,7 +26,7 @@ from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import read_after_resume_error, reread_error
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.intent import Intent, MirrorVersion
+from lockstep.pipeline.values.intent import Intent, RecordedMirrorVersion
 from lockstep.pipeline.values.table import TableName
 
 
@@ -102,8 +102,8 @@ def _last_incomplete_batch(work: Workplace, table: TableName) -> int:
 
 
 def earliest_readable_version(
-    work: Workplace, versions: Sequence[MirrorVersion]
-) -> MirrorVersion | None:
+    work: Workplace, versions: Sequence[RecordedMirrorVersion]
+) -> RecordedMirrorVersion | None:
     """Return the earliest of these versions whose commit and files all exist; None if
     there is none. `versions`: newest first."""
     for _, group in groupby(reversed(versions), lambda version: version.mirror):
@@ -118,11 +118,11 @@ def earliest_readable_version(
     return None
 
 
-def is_readable(work: Workplace, version: MirrorVersion) -> bool:
+def is_readable(work: Workplace, version: RecordedMirrorVersion) -> bool:
     return reason_unreadable(work, version) is None
 
 
-def reason_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
+def reason_unreadable(work: Workplace, version: RecordedMirrorVersion) -> str | None:
     """Return why a version cannot be read, or is not the version that was written; None
     if it can be read."""
     return work.mirrors.reason_unreadable(
@@ -133,7 +133,9 @@ def reason_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
     )
 
 
-def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableContent]) -> int:
+def schema_version_shown_by(
+    version: RecordedMirrorVersion, contents: Sequence[TableContent]
+) -> int:
     """Return the schema version that a version of a mirror shows: the last one under
     which batches up to there recorded anything. Raise `TableError` if it is unknown."""
     earlier = [content for content in contents if content.batch <= version.last_batch]

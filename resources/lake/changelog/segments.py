@@ -23,9 +23,9 @@ import pyarrow.parquet as pq
 
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.row_groups import GROUP_ROWS
 from lockstep.pipeline.values.segment import (
     FILE_ENDINGS,
-    GROUP_ROWS,
     UPDATED_INFIX,
     SegmentFile,
     SystemTable,
