@@ -22,7 +22,7 @@ from lockstep.assets.state_files import edit_json_object, read_json_object
 from lockstep.assets.table_news import EventReceiver
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.segment import SystemTable
@@ -132,7 +132,7 @@ def _first_commit(work: Workplace, last: Coverage | None) -> datetime | None:
 def _earliest_commit(work: Workplace, batch: Batch) -> datetime | None:
     """Return the earliest commit time of a batch's transactions; None if it has none,
     or if their files are missing or damaged."""
-    segments = content_of(work.ledger, batch.source, batch.id).system_segments
+    segments = batch_content(work.ledger, batch.source, batch.id).system_segments
     transaction_segments = [
         segment for segment in segments if segment.table is SystemTable.TRANSACTIONS
     ]

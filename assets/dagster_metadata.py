@@ -263,7 +263,7 @@ def declaration_metadata(
     """Return the metadata of a mirror's asset. `policies`: the policies of the table,
     or None if the settings of its source cannot be read."""
     return {
-        **({"policies": policies.words or "the defaults"} if policies else {}),
+        **({"policies": policies.toml or "the defaults"} if policies else {}),
         **_table_address(entry.table, lake / entry.mirror),
         "mirror": entry.mirror,
         "changelog": entry.changelog,

@@ -22,7 +22,7 @@ from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, Verdict, verdict
 from lockstep.pipeline.values.errors import LockstepError, Recovery
-from lockstep.pipeline.values.retries import a_tenth
+from lockstep.pipeline.values.retries import pause_a_tenth
 from lockstep.resources.config import Settings
 from lockstep.resources.config.settings import SourceSettings
 
@@ -40,7 +40,7 @@ def assess_source(site: Site, source: SourceSettings, now: datetime) -> tuple[St
     try:
         # Nobody waits long for an assessment: it pauses a tenth as long as a run before
         # each retry.
-        work = replace(site.workplace(source.name, SilentProgress()), pause=a_tenth)
+        work = replace(site.workplace(source.name, SilentProgress()), pause=pause_a_tenth)
     except LockstepError as error:
         work = error
     standing = standing_of(source.name, source.plan().patterns, ledger, work, now)

@@ -51,7 +51,7 @@ from lockstep.pipeline.model.batch import (
 )
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import attempts_of, contents_of
+from lockstep.pipeline.ports.ledger import attempts_of, table_contents
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.reports import TableMerge
@@ -120,7 +120,7 @@ class OtherRunsReporter:
         of fewer if that takes longer than `TICK_SECONDS`. Return the point up to which
         the source is then reported."""
         work, ledger, source = self.work, self.work.ledger, self.work.source.name
-        newest, identity = ledger.lease(source), ledger.identity()
+        newest, identity = ledger.newest_lease(source), ledger.identity()
         if last.ledger != identity:
             if last.ledger:
                 self.sentences.append(
@@ -130,14 +130,14 @@ class OtherRunsReporter:
             last = ReportCursor(identity)
         if newest is None or (through := last.last_token(newest)) == last.token:
             return last
-        writes = ledger.written_elsewhere(source, last.token, through, last.table, max_tables)
+        writes = ledger.writes_outside_dagster(source, last.token, through, last.table, max_tables)
         timer_start, done_count, merges = monotonic(), 0, list[TableMerge]()
         for merge in self._report_writes(writes):
             done_count += 1
             merges += [] if merge is None else [merge]
             if monotonic() - timer_start > TICK_SECONDS:
                 break
-        runs = ledger.runs_elsewhere(source, last.token, through)
+        runs = ledger.runs_outside_dagster(source, last.token, through)
         if runs.deleted_lease_count:
             self.sentences.append(
                 f"{source}: upkeep deleted {runs.deleted_lease_count} of "
@@ -179,7 +179,7 @@ class OtherRunsReporter:
             if any((number, place) == (version, position) for number, place, _ in shown_versions):
                 yield None
                 continue
-            all_contents = contents_of(
+            all_contents = table_contents(
                 work.ledger,
                 work.source.name,
                 table,

@@ -77,7 +77,7 @@ def summary_figures(report: SpanReport) -> dict[str, str]:
         "from": str(first.start),
         "to": str(end),
         "committed": " to ".join(utc_text(time) for time in committed if time is not None),
-        "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened(),
+        "GTIDs up to there": "" if end.gtid_set == GtidSet() else end.gtid_set.shortened_text(),
         "transactions": f"{sum(batch.transactions for batch in report.batches):,}",
         "log read": format_bytes(sum(batch.log_bytes for batch in report.batches)),
         "requests to the store": ""

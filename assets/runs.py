@@ -56,7 +56,7 @@ from lockstep.assets.table_news import (
     structure_events,
 )
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.ports.ledger import content_of, contents_of
+from lockstep.pipeline.ports.ledger import batch_content, table_contents
 from lockstep.pipeline.run.context import StepProgress
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
 from lockstep.pipeline.run.run import (
@@ -190,7 +190,7 @@ def _capture(
     work, began_at = session.workplace(), session.record.began_at
     assert began_at is not None, "the step records when it began"
     if report.batch_id is not None:
-        events = content_of(work.ledger, names.source, report.batch_id).events
+        events = batch_content(work.ledger, names.source, report.batch_id).events
         for event in structure_events(names, work, events):
             context.log_event(event)
     report_table_states(context, settings, names, work)
@@ -296,7 +296,7 @@ class MergeLog:
         comments = comments_of(work, {merge.table for merge in merges})
         ends = batch_ends(work, [merge.last_batch for merge in merges])
         for merge in sorted(merges, key=lambda merge: (merge.table, merge.first_batch)):
-            contents = contents_of(
+            contents = table_contents(
                 work.ledger, work.source.name, merge.table, merge.first_batch, merge.last_batch
             )
             end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})

@@ -119,7 +119,7 @@ def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinit
         reported_ids: list[str] = []
         with open_site() as adapters:
             for source, runs in under_way.items():
-                lease = adapters.ledger().lease(source) if runs else None
+                lease = adapters.ledger().newest_lease(source) if runs else None
                 dead_ids = report_dead_runs(context.instance, runs, lease, datetime.now(UTC))
                 own_ids = ids_of_own_runs(context.instance, source, dead_ids)
                 send_ends_of_dead_runs(settings, source, own_ids, context.log.warning)
@@ -247,7 +247,7 @@ def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleD
         reason_not_to_start: str | None = None
         try:
             with open_site() as adapters:
-                reason_not_to_start = reason_busy(source, adapters.ledger().lease(source))
+                reason_not_to_start = reason_busy(source, adapters.ledger().newest_lease(source))
         except LockstepError:
             pass  # the run reports that the ledger cannot be reached
         return (
@@ -280,7 +280,7 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
     def evaluate(context: dg.SensorEvaluationContext) -> dg.RunRequest | dg.SkipReason:
         with open_site() as adapters:
             ledger = adapters.ledger()
-            reason_not_to_start = reason_busy(name, ledger.lease(name))
+            reason_not_to_start = reason_busy(name, ledger.newest_lease(name))
             if reason_not_to_start is not None:
                 return dg.SkipReason(reason_not_to_start)
             if ledger.cursors(name).acknowledged is None:

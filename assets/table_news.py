@@ -67,7 +67,7 @@ def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
     ledger, source = work.ledger, work.source.name
     return table_standings(
         ledger.table_states(source),
-        extents=ledger.partial(source),
+        extents=ledger.partial_tables(source),
         loads=[load.progress for load in ledger.open_loads(source)],
         gaps=ledger.gaps(source),
         proofs=ledger.proofs(source),

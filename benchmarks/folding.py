@@ -23,9 +23,9 @@ from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.mirror.strategy import buckets_for
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     Merge,
     MirrorTarget,
-    PartColumn,
     StagedFiles,
 )
 from lockstep.pipeline.run.write.mirror_write import SegmentPart, staged_fold
@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
         ("share", pa.float64()),
     ]
 )
-STAGED_COLUMNS = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
+STAGED_COLUMNS = tuple(ColumnOrigin(field.name, field.type) for field in SCHEMA)
 ROWS_PER_WRITE = 500_000
 _POLL_SECONDS = 0.1
 

@@ -10,10 +10,10 @@ from rich.console import Console
 
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     FoldedChanges,
     Merge,
     MirrorTarget,
-    PartColumn,
     StagedFiles,
 )
 from lockstep.resources.lake.spark.session import SparkProcess
@@ -33,7 +33,7 @@ def spark_process(
 
 def append(target: MirrorTarget, *files: str) -> Append:
     """Return the write that inserts the rows of staged files."""
-    columns = tuple(PartColumn(field.name, field.type) for field in target.schema)
+    columns = tuple(ColumnOrigin(field.name, field.type) for field in target.schema)
     return Append(target, (StagedFiles(files, columns),))
 
 

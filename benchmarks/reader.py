@@ -58,7 +58,7 @@ class _Reading:
 
     def _decoder(self, number: int) -> TableDecoder:
         if number not in self._decoders:
-            mapped = self.buffer.maps.maps[number]
+            mapped = self.buffer.maps.table_maps[number]
             structure = read_structure(mapped)
             schema = arrow_schema(structure)
             self._decoders[number] = TableDecoder(structure, read_layouts(mapped), schema)

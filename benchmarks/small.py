@@ -16,7 +16,7 @@ from rich.console import Console
 
 from benchmarks.common import Lines, scratch_folder
 from benchmarks.mirrors import append, merge, spark_process
-from lockstep.pipeline.mirror.strategy import NOTHING, Size
+from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS, Size
 from lockstep.pipeline.ports.mirror_writes import MirrorTarget
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.session import SparkProcess
@@ -55,7 +55,7 @@ def _median_seconds(folder: Path, spark: SparkProcess, size: int) -> tuple[float
     """Return the medians of both, measured in turn."""
     pair = [
         SparkMirrors(folder / name, staging=folder / "staging", spark=spark, few_limit=few)
-        for name, few in (("many", NOTHING), ("few", _ALL_SIZES))
+        for name, few in (("many", NO_FEW_ROWS), ("few", _ALL_SIZES))
     ]
     seconds: tuple[list[float], list[float]] = ([], [])
     for number in range(PAIRS):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from lockstep import exits
 from lockstep.grammar import UsageError
-from lockstep.pipeline.values.shown import shown
+from lockstep.pipeline.values.shown import printable
 from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, progress_bars
 
 if TYPE_CHECKING:
@@ -126,14 +126,14 @@ class CommandContext:
         `width`; with `--json` do nothing."""
         if not self.wants_json:
             if isinstance(renderable, str):
-                renderable = shown(renderable, keep="\n\t")
+                renderable = printable(renderable, keep="\n\t")
             self.answer_console.print(renderable, markup=False, width=width)
 
     def note(self, sentence: str) -> None:
         """Print a warning on standard error, also with `--json`."""
         self.log.write("warning", sentence)
         if not self.log.replaces_text:
-            self.message_console.print(shown(sentence, keep="\n\t"), markup=False)
+            self.message_console.print(printable(sentence, keep="\n\t"), markup=False)
 
     def report_error(self, source: str, error: LockstepError) -> tuple[int, dict[str, Any]]:
         """Print the error of one source; return its exit code and its object in

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from lockstep.context import CommandContext
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import STOPPED_BY_WORDS, Extent, StoppedTable
-from lockstep.pipeline.values.shown import NAMED, listed, shown
+from lockstep.pipeline.values.shown import MOST_NAMES, name_list, printable
 
 if TYPE_CHECKING:
     from lockstep.pipeline.mirror.merging import ChangelogOrigin
@@ -71,11 +71,13 @@ def show_stopped_tables(context: CommandContext, tables: Sequence[StoppedTable])
         )
     for (stopped_by, position, reason), group in groups.items():
         verb = "is" if len(group) == 1 else "are"
-        table_names = listed([table.table for table in group])
+        table_names = name_list([table.table for table in group])
         context.say(f"{table_names} {verb} stopped by {stopped_by} at {position}: {reason}")
         hints = list(dict.fromkeys(table.hint for table in group))
-        if len(hints) > NAMED:
-            hints[NAMED:] = [f"{len(hints) - NAMED} more: `lockstep status` shows all of them"]
+        if len(hints) > MOST_NAMES:
+            hints[MOST_NAMES:] = [
+                f"{len(hints) - MOST_NAMES} more: `lockstep status` shows all of them"
+            ]
         for hint in hints:
             context.say(f"  hint: {hint}")
 
@@ -100,7 +102,7 @@ def show_table(
     from rich.table import Table
     from rich.text import Text
 
-    rows = [[shown(_cell(value)) for value in row] for row in values]
+    rows = [[printable(_cell(value)) for value in row] for row in values]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     width = 1
     for index, head in enumerate(heads):

@@ -25,7 +25,7 @@ from lockstep.pipeline.mirror.delivered import (
     Generation,
     delivered_segments,
     delivered_table,
-    read_in_order,
+    read_changes,
     require_files,
 )
 from lockstep.pipeline.mirror.generations import SharedColumn, shared_columns
@@ -366,7 +366,7 @@ class ChangelogDelivery:
         Raise `SegmentsLost` if files are missing, and `TableQuarantined` if the table
         is quarantined, unless `incomplete` is true.
         """
-        return read_in_order(
+        return read_changes(
             self._adapters.lake().segments, self._delivered_table(table, incomplete)
         )
 

@@ -15,11 +15,11 @@ version; if the mirror has a newer one, the mirror is restored to it. So no chan
 applied twice, even to rows without a key, whatever happened to the columns. A table
 that occurs only in later batches is captured as a new one.
 
-N is one of the `RECENT_BATCHES` newest batches: the one for which the fewest tables must be read
-from the source; among equals, the newest. If the source's log no longer reaches back to
-any of these, N is an older batch. N must have been published in all tables:
-`_transactions` has it, or a mirror shows it. If a person names a batch to go back to, N
-is the newest such batch up to that one.
+N is one of the `RECENT_BATCHES` newest batches: the one for which the fewest tables
+must be read from the source; if several need as few, the newest of these. If the
+source's log no longer reaches back to any of them, N is an older batch. N must have
+been published in all tables: `_transactions` has it, or a mirror shows it. If a person
+names a batch to go back to, N is the newest such batch up to that one.
 
 If a run was undone, or another ledger continued from an earlier batch, the lake went
 back to that batch. Later batches that it still has are void. The folder's claim, a file
@@ -458,9 +458,9 @@ def decide(
     facts: LakeFacts, is_reached: Callable[[BatchRecord], bool], after_batch: int | None = None
 ) -> RecoveryPlan | None:
     """Return the plan for the best batch whose end the source's log has, or None if
-    there is none. `is_reached`: returns whether the log has a batch's end; the best batch
-    is asked first. `after_batch`: the batch to which a person wants to go back; None to
-    choose."""
+    there is none. `is_reached`: returns whether the log has a batch's end; it is called
+    for the best batch first. `after_batch`: the batch to which a person wants to go
+    back; None to choose."""
     highest = highest_batch_of(facts)
     facts, doubts = _trusted_facts(facts)
     ends = _possible_ends(facts)

@@ -17,12 +17,12 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import NO_RULES, ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
 from lockstep.pipeline.start.bounds import Budget
-from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.places import Place, Snapshot
-from lockstep.pipeline.values.policies import LakePolicies, Readers, StartPolicies, written
+from lockstep.pipeline.values.policies import LakePolicies, Readers, StartPolicies, to_toml
 from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class StandbyPlan:
 @dataclass(frozen=True, slots=True)
 class SnapshotPlan:
     """Limits for reading tables from the source. `max_seconds`: the longest time of
-    reading in one run. `connections`: the number of connections that read at the same time.
-    `pace`: sizes of chunks. `limits`: the server's load at which reading waits."""
+    reading in one run. `connections`: the number of connections that read at the same
+    time. `pace`: sizes of chunks. `limits`: the server's load at which reading waits."""
 
     max_seconds: float = 600.0
     connections: int = 2
@@ -64,7 +64,7 @@ class RereadRows:
     `author`, `reason`: who ordered it, and why."""
 
     table: TableName
-    condition: Condition
+    condition: RowCondition
     author: str
     reason: str
 
@@ -82,7 +82,7 @@ class TableSettings:
     match: TablePatterns
     policies: Mapping[str, Any]
     shape: ShapeRules = NO_RULES
-    into: Into | None = None
+    into: MirrorNameTemplate | None = None
 
 
 def policies_given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def settings_in_words(
     """Return the policies that blocks of settings give these tables, as text in the
     form of lockstep.toml. Tables without any are left out."""
     policies = {table: policies_given_to(table, blocks) for table in sorted(tables)}
-    return {table: written(given) for table, given in policies.items() if given}
+    return {table: to_toml(given) for table, given in policies.items() if given}
 
 
 @dataclass(frozen=True, slots=True)

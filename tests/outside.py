@@ -41,7 +41,7 @@ from lockstep.pipeline.run.status.table_commands import OrderRequest as OrderReq
 from lockstep.pipeline.run.status.table_commands import give_order as give_order
 from lockstep.pipeline.run.upkeep.changes import delete_changes as delete_changes
 from lockstep.pipeline.run.upkeep.changes import plan_changes as plan_changes
-from lockstep.pipeline.supply.plan import FromChangelog, RowsRead
+from lockstep.pipeline.supply.plan import FromChangelog, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 
@@ -50,7 +50,7 @@ def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
     plans = make_plan(work).table_plans
-    return list(plans.tables_supplied(FromChangelog)), dict(plans.tables_supplied(RowsRead))
+    return list(plans.tables_supplied(FromChangelog)), dict(plans.tables_supplied(RowsFromServer))
 
 
 def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:

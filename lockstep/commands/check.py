@@ -33,7 +33,7 @@ from lockstep.pipeline.values.errors import (
     MirrorRefused,
     OperatorNeeded,
 )
-from lockstep.pipeline.values.shown import listed, shown
+from lockstep.pipeline.values.shown import name_list, printable
 from lockstep.printing import pluralize
 from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
@@ -129,7 +129,7 @@ def _preflight(
     server = adapters.server(source.name)
     ledger = adapters.ledger() if has_ledger else None
     states = {} if ledger is None else ledger.table_states(source.name)
-    extents = () if ledger is None else ledger.partial(source.name)
+    extents = () if ledger is None else ledger.partial_tables(source.name)
     plan = source.plan()
     versions = () if ledger is None else versions_to_check(ledger, source.name, plan.patterns)
     evidence = SourceEvidence(
@@ -351,10 +351,10 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
 
 def _move_finding(work: Workplace, table: TableName, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
-    from lockstep.pipeline.run.table_plans import estimates_of, origin_of
+    from lockstep.pipeline.run.table_plans import changelog_origin_of, estimates_of
 
     state = work.ledger.table_states(work.source.name)[table]
-    origin = origin_of(work, state, check_files=False)
+    origin = changelog_origin_of(work, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
         price = price_words(estimates_of(work, [table])[table])
@@ -414,11 +414,11 @@ def _groups_by_sentence(findings: Iterable[Finding]) -> Iterable[list[Finding]]:
 
 def _problem_lines(group: list[Finding]) -> Iterator[str]:
     first = group[0]
-    subjects = listed([finding.subject for finding in group])
-    yield f"{_LINE_STARTS[first.level]}{shown(subjects)}: {shown(first.sentence)}"
+    subjects = name_list([finding.subject for finding in group])
+    yield f"{_LINE_STARTS[first.level]}{printable(subjects)}: {printable(first.sentence)}"
     hints = list(dict.fromkeys(finding.hint for finding in group if finding.hint))
     for hint in hints[:_MAX_HINTS]:
-        yield f"{_INDENT}hint: {shown(hint)}"
+        yield f"{_INDENT}hint: {printable(hint)}"
     if len(hints) > _MAX_HINTS:
         yield f"{_INDENT}      and {len(hints) - _MAX_HINTS} more hints; --json has all of them"
 

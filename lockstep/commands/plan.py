@@ -17,15 +17,15 @@ from lockstep.pipeline.run.status.plan_reading import PlannedReading
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.supply.plan import (
-    ColumnsRead,
+    ColumnsFromServer,
     FromChangelog,
     FromLog,
     FromPast,
     Price,
-    RowsRead,
-    SomeRowsRead,
-    Step,
+    RowsFromServer,
+    SomeRowsFromServer,
     Supply,
+    SupplyStep,
 )
 from lockstep.pipeline.values.errors import LockstepError, LogStops
 from lockstep.pipeline.values.places import Place
@@ -74,7 +74,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
     return {
         **attributes(plan, "abandoned_sentences as abandoned, waiting_tables as waiting"),
         "supplies": supply_values(plan.table_plans),
-        **attributes(plan, "load_forecasts as forecast_loads, start, capture_seconds as seconds"),
+        **attributes(plan, "load_forecasts as loads_take, start, capture_seconds as seconds"),
         **(_reading_values(plan.reading) if plan.reading else {"end": None}),
         **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
@@ -103,7 +103,7 @@ def supply_values(plans: TablePlans) -> list[dict[str, Any]]:
                 }
                 for step in plan.steps
             ],
-            "waits": plan.waits,
+            "waits": plan.reason_to_wait,
         }
         for table, plan in sorted(plans.plans.items())
     ]
@@ -117,9 +117,9 @@ _SUPPLIER_NAMES: Final[Mapping[type[Supply], str]] = {
     FromLog: "log",
     FromPast: "log",
     FromChangelog: "changelog",
-    RowsRead: "source",
-    SomeRowsRead: "source",
-    ColumnsRead: "source, by key",
+    RowsFromServer: "source",
+    SomeRowsFromServer: "source",
+    ColumnsFromServer: "source, by key",
 }
 
 
@@ -240,15 +240,15 @@ def supply_lines(plans: TablePlans) -> Iterator[str]:
     orders = {order.table: order for order in plans.orders}
     for table, plan in sorted(plans.plans.items()):
         order = orders.get(table)
-        if plan.waits is not None:
+        if plan.reason_to_wait is not None:
             yield f"  waits   {table}: {plans.wait_sentence(table)}"
-        elif order is not None and order.stopped is not None and plan.goes_on:
+        elif order is not None and order.stopped is not None and plan.needs_no_log_or_rows:
             yield f"  back    {table} goes on from {order.stopped.at}, where the others are"
         for step in plan.steps:
             yield f"  {_step_line(table, step, order, end)}"
 
 
-def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str) -> str:
+def _step_line(table: TableName, step: SupplyStep, order: TableOrder | None, end: str) -> str:
     order_reason = ""
     if order is not None and order.author == "lockstep" and order.kind is OrderKind.RELOAD:
         order_reason = f": {order.reason}"
@@ -269,16 +269,16 @@ def _step_line(table: TableName, step: Step, order: TableOrder | None, end: str)
                 f"back    the mirror of {table} is rewritten {step.reason}: {origin.size}"
                 f"{order_reason}; no row is read from the source"
             )
-        case RowsRead(load):
+        case RowsFromServer(load):
             progress = (
                 f", {load.row_count:,} of them are read"
                 if load is not None and load.row_count
                 else ""
             )
             return f"read    {table} from the source: {step.reason}{order_reason}{price}{progress}"
-        case SomeRowsRead(condition):
+        case SomeRowsFromServer(condition):
             return f"read    rows of {table} where {condition.text}: {step.reason}{price}"
-        case ColumnsRead(columns):
+        case ColumnsFromServer(columns):
             names = ", ".join(columns.names)
             return f"read    {names} of {table} from the source, by key: {step.reason}{price}"
     assert_never(step.supply)
@@ -290,7 +290,7 @@ def start_line(start: PlannedStart) -> str:
     if start.position is None:
         return decision
     gtids = start.position.gtid_set
-    gtid_words = f" ({gtids.shortened(_MAX_GTID_CHARACTERS)})" if gtids else ""
+    gtid_words = f" ({gtids.shortened_text(_MAX_GTID_CHARACTERS)})" if gtids else ""
     return f"{start.position}{gtid_words}, {decision}"
 
 

@@ -77,7 +77,7 @@ def _find_table(
     matches = [
         (source.name, table)
         for source in sources
-        for table in source.mirror_names().called(name, ledger.table_states(source.name))
+        for table in source.mirror_names().tables_named(name, ledger.table_states(source.name))
     ]
     if len({table for _, table in matches}) > 1:
         tables = ", ".join(f"{table} of {source}" for source, table in matches)

@@ -32,7 +32,7 @@ from lockstep.pipeline.run.recovery.recover import (
 )
 from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
 from lockstep.pipeline.run.status.plan import forecast_loads
-from lockstep.pipeline.supply.plan import RowsRead
+from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
 from lockstep.printing import pluralize
@@ -180,7 +180,10 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
     """Return the values in `--json`: the place at which the ledger continues, and its
     tables."""
     plan, tables = outcome.plan, outcome.table_plans
-    next_run = {"read_again": tables.tables_supplied(RowsRead), "supplies": supply_values(tables)}
+    next_run = {
+        "read_again": tables.tables_supplied(RowsFromServer),
+        "supplies": supply_values(tables),
+    }
     if plan is None:
         return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
     adopted = {

@@ -16,7 +16,7 @@ from lockstep.grammar import place_option
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
-from lockstep.pipeline.values.shown import NAMED
+from lockstep.pipeline.values.shown import MOST_NAMES
 from lockstep.printing import (
     difference_lines,
     partial_table_lines,
@@ -282,7 +282,7 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
     for batch, tables in acknowledgement.waiting_tables.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
     loads = capture.finished_loads
-    if len(loads) > NAMED:
+    if len(loads) > MOST_NAMES:
         row_count = sum(load.rows for load in loads)
         context.say(f"all {row_count:,} rows of {len(loads)} tables were read from the source")
     else:

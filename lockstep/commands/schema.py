@@ -34,7 +34,7 @@ from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place
-from lockstep.pipeline.values.shown import first_words, listed
+from lockstep.pipeline.values.shown import first_words, name_list
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import pluralize, show_table
 from lockstep.resources.adapters import Adapters
@@ -274,7 +274,7 @@ def verification_lines(source: str, verification: SchemaVerification) -> Iterato
     for version in verification.unknown_versions:
         yield f"  {version.table}: not known since {version.since}: {version.reason}"
     if verification.unseen_tables:
-        tables = listed(verification.unseen_tables)
+        tables = name_list(verification.unseen_tables)
         yield f"  not captured, and not visible to this account: {tables}"
 
 

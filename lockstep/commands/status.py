@@ -27,7 +27,7 @@ from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.mirror_names import MirrorNames
-from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import align_pairs, partial_table_lines, pluralize
 from lockstep.resources.adapters import Adapters
@@ -120,7 +120,7 @@ _PROOF_KEYS: Final = (
 )
 _UNCLEARED_KEYS: Final = (
     "table, tightening.columns as columns, tightening.has_fewer_rows as rows, "
-    "tightening.is_rehashed as rehashed, tightening.through as through_batch, noted_at, "
+    "tightening.is_rehashed as rehashed, tightening.last_batch as through_batch, noted_at, "
     "has_begun as begun, holders, kept_because, hint as until"
 )
 
@@ -322,7 +322,9 @@ def _cursor_words(cursor: Cursor | None) -> str:
     position = cursor.position
     committed = f", committed {utc_text(position.committed_at)}" if position.committed_at else ""
     gtids = (
-        f", GTIDs {position.gtid_set.shortened(_MAX_GTID_CHARACTERS)}" if position.gtid_set else ""
+        f", GTIDs {position.gtid_set.shortened_text(_MAX_GTID_CHARACTERS)}"
+        if position.gtid_set
+        else ""
     )
     return f"{position}{committed}{gtids}"
 
@@ -439,7 +441,7 @@ def _consumer_sentence(consumer: Consumer) -> str:
 def _catalog_line(standing: CatalogStanding) -> str:
     line = f"  catalog: {pluralize(standing.registered, 'table')} registered"
     if standing.waiting:
-        line += f"; waiting for the next run: {listed(standing.waiting)}"
+        line += f"; waiting for the next run: {name_list(standing.waiting)}"
     if standing.left:
         line += f"; {len(standing.left)} cannot have a name there: `lockstep catalog` says why"
     return line

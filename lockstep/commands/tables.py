@@ -60,7 +60,7 @@ def table_values(
     values = []
     for name in (*server_tables, *sorted(states.keys() - server_tables.keys())):
         table, state = server_tables.get(name), states.get(name)
-        reason_excluded = patterns.reason(name) if table else "dropped at the source"
+        reason_excluded = patterns.exclusion_reason(name) if table else "dropped at the source"
         place = state and (state.position or (str(cursor.position) if cursor else None))
         values.append(
             {

@@ -100,7 +100,7 @@ def _changes_lines(changes: ChangesPlan, *, is_planned: bool) -> Iterator[str]:
     if changes.holder_sentence is not None:
         yield f"changes: {changes.holder_sentence}"
     would_be = "would be " if is_planned else ""
-    if changes.unlisted.count or changes.through is not None:
+    if changes.unlisted.count or changes.last_batch is not None:
         yield f"changes: {_total_words(changes.unlisted)} {would_be}removed from the changelogs"
     if changes.deleted.count:
         yield f"changes: {_total_words(changes.deleted)} {would_be}deleted"
@@ -129,7 +129,7 @@ def _total_words(total: FileTotal) -> str:
 
 
 _CHANGES_KEYS: Final = (
-    "through as through_batch, holder_sentence as held, obstacle as left, "
+    "last_batch as through_batch, holder_sentence as held, obstacle as left, "
     "unlisted.count as unlisted_files, unlisted.bytes as unlisted_bytes, "
     "deleted.count as deleted_files, deleted.bytes as deleted_bytes, ledger_rows"
 )

@@ -86,7 +86,7 @@ def show_verify(context: CommandContext, source: str, report: VerifyReport) -> N
     summary = f"{equal} of {tables} equal, {report.seconds:.1f} s"
     context.say(f"{source} at {report.position}: {summary}")
     if gtids := report.position.gtid_set:
-        context.say(f"  GTIDs: {gtids.shortened(_MAX_GTID_CHARACTERS)}")
+        context.say(f"  GTIDs: {gtids.shortened_text(_MAX_GTID_CHARACTERS)}")
     show_table(
         context,
         ("table", "rows", "in the lake", "missing", "too many", "different", "proven"),

@@ -20,7 +20,7 @@ from lockstep.pipeline.values.survey import (
     account_name,
     covers,
     grant_statement,
-    place,
+    quoted_table_name,
     read_grants,
 )
 from lockstep.pipeline.values.table import TableName
@@ -45,7 +45,7 @@ METADATA_LOCKS: Final = TableName("performance_schema", "metadata_locks")
 def has_globally(evidence: SourceEvidence, *privileges: str) -> bool:
     """Return whether the account has one of the privileges on *.*."""
     grants = read_grants(evidence.survey.grants)
-    global_grants = [grant for grant in grants if grant.database == "*" and not grant.revoked]
+    global_grants = [grant for grant in grants if grant.database == "*" and not grant.is_revoked]
     return any(grant.gives(name) for grant in global_grants for name in privileges)
 
 
@@ -59,7 +59,7 @@ def _grant_statement(evidence: SourceEvidence, privileges: str, where: str = "*.
 
 
 def _judge_replication(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if "grants" in evidence.survey.unanswered:
+    if "grants" in evidence.survey.unanswered_fields:
         return
     client = "BINLOG MONITOR" if evidence.is_mariadb else "REPLICATION CLIENT"
     alternatives = (("REPLICATION SLAVE",), (client, "REPLICATION CLIENT", "SUPER"))
@@ -84,10 +84,10 @@ def _judge_select(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     ]
     for name in unreadable:
         yield Fault(
-            "the account may not read its rows, or not all of its columns: `verify` cannot compare "
+            "the account cannot read its rows, or not all of its columns: `verify` cannot compare "
             "it, and no run can re-read it",
             subject=str(name),
-            cure=_grant_statement(evidence, "SELECT", place(name)),
+            cure=_grant_statement(evidence, "SELECT", quoted_table_name(name)),
         )
     if evidence.tables and not unreadable:
         yield Fine("SELECT on every captured table")
@@ -101,7 +101,7 @@ def _judge_lock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     unlockable = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
     for name in unlockable:
         yield Fault(
-            "has no key and may not be locked: re-reading it waits for a moment in which "
+            "has no key and cannot be locked: re-reading it waits for a moment in which "
             "nothing is committed",
             subject=str(name),
             cure=_grant_statement(evidence, "LOCK TABLES", f"`{name.database}`.*"),
@@ -113,7 +113,7 @@ def _judge_lock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_xa_recover(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if "grants" in evidence.survey.unanswered:
+    if "grants" in evidence.survey.unanswered_fields:
         return
     if evidence.is_mariadb or evidence.survey.version.startswith("5.7."):
         return  # XA RECOVER needed no privilege on these servers.
@@ -192,10 +192,10 @@ def _judge_triggers_and_views(evidence: SourceEvidence) -> Iterator[RuleVerdict]
         return
     cure = _grant_statement(evidence, ", ".join(missing))
     sentence = (
-        f"{account_of(evidence)} may not see all triggers and views: a statement that is logged "
+        f"{account_of(evidence)} cannot see all triggers and views: a statement that is logged "
         "instead of rows stops a run where they would tell what it changes"
     )
-    if any(session.variable == "binlog_format" for session in evidence.survey.odd_sessions):
+    if any(session.variable == "binlog_format" for session in evidence.survey.session_overrides):
         yield Fault(sentence, cure=cure)
     else:
         yield Fine(f"{sentence}. If sessions log statements: {cure}")

@@ -32,7 +32,7 @@ from lockstep.pipeline.check.findings import (
     with_topic,
 )
 from lockstep.pipeline.check.log import duration_text, set_global_hint
-from lockstep.pipeline.values.survey import Answering
+from lockstep.pipeline.values.survey import AnsweringServer
 
 _PROXIES: Final = ("proxysql", "maxscale", "mysql router", "dbproxy")
 _MAX_CLOCK_DIFFERENCE: Final = timedelta(seconds=30)
@@ -50,7 +50,7 @@ expect a version 5."""
 
 
 def _judge_one_server(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    servers = sorted({answering.identity for answering in evidence.survey.answering})
+    servers = sorted({answering.identity for answering in evidence.survey.answering_servers})
     names = " and ".join(":".join(identity[:2]) for identity in servers)
     if len(servers) > 1:
         yield Fault(f"two connections reached two servers, {names}")
@@ -59,28 +59,33 @@ def _judge_one_server(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_proxy(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    signs = [sign for answering in evidence.survey.answering for sign in _proxy_signs(answering)]
+    signs = [
+        sign for answering in evidence.survey.answering_servers for sign in _proxy_signs(answering)
+    ]
     if signs:
         yield Fault(f"a proxy seems to answer: {signs[0]}")
     else:
         yield Fine("no sign of a proxy")
 
 
-def _proxy_signs(answering: Answering) -> Iterator[str]:
+def _proxy_signs(answering: AnsweringServer) -> Iterator[str]:
     comment = answering.version_comment
     if any(name in comment.lower() for name in _PROXIES):
         yield f"version_comment is {comment!r}"
-    greeting = answering.greeted_as.removeprefix(_MARIADB_PREFIX)
+    greeting = answering.greeting_version.removeprefix(_MARIADB_PREFIX)
     if greeting != answering.version.removeprefix(_MARIADB_PREFIX):
-        yield f"it greets as {answering.greeted_as} and is {answering.version}"
-    if answering.greeted_id != answering.connection_id:
-        yield f"it greets as connection {answering.greeted_id} and is {answering.connection_id}"
+        yield f"it greets as {answering.greeting_version} and is {answering.version}"
+    if answering.greeting_connection_id != answering.connection_id:
+        yield (
+            f"it greets as connection {answering.greeting_connection_id} and is "
+            f"{answering.connection_id}"
+        )
 
 
 def _judge_tls(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if evidence.survey.encrypted:
+    if evidence.survey.is_encrypted:
         yield Fine("encrypted")
-    elif evidence.survey.loopback:
+    elif evidence.survey.is_loopback:
         yield Fine("not encrypted, on this machine")
     else:
         yield Fault("rows and the hashed password travel in plain text")
@@ -212,7 +217,7 @@ _SESSION_CURE: Final = (
     "find it (performance_schema.variables_by_thread joined with threads) and end it; take "
     "SESSION_VARIABLES_ADMIN and SUPER from accounts that do not need them"
 )
-_UNSEEN_SENTENCE: Final = "the account may not see the variables of other sessions"
+_UNSEEN_SENTENCE: Final = "the account cannot see the variables of other sessions"
 _HARMLESS_VARIABLES: Final = frozenset({"skip_replication", "binlog_transaction_compression"})
 
 
@@ -226,15 +231,17 @@ def _session_rule(variable: str) -> CheckRule[SourceEvidence]:
             return
         sessions = [
             session
-            for session in evidence.survey.odd_sessions
+            for session in evidence.survey.session_overrides
             if session.variable == variable and session.value.upper() in values
         ]
         for session in sessions:
-            count = "one session" if session.sessions == 1 else f"{session.sessions} sessions"
+            count = (
+                "one session" if session.session_count == 1 else f"{session.session_count} sessions"
+            )
             sentence = f"{variable} = {session.value} in {count}: {consequence}"
             yield Fine(sentence) if variable in _HARMLESS_VARIABLES else Fault(sentence)
         if not sessions:
-            is_unseen = "odd_sessions" in evidence.survey.unanswered
+            is_unseen = "session_overrides" in evidence.survey.unanswered_fields
             yield Fine(_UNSEEN_SENTENCE if is_unseen else "no session differs now")
 
     return CheckRule(
@@ -289,7 +296,7 @@ def _judge_server_id(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             "server may disconnect one of the two when the other connects"
         )
     if not clashing and not is_dump_id and server_id != "0":
-        dumps = f", {evidence.survey.dumps} dumps now" if evidence.survey.dumps else ""
+        dumps = f", {evidence.survey.dump_count} dumps now" if evidence.survey.dump_count else ""
         yield Fine(f"server_id {server_id}; each of our dumps has an id from {id_range}{dumps}")
 
 
@@ -338,13 +345,13 @@ def _judge_replica_state(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_unseen_replica(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if "channels" not in evidence.survey.unanswered:
+    if "channels" not in evidence.survey.unanswered_fields:
         return
     is_read_only = evidence.variable("read_only") not in (None, "OFF")
     if evidence.variable("gtid_slave_pos") or is_read_only:
         needed = "SLAVE MONITOR" if evidence.is_mariadb else "REPLICATION CLIENT"
         yield Fault(
-            "the server seems to be a replica, and the account may not see its status",
+            "the server seems to be a replica, and the account cannot see its status",
             cure=f"GRANT {needed} ON *.* TO {account_of(evidence)};",
         )
 
@@ -369,7 +376,7 @@ def _judge_galera(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_read_from(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    replica = evidence.survey.read_from
+    replica = evidence.survey.read_replica
     if replica is None:
         return
     if replica.fault is not None:

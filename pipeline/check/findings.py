@@ -19,7 +19,7 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.mirror_names import MirrorNames
-from lockstep.pipeline.values.policies import KEEP, LakePolicies, Retention
+from lockstep.pipeline.values.policies import DEFAULT_KEEP, LakePolicies, Retention
 from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
 from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns, TableStructure
 
@@ -28,8 +28,8 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 class RunEvidence:
     """The facts that every run has before it reads. `variables`: the server's global
     variables. `tables`: its tables. `ledger_tables`: tables in the ledger (Lockstep's
-    database); `stopped_tables`: those of them that do not follow the source. `account`: the
-    value of CURRENT_USER(), or None if the server was not asked for it."""
+    database); `stopped_tables`: those of them that do not follow the source. `account`:
+    the value of CURRENT_USER(), or None if the server was not asked for it."""
 
     flavour: str
     version: str
@@ -69,7 +69,8 @@ class RunEvidence:
 
 @dataclass(frozen=True, slots=True)
 class MirrorRetention:
-    """How long a mirror's properties keep old versions. `path`: the mirror's, absolute."""
+    """How long a mirror's properties keep old versions. `path`: absolute, of the
+    mirror."""
 
     table: TableName
     path: str
@@ -100,7 +101,7 @@ class SourceEvidence:
     longest_pause: timedelta | None = None
     extents: Sequence[Extent] = ()
     mirrors: Sequence[MirrorRetention] = ()
-    keep_versions: timedelta = KEEP
+    keep_versions: timedelta = DEFAULT_KEEP
     snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
     allowed_statements: NamePatterns = field(default_factory=NamePatterns)
     policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
@@ -127,7 +128,7 @@ class SourceEvidence:
     @property
     def grants(self) -> tuple[Grant, ...] | None:
         """The account's privileges; None if they could not be read."""
-        is_unanswered = "grants" in self.survey.unanswered
+        is_unanswered = "grants" in self.survey.unanswered_fields
         return None if is_unanswered else read_grants(self.survey.grants)
 
     @property
@@ -162,7 +163,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Fine:
-    """The verdict that there is nothing to do. `subject`: as in `Fault`."""
+    """The verdict that there is nothing to do. `subject`: None for the rule's name."""
 
     sentence: str
     subject: str | None = None

@@ -24,7 +24,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
-from lockstep.pipeline.snapshot.log_room import LogRoom, kept_for, one_week
+from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_setting
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
 
 _OLDEST_VERSIONS: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
@@ -293,7 +293,7 @@ enough for a schedule that is the same every day."""
 
 _MIN_STEP: Final = timedelta(hours=6)
 
-_ONE_WEEK_HINT: Final = set_global_hint(*one_week({}))
+_ONE_WEEK_HINT: Final = set_global_hint(*week_setting({}))
 _RDS_PATH: Final = "/rdsdbbin"
 
 
@@ -320,8 +320,8 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
 
 
 def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    retention = kept_for(evidence.survey.settings)
-    cure = set_global_hint(*one_week(evidence.survey.settings))
+    retention = log_retention(evidence.survey.settings)
+    cure = set_global_hint(*week_setting(evidence.survey.settings))
     if retention is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
     elif evidence.longest_pause is not None and retention <= evidence.longest_pause:
@@ -347,9 +347,11 @@ def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    room = LogRoom(kept_for(evidence.survey.settings), evidence.snapshot_plan.max_seconds)
-    if room.short is not None:
-        yield Fault(room.short, cure=set_global_hint(*one_week(evidence.survey.settings)))
+    room = LogRoom(log_retention(evidence.survey.settings), evidence.snapshot_plan.max_seconds)
+    if room.shortening_sentence is not None:
+        yield Fault(
+            room.shortening_sentence, cure=set_global_hint(*week_setting(evidence.survey.settings))
+        )
 
 
 def _judge_size_limit(evidence: SourceEvidence) -> Iterator[RuleVerdict]:

@@ -36,7 +36,7 @@ from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_sche
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.policies import Retention
-from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import Column, TableStructure
 
 _MEMBER_TYPES: Final = ("enum", "set")
@@ -169,7 +169,7 @@ def _judge_renamed_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         if column != name
     ]
     if renamed:
-        yield Fine(f"in the changelog {listed(renamed)}")
+        yield Fine(f"in the changelog {name_list(renamed)}")
 
 
 def _judge_mirror_columns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -411,7 +411,7 @@ SHAPE_RULES: Final = with_topic(
 
 def _judge_version_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     keep = evidence.keep_versions
-    too_short = [mirror for mirror in evidence.mirrors if not mirror.retention.holds(keep)]
+    too_short = [mirror for mirror in evidence.mirrors if not mirror.retention.covers(keep)]
     for mirror in too_short:
         files, log = duration_text(mirror.retention.files), duration_text(mirror.retention.log)
         yield Fault(
@@ -425,7 +425,7 @@ def _judge_version_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _retention_statement(mirror: MirrorRetention, keep: timedelta) -> str:
-    pairs = Retention.promising(keep).properties().items()
+    pairs = Retention.for_keep(keep).properties().items()
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in pairs)
     return (
         f"in Spark: ALTER TABLE delta.`{mirror.path}` SET TBLPROPERTIES ({properties}); "

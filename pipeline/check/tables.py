@@ -26,7 +26,7 @@ from lockstep.pipeline.source_plan import policies_given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.policies import ForeignKeys
-from lockstep.pipeline.values.survey import SurveyedForeignKey, grant_statement, place
+from lockstep.pipeline.values.survey import SurveyedForeignKey, grant_statement, quoted_table_name
 from lockstep.pipeline.values.table import TableName
 
 _BASE_TABLE: Final = "BASE TABLE"
@@ -46,9 +46,9 @@ def _judge_engines(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         if engine.level == "ok":
             engines[table.engine] += 1
         elif engine.level == "warning":
-            yield Fault(f"{engine.name}: {engine.why}", str(table.name), level="warning")
+            yield Fault(f"{engine.name}: {engine.reason}", str(table.name), level="warning")
         else:
-            yield Fault(f"{engine.name}: {engine.why}", str(table.name))
+            yield Fault(f"{engine.name}: {engine.reason}", str(table.name))
     if engines:
         yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(engines.items())))
 
@@ -70,7 +70,7 @@ def _judge_sequences(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_partitions(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for table in evidence.tables:
-        if table.partitioned:
+        if table.is_partitioned:
             yield Fault(
                 "partitioned: dropping, truncating or exchanging a partition changes rows with "
                 "no row events",
@@ -107,7 +107,7 @@ def _judge_foreign_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def _judge_hidden_parents(
     evidence: SourceEvidence, captured: Collection[TableName]
 ) -> Iterator[RuleVerdict]:
-    """Report ancestors of captured tables whose own foreign keys the account may not
+    """Report ancestors of captured tables whose own foreign keys the account cannot
     see."""
     visible = {table.name for table in evidence.survey.tables}
     acting_keys = [key for key in evidence.survey.foreign_keys if _may_change_rows(key)]
@@ -118,10 +118,10 @@ def _judge_hidden_parents(
         generation = {key.parent for key in acting_keys if key.child in generation} - ancestors
     for parent in sorted(ancestors - visible):
         yield Fault(
-            "captured tables refer to it, and the account may not see its own foreign keys: rows "
+            "captured tables refer to it, and the account cannot see its own foreign keys: rows "
             "that a cascade through it changes go unnoticed",
             str(parent),
-            f"{grant_statement('SELECT', place(parent), evidence.survey.account)};",
+            f"{grant_statement('SELECT', quoted_table_name(parent), evidence.survey.account)};",
         )
 
 
@@ -136,13 +136,14 @@ def _has_hidden_actions(key: SurveyedForeignKey) -> bool:
 
 def _cascade_sentence(key: SurveyedForeignKey) -> str:
     if _has_hidden_actions(key):
-        return "the account may not see whether the foreign key changes rows"
+        return "the account cannot see whether the foreign key changes rows"
     return "a foreign key's CASCADE, SET NULL or SET DEFAULT changes rows with no row events"
 
 
 def _cascade_cure(evidence: SourceEvidence, key: SurveyedForeignKey) -> str | None:
     if _has_hidden_actions(key):
-        return f"{grant_statement('REFERENCES', place(key.child), evidence.survey.account)};"
+        table = quoted_table_name(key.child)
+        return f"{grant_statement('REFERENCES', table, evidence.survey.account)};"
     return None if evidence.variable("innodb_native_foreign_keys") else _REREAD_CURE
 
 
@@ -162,7 +163,7 @@ def _judge_extents(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_patterns(evidence: RunEvidence) -> Iterator[RuleVerdict]:
     names = [table.name for table in evidence.tables]
-    for pattern in evidence.patterns.idle([*names, *evidence.ledger_tables]):
+    for pattern in evidence.patterns.unmatched_patterns([*names, *evidence.ledger_tables]):
         yield Fault(
             f"the pattern {pattern!r} matches no table that the account can see",
             pattern,
@@ -177,7 +178,11 @@ def _grant_cure(pattern: str, account: str | None) -> str:
     if account is None or not table or set("*?") & set(database):
         return f"grant SELECT on the tables it means ({pattern})"
     literal = not set("*?") & set(table)
-    where = place(TableName(database, table)) if literal else f"`{database.replace('`', '``')}`.*"
+    where = (
+        quoted_table_name(TableName(database, table))
+        if literal
+        else f"`{database.replace('`', '``')}`.*"
+    )
     return f"{grant_statement('SELECT', where, account)};"
 
 
@@ -203,7 +208,7 @@ def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     captured = [name for name in names if evidence.patterns.matches(name)]
     for number, block in enumerate(evidence.table_settings):
         label = f"[[sources.table]] match = {json.dumps(block.match.include)}"
-        unmatched = block.match.idle(captured)
+        unmatched = block.match.unmatched_patterns(captured)
         for pattern in unmatched:
             yield Fault(f"its pattern {pattern!r} matches no captured table", label)
         if len(unmatched) == len(block.match.include):

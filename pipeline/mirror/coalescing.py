@@ -28,7 +28,7 @@ from lockstep.pipeline.mirror.mapping import (
     outcome,
     row_images,
 )
-from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.row_images import unpack_bits
 from lockstep.pipeline.values.segment import ChangeType
@@ -40,19 +40,19 @@ Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int64]
 """Indexes of images in the order of `_sequence`."""
 
-OTHER_KEY = (
+OTHER_KEY_REASON = (
     "its row images leave columns out, and the log identifies its rows by another key than the lake"
 )
-LOST = "a row image leaves columns out, and the row it changes is not in the lake"
-MOVED = (
+LOST_ROW_REASON = "a row image leaves columns out, and the row it changes is not in the lake"
+MOVED_ROW_REASON = (
     "a row image leaves columns out, and the row's key changed while the table was read from the "
     "source, or across a gap or an overlap of the log, so the values left out are unknown"
 )
-READ_AGAIN = (
+NEXT_RUN_HINT = (
     "wait for the next run, which reads the table from the source again; set binlog_row_image=FULL "
     "to prevent this"
 )
-HINT = (
+RESUME_HINT = (
     "run `lockstep resume TABLE --reason …`, which reads the table from MySQL again; set "
     "binlog_row_image=FULL in every session that writes it to prevent this"
 )
@@ -60,11 +60,11 @@ HINT = (
 
 def lacking_columns(parts: Sequence[StagedFiles], schema: pa.Schema) -> tuple[str, ...]:
     """Return the mirror's columns that the images of at least one part can leave out."""
-    partial = [part.columns for part in parts if part.present is not None]
+    partial = [part.columns for part in parts if part.present_column is not None]
     return tuple(
         name
         for index, name in enumerate(schema.names)
-        if any(columns[index].bit is not None for columns in partial)
+        if any(columns[index].present_bit is not None for columns in partial)
     )
 
 
@@ -186,7 +186,7 @@ class _Presence:
         of that version has NULL in it, so that image counts as having the column."""
         has = [_has(columns[index], bits, count) for columns, bits, count in self._parts]
         absent = np.repeat(
-            [columns[index].absent for columns, _, _ in self._parts],
+            [columns[index].is_absent for columns, _, _ in self._parts],
             [count for _, _, count in self._parts],
         )
         present: Flags = np.concatenate(has)[self._order]
@@ -197,18 +197,22 @@ def _bits(table: pa.Table, part: StagedFiles) -> tuple[Flags | None, int]:
     """Return a bit for each image and column, true if the image has the column, or None
     if all images have all columns; and the number of images."""
     images = row_images(table)
-    if part.present is None:
+    if part.present_column is None:
         return None, len(images)
-    bits = images.column(part.present).combine_chunks()
+    bits = images.column(part.present_column).combine_chunks()
     return unpack_bits(bits), len(images)
 
 
-def _has(column: PartColumn, bits: Flags | None, count: int) -> Flags:
-    if column.absent:
+def _has(column: ColumnOrigin, bits: Flags | None, count: int) -> Flags:
+    if column.is_absent:
         return np.zeros(count, np.bool_)
-    if bits is None or column.bit is None:
+    if bits is None or column.present_bit is None:
         return np.ones(count, np.bool_)
-    return np.ones(count, np.bool_) if column.bit >= bits.shape[1] else bits[:, column.bit]
+    return (
+        np.ones(count, np.bool_)
+        if column.present_bit >= bits.shape[1]
+        else bits[:, column.present_bit]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +254,7 @@ class _Coalescing:
             if name in kept or name in lacking:
                 has = self.presence.column(index)
                 if name in self.key and not has.all():
-                    raise TableError(OTHER_KEY, hint=HINT)
+                    raise TableError(OTHER_KEY_REASON, hint=RESUME_HINT)
                 origins, unknown[name] = self._newest(has, places)
             values = self.whole.column(spelled[name])
             columns[spelled[name]] = values.take(pa.array(origins, mask=unknown.get(name)))
@@ -302,9 +306,9 @@ class _Coalescing:
         for mark in lacks.values():
             asked |= mark
         if (asked & self.rows.lost[root]).any():
-            raise TableError(LOST, hint=HINT)
+            raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
         if (asked & self._moved(doubtful)).any():
-            raise TableError(MOVED, hint=READ_AGAIN, need=Need.ROWS, by=StoppedBy.RUN)
+            raise TableError(MOVED_ROW_REASON, hint=NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
         for name, mark in lacks.items():
             columns[lack_names(names)[name]] = pa.array(mark)
         for name in self.key:

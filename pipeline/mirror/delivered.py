@@ -11,9 +11,9 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.generations import (
     SharedColumn,
     all_columns,
-    in_order,
     one_table,
     shared_columns,
+    sorted_by_sequence,
 )
 from lockstep.pipeline.mirror.layout import changelog_path, changelog_schema, published_schema
 from lockstep.pipeline.model.table_state import TableState
@@ -131,13 +131,15 @@ def require_files(store: SegmentStore, table: DeliveredTable) -> None:
         )
 
 
-def read_in_order(store: SegmentStore, table: DeliveredTable) -> pa.Table:
+def read_changes(store: SegmentStore, table: DeliveredTable) -> pa.Table:
     """Return the changes in the order of `_sequence`; a column is NULL before it was
     added."""
     require_files(store, table)
     if not table.parts:
         return table.schema.empty_table()
-    return in_order(one_table([_read(store, part) for part in table.parts], table.columns))
+    return sorted_by_sequence(
+        one_table([_read(store, part) for part in table.parts], table.columns)
+    )
 
 
 def _parts(

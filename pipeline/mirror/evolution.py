@@ -21,10 +21,10 @@ from lockstep.pipeline.mirror.lineage import ColumnLineage
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
+    ColumnOrigin,
     DropColumns,
     Fill,
     MirrorStep,
-    PartColumn,
     RenameColumn,
     Rewrite,
     SetProperties,
@@ -45,7 +45,7 @@ LOCAL: Final = (f"delta.feature.{LOCAL_FEATURE}", "supported")
 timestamps without time zone, which need a table feature."""
 
 
-def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
+def evolution_steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     """Return the steps to commit before changes of the lineage's versions are merged;
     none if the mirror does not exist, or has these columns already.
 
@@ -54,8 +54,8 @@ def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     that the ledger recorded last. Raise `ValueError` if the mirror can only be
     replaced.
     """
-    if lineage.reread:
-        raise ValueError(f"the mirror can only be replaced: {lineage.reread[0]}")
+    if lineage.reasons_to_reread:
+        raise ValueError(f"the mirror can only be replaced: {lineage.reasons_to_reread[0]}")
     if not lineage.mirror:
         return ()
     renamed = {
@@ -65,7 +65,7 @@ def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     }
     widened = tuple(_changed(lineage, TypeChange.WIDEN))
     # These changes need column mapping or type widening.
-    heavy = bool(renamed or widened or lineage.dropped)
+    heavy = bool(renamed or widened or lineage.dropped_columns)
     local = [LOCAL] if _needs_local(lineage) else []
     for_any = lineage.policies.readers == Readers.ANY
     new = {*renamed.values(), *(name for name, _, _ in _added(lineage))}
@@ -73,7 +73,7 @@ def steps(lineage: ColumnLineage) -> tuple[MirrorStep, ...]:
     if any(_changed(lineage, TypeChange.REWRITE)) or (heavy and for_any):
         needed = (*special, *local)
         return (*([SetProperties(needed)] if needed else []), _rewrite(lineage))
-    mapping = [MAPPING] if renamed or lineage.dropped else special
+    mapping = [MAPPING] if renamed or lineage.dropped_columns else special
     needed = (*mapping, *([WIDENING] if widened else []), *local)
     first = (SetProperties(needed),) if needed else ()
     return (*first, *_in_place(lineage, renamed, widened))
@@ -87,13 +87,13 @@ def _needs_local(lineage: ColumnLineage) -> bool:
 def _in_place(
     lineage: ColumnLineage, renamed: Mapping[str, str], widened: Sequence[WidenColumn]
 ) -> Iterator[MirrorStep]:
-    if lineage.dropped:
-        yield DropColumns(lineage.dropped)
+    if lineage.dropped_columns:
+        yield DropColumns(lineage.dropped_columns)
     yield from _renames(renamed, _names_in_use(lineage))
     yield from widened
     added = _added(lineage)
     fields = [pa.field(name, kind) for name, kind, _ in added]
-    if lineage.policies.deletes == Deletes.SOFT and not lineage.marked:
+    if lineage.policies.deletes == Deletes.SOFT and not lineage.has_deleted_at:
         fields.append(DELETED_AT)
     if fields:
         yield AddColumns(pa.schema(fields))
@@ -147,9 +147,9 @@ def _added(lineage: ColumnLineage) -> list[tuple[str, pa.DataType, pa.Scalar]]:
 
 def _rewrite(lineage: ColumnLineage) -> Rewrite:
     fields, columns = list(lineage.schema), list(lineage.mirror)
-    if lineage.marked or lineage.policies.deletes == Deletes.SOFT:
+    if lineage.has_deleted_at or lineage.policies.deletes == Deletes.SOFT:
         fields.append(DELETED_AT)
         null = pa.scalar(None, DELETED_AT.type)
-        own = PartColumn(DELETED_AT.name, DELETED_AT.type)
-        columns.append(own if lineage.marked else PartColumn(value=null))
+        own = ColumnOrigin(DELETED_AT.name, DELETED_AT.type)
+        columns.append(own if lineage.has_deleted_at else ColumnOrigin(value=null))
     return Rewrite(pa.schema(fields), tuple(columns))

@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from lockstep.pipeline.mirror.coalescing import coalesced
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling
 from lockstep.pipeline.mirror.mapping import (
-    KEPT,
-    Mapped,
+    KEPT_CHANGE_TYPE,
+    ImagesWithColumns,
     comparable,
     folded,
     is_present,
@@ -31,7 +31,7 @@ from lockstep.pipeline.mirror.mapping import (
     last_images,
     mapped,
 )
-from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.pipeline.values.stamps import Stamp
 
@@ -259,36 +259,36 @@ class Fold:
 
     `parts`: one per structure of the images, in the order in which callers pass images;
     their files are not read here. `marks`: further columns of the images to keep, such
-    as `_committed_at`. `numbered`: `_sequence` is kept, too. `doubtful`: as in
-    `coalesced`. `ignored`: deleted rows stay (`mapping.outcome`).
+    as `_committed_at`. `keeps_sequence`: `_sequence` is kept, too. `doubtful_through`:
+    as in `coalesced`. `ignores_deletes`: deleted rows stay (`mapping.outcome`).
 
-    `emptied`: the changes at which the table lost all rows, such as TRUNCATE, in order;
+    `losses`: the changes at which the table lost all rows, such as TRUNCATE, in order;
     the last one is after all images. If there are any, each key's last image becomes a
     delete, with the `_committed_at` and the `stamps` of the change at which its row was
-    lost. Without `_committed_at` among the marks, the row stays instead. `unmarked`: a
-    `_sequence`; deletes up to it get no `_committed_at`, so their rows do not stay even
-    if deletes are "soft". With `emptied` or `unmarked`, every image must have all
-    columns.
+    lost. Without `_committed_at` among the marks, the row stays instead.
+    `unmarked_through`: a `_sequence`; deletes up to it get no `_committed_at`, so their
+    rows do not stay even if deletes are "soft". With `losses` or `unmarked_through`,
+    every image must have all columns.
     """
 
     schema: pa.Schema
     key: tuple[str, ...]
     parts: tuple[StagedFiles, ...]
     marks: tuple[str, ...] = ()
-    numbered: bool = False
-    doubtful: int = 0
-    emptied: tuple[Stamp, ...] = ()
-    ignored: bool = False
+    keeps_sequence: bool = False
+    doubtful_through: int = 0
+    losses: tuple[Stamp, ...] = ()
+    ignores_deletes: bool = False
     stamps: tuple[str, ...] = ()
-    unmarked: int = 0
+    unmarked_through: int = 0
 
     @property
-    def partial(self) -> bool:
+    def has_partial_images(self) -> bool:
         """True if some images leave columns out."""
-        return any(part.present is not None for part in self.parts)
+        return any(part.present_column is not None for part in self.parts)
 
     @property
-    def kept(self) -> tuple[str, ...]:
+    def kept_columns(self) -> tuple[str, ...]:
         """The columns that at least one part lacks, in which a row can keep the
         mirror's value."""
         return kept_columns((part.columns for part in self.parts), self.schema)
@@ -296,26 +296,31 @@ class Fold:
     def table(self, images: Sequence[pa.Table]) -> tuple[pa.Table, tuple[str, ...]]:
         """Fold `images`, one table for each part. Return the last image of each key,
         and the columns in which at least one row still lacks its value."""
-        if self.partial:
+        if self.has_partial_images:
             pairs = list(zip(images, self.parts, strict=True))
             return coalesced(
                 pairs,
                 self.schema,
                 self.key,
                 self.marks,
-                doubtful=self.doubtful,
-                ignored=self.ignored,
+                doubtful=self.doubtful_through,
+                ignored=self.ignores_deletes,
             )
         whole = [(table, part.columns) for table, part in zip(images, self.parts, strict=True)]
-        if self.emptied:
+        if self.losses:
             return self._all_deleted(self._folded(whole, numbered=True)), ()
-        if self.unmarked and "_committed_at" in self.marks:
+        if self.unmarked_through and "_committed_at" in self.marks:
             return self._unmarked(self._folded(whole, numbered=True)), ()
-        return self._folded(whole, numbered=self.numbered), ()
+        return self._folded(whole, numbered=self.keeps_sequence), ()
 
-    def _folded(self, images: Sequence[Mapped], *, numbered: bool) -> pa.Table:
+    def _folded(self, images: Sequence[ImagesWithColumns], *, numbered: bool) -> pa.Table:
         return folded(
-            images, self.schema, self.key, self.marks, numbered=numbered, ignored=self.ignored
+            images,
+            self.schema,
+            self.key,
+            self.marks,
+            numbered=numbered,
+            ignored=self.ignores_deletes,
         )
 
     @property
@@ -324,7 +329,7 @@ class Fold:
         if not self._by_steps:
             return self
         names = changelog_names(self.schema.names)
-        own = tuple(PartColumn(n, f.type) for n, f in zip(names, self.schema, strict=True))
+        own = tuple(ColumnOrigin(n, f.type) for n, f in zip(names, self.schema, strict=True))
         return replace(self, parts=(StagedFiles((), own),))
 
     def step(self, number: int, images: pa.Table) -> tuple[int, pa.Table]:
@@ -342,7 +347,7 @@ class Fold:
     def _by_steps(self) -> bool:
         """True if only each key's last image matters, so that images can be folded in
         pieces."""
-        return not self.partial and not self.kept
+        return not self.has_partial_images and not self.kept_columns
 
     def hashes(self, number: int, images: pa.Table) -> Hashes:
         """Return the hash of each image's key; `number` is the index of the images'
@@ -354,14 +359,14 @@ class Fold:
 
     def _unmarked(self, changes: pa.Table) -> pa.Table:
         """Return the changes with `_committed_at` NULL in deletes up to the change
-        `unmarked`."""
+        `unmarked_through`."""
         deleted = pc.equal(changes.column("_change_type"), ChangeType.DELETE.value)
-        early = pc.less_equal(changes.column("_sequence"), self.unmarked)
+        early = pc.less_equal(changes.column("_sequence"), self.unmarked_through)
         at = changes.schema.get_field_index("_committed_at")
         moment = changes.column(at)
         kept = pc.if_else(pc.and_(deleted, early), pa.scalar(None, moment.type), moment)
         changes = changes.set_column(at, "_committed_at", kept)
-        return changes if self.numbered else changes.drop_columns(["_sequence"])
+        return changes if self.keeps_sequence else changes.drop_columns(["_sequence"])
 
     def _all_deleted(self, changes: pa.Table) -> pa.Table:
         """Return each last image as a delete. If its row was still present, the delete
@@ -370,9 +375,9 @@ class Fold:
         (`KEPT`)."""
         present = is_present(changes.column("_change_type"))
         if "_committed_at" not in self.marks:
-            kinds = pc.if_else(present, KEPT, ChangeType.DELETE.value)
+            kinds = pc.if_else(present, KEPT_CHANGE_TYPE, ChangeType.DELETE.value)
             return changes.set_column(0, "_change_type", kinds).drop_columns(["_sequence"])
-        numbers = np.array([stamp.sequence for stamp in self.emptied], np.int64)
+        numbers = np.array([stamp.sequence for stamp in self.losses], np.int64)
         at = pa.array(numbers.searchsorted(changes.column("_sequence").to_numpy()))
         spelled = changelog_spelling(self.schema.names)
         for mark, column in [
@@ -381,7 +386,7 @@ class Fold:
         ]:
             place = changes.schema.get_field_index(column)
             own = changes.column(place)
-            stamps = [stamp.value(mark).as_py() for stamp in self.emptied]
+            stamps = [stamp.value(mark).as_py() for stamp in self.losses]
             values = pa.array(stamps, own.type).take(at)
             changes = changes.set_column(place, column, pc.if_else(present, values, own))
         kinds = pa.repeat(ChangeType.DELETE.value, changes.num_rows)

@@ -163,7 +163,7 @@ def one_table(tables: Sequence[pa.Table], columns: Sequence[SharedColumn]) -> pa
     return pa.concat_tables(parts)
 
 
-def in_order(changes: pa.Table) -> pa.Table:
+def sorted_by_sequence(changes: pa.Table) -> pa.Table:
     """Return changes in the order of `_sequence`."""
     numbers = changes.column("_sequence").to_numpy()
     if bool(np.all(numbers[1:] > numbers[:-1])):

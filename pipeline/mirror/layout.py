@@ -96,16 +96,16 @@ def _table_part(name: str, end: str = "") -> str:
 
 
 def mirror_path(
-    source: str, table: TableName, generation: int = 1, mirror_generation: int = 1
+    source: str, table: TableName, incarnation: int = 1, mirror_generation: int = 1
 ) -> str:
-    """Return the mirror's folder, relative to the lake. `generation` numbers the tables
-    that had this name: from the second on, the folder ends with `@` and the number,
-    since an earlier table that was renamed keeps the plain folder. `mirror_generation`
-    numbers the mirrors of one table: the successor of a lost mirror ends with, for
-    example, `@1-2`."""
-    end = "" if generation == 1 else f"@{generation}"
+    """Return the mirror's folder, relative to the lake. `incarnation` numbers the
+    tables that had this name: from the second on, the folder ends with `@` and the
+    number, since an earlier table that was renamed keeps the plain folder.
+    `mirror_generation` numbers the mirrors of one table: the successor of a lost mirror
+    ends with, for example, `@1-2`."""
+    end = "" if incarnation == 1 else f"@{incarnation}"
     if mirror_generation > 1:
-        end = f"@{generation}-{mirror_generation}"
+        end = f"@{incarnation}-{mirror_generation}"
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
@@ -123,26 +123,26 @@ def no_place(source: str, table: TableName) -> str:
 def free_place(
     source: str,
     name: TableName,
-    generation: int,
+    incarnation: int,
     taken: Collection[str],
-    number: int = 1,
+    mirror_generation: int = 1,
     *,
     fold: bool = False,
 ) -> str:
-    """Return the first folder of a mirror that is not `taken`; `number` is the mirror
-    generation to try first. `fold`: compare folders case-insensitively, for storage
-    that ignores case."""
+    """Return the first folder of a mirror that is not `taken`; `mirror_generation` is
+    the one to try first. `fold`: compare folders case-insensitively, for storage that
+    ignores case."""
     others = {path.lower() for path in taken} if fold else taken
     while True:
-        path = mirror_path(source, name, generation, number)
+        path = mirror_path(source, name, incarnation, mirror_generation)
         if (path.lower() if fold else path) not in others:
             return path
-        number += 1
+        mirror_generation += 1
 
 
 def is_folder_of(mirror: str, source: str, name: TableName) -> bool:
     """Return whether `mirror` is a mirror's folder for the table name, of any
-    generation."""
+    incarnation."""
     _, at, end = mirror.rpartition("/")[2].partition("@")
     part = _table_part(name.name, f"{at}{end}")
     return f"{at}{end}" != NO_PLACE and mirror == f"{source}/{_database_part(name.database)}/{part}"
@@ -154,10 +154,10 @@ def rebuilt_path(source: str, table: TableName, at: str) -> str:
     return f"{source}/{_database_part(table.database)}/{_table_part(table.name, f'@{at}')}"
 
 
-def changelog_path(source: str, table: TableName, generation: int = 1) -> str:
+def changelog_path(source: str, table: TableName, changelog_generation: int = 1) -> str:
     """Return the changelog's folder, relative to the lake. From the second generation
     on it ends with `@` and the number; the path part of a table's name has no `@`."""
-    end = "" if generation == 1 else f"@{generation}"
+    end = "" if changelog_generation == 1 else f"@{changelog_generation}"
     return f"{source}/_changes/{_database_part(table.database)}/{_table_part(table.name, end)}"
 
 
@@ -259,8 +259,8 @@ def captured_schema(structure: TableStructure, *, updated: bool) -> pa.Schema:
 def published_schema(structure: TableStructure, files: Sequence[SegmentFile]) -> pa.Schema:
     """Return the columns that a changelog needs for `files`, whose images have
     `structure`."""
-    schema = captured_schema(structure, updated=any(file.updated for file in files))
-    if not any(file.listed for file in files):
+    schema = captured_schema(structure, updated=any(file.has_updated for file in files))
+    if not any(file.has_logged for file in files):
         return schema
     return schema.append(logged_field([column.name for column in structure.columns]))
 

@@ -36,7 +36,7 @@ from lockstep.pipeline.mirror.layout import (
 )
 from lockstep.pipeline.mirror.mapping import cast_value
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
-from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.schema.fills import StatementMoment, fill_of
 from lockstep.pipeline.schema.history import SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import TableSchema
@@ -51,35 +51,37 @@ from lockstep.pipeline.values.stamps import STAMPS, Stamp
 class ColumnLineage:
     """The columns of a mirror, and where each comes from.
 
-    `schema`: the mirror's columns after its evolution, without `_deleted_at`. `kept`:
-    those columns of `schema` that the last version does not have. `dropped`: columns
-    that the mirror has now and loses. `marked`: whether the mirror has `_deleted_at`
-    now. `stamps`: the columns of `schema` that describe the row's last change.
+    `schema`: the mirror's columns after its evolution, without `_deleted_at`.
+    `kept_columns`: those columns of `schema` that the last version does not have.
+    `dropped_columns`: columns that the mirror has now and loses. `has_deleted_at`:
+    whether the mirror has `_deleted_at` now. `stamps`: the columns of `schema` that
+    describe the row's last change.
 
     `mirror`: for each column of `schema` its origin in the present mirror; empty if
     there is no mirror yet. `versions`: for each version of the table, the origin of
-    each column of `schema` in its images; `names`: for each version, its own column
+    each column of `schema` in its images; `own_names`: for each version, its own column
     names. `keys`: the keys of each version, best first, in the names of `schema`.
-    `key`: the best key of the last version. `unproven`: keys of which two rows of the
-    mirror might have the same value.
+    `key`: the best key of the last version. `unproven_keys`: keys of which two rows of
+    the mirror might have the same value.
 
-    `reread`: sentences on values that only the source knows; if there are any, the
-    mirror can only be replaced. `asked`: new columns that are read from the source by
-    key; they are NULL in older images, and in the mirror until they are read.
+    `reasons_to_reread`: sentences on values that only the source knows; if there are
+    any, the mirror can only be replaced. `columns_by_key`: new columns that are read
+    from the source by key; they are NULL in older images, and in the mirror until they
+    are read.
     """
 
     schema: pa.Schema
     key: tuple[str, ...]
-    mirror: tuple[PartColumn, ...]
-    versions: Mapping[int, tuple[PartColumn, ...]]
-    names: Mapping[int, tuple[str, ...]]
+    mirror: tuple[ColumnOrigin, ...]
+    versions: Mapping[int, tuple[ColumnOrigin, ...]]
+    own_names: Mapping[int, tuple[str, ...]]
     keys: Mapping[int, tuple[tuple[str, ...], ...]]
-    unproven: frozenset[frozenset[str]] = frozenset()
-    kept: tuple[str, ...] = ()
-    dropped: tuple[str, ...] = ()
-    reread: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
-    marked: bool = False
+    unproven_keys: frozenset[frozenset[str]] = frozenset()
+    kept_columns: tuple[str, ...] = ()
+    dropped_columns: tuple[str, ...] = ()
+    reasons_to_reread: tuple[str, ...] = ()
+    columns_by_key: tuple[str, ...] = ()
+    has_deleted_at: bool = False
     stamps: tuple[str, ...] = ()
     policies: LakePolicies = field(default_factory=LakePolicies)
 
@@ -96,7 +98,7 @@ class ColumnLineage:
             return ()
         shared = [{frozenset(key) for key in self.keys[version]} for version in numbers]
         best = self.keys[max(self.keys)]
-        proven = (key for key in best if frozenset(key) not in self.unproven)
+        proven = (key for key in best if frozenset(key) not in self.unproven_keys)
         return next((key for key in proven if all(frozenset(key) in keys for keys in shared)), None)
 
     def part(
@@ -117,35 +119,36 @@ class ColumnLineage:
         instead of their own. `above`, `through`: as in `StagedFiles`. `partial`: the
         images leave columns out.
         """
-        own = self.names[version]
+        own = self.own_names[version]
         spelled = changelog_names(list(own)) if read is None else own
         names = dict(zip(own, spelled, strict=True))
 
-        def column_of(name: str, column: PartColumn) -> PartColumn:
+        def column_of(name: str, column: ColumnOrigin) -> ColumnOrigin:
             if column.source is None or name in self.stamps:
                 return column
             bit = own.index(column.source) if partial else None
-            return PartColumn(names[column.source], column.type, bit=bit)
+            return ColumnOrigin(names[column.source], column.type, present_bit=bit)
 
         columns = tuple(map(column_of, self.schema.names, self.versions[version]))
         if (changed := read or stamp) is not None:
-            columns = self.stamped(columns, changed)
+            columns = self.with_stamp(columns, changed)
         present = present_name(list(own)) if partial else None
         return StagedFiles(files, columns, above, present, through)
 
-    def stamped(self, columns: Sequence[PartColumn], stamp: Stamp) -> tuple[PartColumn, ...]:
+    def with_stamp(self, columns: Sequence[ColumnOrigin], stamp: Stamp) -> tuple[ColumnOrigin, ...]:
         """Return the columns of `schema` for rows whose last change has that stamp."""
         pairs = zip(self.schema.names, columns, strict=True)
         return tuple(
-            PartColumn(value=stamp.value(name)) if name in self.stamps else column
+            ColumnOrigin(value=stamp.value(name)) if name in self.stamps else column
             for name, column in pairs
         )
 
     def completion(self, version: int, files: tuple[str, ...], above: int) -> StagedFiles:
-        """Return files with the key and the `asked` columns, as read from the source."""
-        names = {*self.key, *self.asked}
+        """Return files with the key and the `columns_by_key` columns, as read from the
+        source."""
+        names = {*self.key, *self.columns_by_key}
         pairs = zip(self.schema.names, self.versions[version], strict=True)
-        columns = (column if name in names else PartColumn() for name, column in pairs)
+        columns = (column if name in names else ColumnOrigin() for name, column in pairs)
         return StagedFiles(files, tuple(columns), above)
 
 
@@ -160,7 +163,7 @@ class ColumnsRead:
     version: int
     names: tuple[str, ...] | None = None
 
-    def has(self, track: Track) -> bool:
+    def has(self, track: ColumnTrack) -> bool:
         name = track.names.get(self.version)
         return name is not None and (self.names is None or name in self.names)
 
@@ -215,17 +218,21 @@ def lineage(
         versions={
             number: (*_origins(tracks, columns, number), *brought) for number in history.schemas
         },
-        names={n: tuple(c.name for c in schema.columns) for n, schema in history.schemas.items()},
+        own_names={
+            n: tuple(c.name for c in schema.columns) for n, schema in history.schemas.items()
+        },
         keys=keys,
-        unproven=frozenset() if mirror is None else frozenset(_unproven(history, keys)),
-        kept=tuple(track.name for track in kept),
-        dropped=(
+        unproven_keys=frozenset() if mirror is None else frozenset(_unproven(history, keys)),
+        kept_columns=tuple(track.name for track in kept),
+        dropped_columns=(
             *_dropped(tracks, history.first, own),
             *(stamp.name for stamp in stamped if stamp not in [*stamps, *unasked]),
         ),
-        reread=tuple(_reread(history, tracks, asked, marked and policies.deletes != Deletes.SOFT)),
-        asked=tuple(track.name for track in asked),
-        marked=marked,
+        reasons_to_reread=tuple(
+            _reread(history, tracks, asked, marked and policies.deletes != Deletes.SOFT)
+        ),
+        columns_by_key=tuple(track.name for track in asked),
+        has_deleted_at=marked,
         stamps=policies.stamps,
         policies=policies,
     )
@@ -242,12 +249,12 @@ def _former_stamps(
     ]
 
 
-def _of_image(stamp: pa.Field) -> PartColumn:
-    return PartColumn(stamp.name, stamp.type)
+def _of_image(stamp: pa.Field) -> ColumnOrigin:
+    return ColumnOrigin(stamp.name, stamp.type)
 
 
-def _null(stamp: pa.Field) -> PartColumn:
-    return PartColumn(value=pa.scalar(None, stamp.type))
+def _null(stamp: pa.Field) -> ColumnOrigin:
+    return ColumnOrigin(value=pa.scalar(None, stamp.type))
 
 
 _BEFORE = 0
@@ -277,7 +284,9 @@ def is_stamp(column: pa.Field) -> bool:
     return name in STAMPS.names and column.type == STAMPS.field(name).type
 
 
-def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bool) -> list[Track]:
+def _kept(
+    history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bool
+) -> list[ColumnTrack]:
     """Return the columns that the mirror keeps although the last version does not have
     them, in the order in which they were dropped at the source: first those that the
     mirror keeps already, then, unless `drop`, those that are dropped between the first
@@ -286,7 +295,7 @@ def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bo
         return []
     first = {comparable_name(track.names[history.first]) for track in history.of(history.first)}
     before = [
-        Track({_BEFORE: field.name}, {_BEFORE: field.type})
+        ColumnTrack({_BEFORE: field.name}, {_BEFORE: field.type})
         for field in own
         if comparable_name(field.name) not in first
     ]
@@ -295,7 +304,7 @@ def _kept(history: ColumnHistory, own: pa.Schema | None, *, keep: bool, drop: bo
     return [track for track in [*before, *going] if not _retired(track, history)]
 
 
-def _retired(track: Track, history: ColumnHistory) -> bool:
+def _retired(track: ColumnTrack, history: ColumnHistory) -> bool:
     """Return whether a later column had the track's name. A column that had it only for
     a while counts, since the result must not depend on how versions are divided among
     runs."""
@@ -307,25 +316,27 @@ def _retired(track: Track, history: ColumnHistory) -> bool:
     )
 
 
-def _origins(tracks: Sequence[Track], schema: pa.Schema, version: int) -> tuple[PartColumn, ...]:
+def _origins(
+    tracks: Sequence[ColumnTrack], schema: pa.Schema, version: int
+) -> tuple[ColumnOrigin, ...]:
     return tuple(
         _origin(track, kind, version) for track, kind in zip(tracks, schema.types, strict=True)
     )
 
 
-def _origin(track: Track, kind: pa.DataType, version: int) -> PartColumn:
+def _origin(track: ColumnTrack, kind: pa.DataType, version: int) -> ColumnOrigin:
     if version in track.names:
-        return PartColumn(track.names[version], track.types[version])
+        return ColumnOrigin(track.names[version], track.types[version])
     if version > track.end:
-        return PartColumn()
-    return PartColumn(
+        return ColumnOrigin()
+    return ColumnOrigin(
         value=pa.scalar(None, kind) if track.fill is None else cast_value(track.fill, kind)
     )
 
 
 def _from_mirror(
-    tracks: Sequence[Track], schema: pa.Schema, first: int, own: pa.Schema | None
-) -> Iterator[PartColumn]:
+    tracks: Sequence[ColumnTrack], schema: pa.Schema, first: int, own: pa.Schema | None
+) -> Iterator[ColumnOrigin]:
     """Yield the origin of each column in the present mirror; nothing if there is no
     mirror."""
     present = {} if own is None else {comparable_name(field.name): field for field in own}
@@ -337,7 +348,7 @@ def _from_mirror(
             yield _origin(track, kind, first)
         elif comparable_name(name) in present:
             column = present[comparable_name(name)]
-            yield PartColumn(column.name, column.type)
+            yield ColumnOrigin(column.name, column.type)
         else:
             raise TableError(
                 f"column {name!r} is not in the lake's table",
@@ -345,11 +356,11 @@ def _from_mirror(
             )
 
 
-def _name_before(track: Track, first: int) -> str | None:
+def _name_before(track: ColumnTrack, first: int) -> str | None:
     return track.names.get(first, track.names.get(_BEFORE))
 
 
-def _dropped(tracks: Sequence[Track], first: int, own: pa.Schema | None) -> tuple[str, ...]:
+def _dropped(tracks: Sequence[ColumnTrack], first: int, own: pa.Schema | None) -> tuple[str, ...]:
     stay = {comparable_name(_name_before(track, first) or "") for track in tracks}
     return tuple(column.name for column in own or () if comparable_name(column.name) not in stay)
 
@@ -374,7 +385,7 @@ def _unproven(
 
 
 def _keys(
-    history: ColumnHistory, version: int, tracks: Sequence[Track]
+    history: ColumnHistory, version: int, tracks: Sequence[ColumnTrack]
 ) -> Iterator[tuple[str, ...]]:
     shown = {id(track) for track in tracks}
     for key in history.keys(version):
@@ -382,22 +393,25 @@ def _keys(
             yield tuple(track.name for track in key)
 
 
-def _needs_source(track: Track) -> bool:
+def _needs_source(track: ColumnTrack) -> bool:
     """Return whether only the source knows the column's values in rows that existed
     before it."""
-    return track.added and track.fill is None
+    return track.is_added and track.fill is None
 
 
 def _reread(
-    history: ColumnHistory, tracks: Sequence[Track], asked: Sequence[Track], unmark: bool
+    history: ColumnHistory,
+    tracks: Sequence[ColumnTrack],
+    asked: Sequence[ColumnTrack],
+    unmark: bool,
 ) -> Iterator[str]:
-    yield from history.broken
+    yield from history.reasons_broken
     if unmark:
         yield "the mirror has rows that were deleted at the source and are marked as deleted"
     for track in tracks:
         if _needs_source(track) and track not in asked:
             yield f"column {track.name!r} was added with values that only the source knows"
-        if not track.followed:
+        if not track.is_convertible:
             yield f"column {track.name!r} changed to a type to which only the source can convert"
 
 
@@ -446,17 +460,18 @@ recognized by its event.)"""
 
 
 @dataclass(slots=True, eq=False)
-class Track:
+class ColumnTrack:
     """One column in all versions that have it: its name and its lake type in each.
-    `added`: the column was added after the first version. `fill`: the value of an added
-    column in the rows that existed then; None if only the server knows it. `followed`:
-    old values can be converted to each later type without the source."""
+    `is_added`: the column was added after the first version. `fill`: the value of an
+    added column in the rows that existed then; None if only the server knows it.
+    `is_convertible`: old values can be converted to each later type without the
+    source."""
 
     names: dict[int, str] = field(default_factory=dict)
     types: dict[int, pa.DataType] = field(default_factory=dict)
-    added: bool = False
+    is_added: bool = False
     fill: pa.Scalar | None = None
-    followed: bool = True
+    is_convertible: bool = True
 
     @property
     def begin(self) -> int:
@@ -478,8 +493,8 @@ class Track:
 
 class ColumnHistory:
     """The tracks of all columns of consecutive, KNOWN versions of one table. `schemas`:
-    the structure of each version. `broken`: a sentence for each version in which the
-    table did not keep its earlier rows."""
+    the structure of each version. `reasons_broken`: a sentence for each version in
+    which the table did not keep its earlier rows."""
 
     def __init__(
         self, versions: Sequence[SchemaVersion], moments: Mapping[int, StatementMoment]
@@ -487,9 +502,9 @@ class ColumnHistory:
         self.schemas = {version.version: _known(version) for version in versions}
         if list(self.schemas) != sorted(self.schemas) or len(self.schemas) != len(versions):
             raise ValueError(f"versions {[version.version for version in versions]}")
-        self.tracks: list[Track] = []
-        self.broken: list[str] = []
-        now: dict[str, Track] = {}
+        self.tracks: list[ColumnTrack] = []
+        self.reasons_broken: list[str] = []
+        now: dict[str, ColumnTrack] = {}
         for before, version in zip([None, *versions], versions, strict=False):
             columns_from = self._columns_from(version, before)
             now = self._enter(version, columns_from, now, moments.get(version.version))
@@ -502,12 +517,12 @@ class ColumnHistory:
     def last(self) -> int:
         return next(reversed(self.schemas))
 
-    def of(self, version: int) -> list[Track]:
+    def of(self, version: int) -> list[ColumnTrack]:
         """Return a version's columns in their order."""
         by_name = {track.names[version]: track for track in self.tracks if version in track.names}
         return [by_name[column.name] for column in self.schemas[version].columns]
 
-    def keys(self, version: int) -> Iterator[tuple[Track, ...]]:
+    def keys(self, version: int) -> Iterator[tuple[ColumnTrack, ...]]:
         """Yield the keys that identify a version's rows, the best first."""
         by_name = {track.names[version]: track for track in self.of(version)}
         for key in key_candidates(self.schemas[version]):
@@ -525,16 +540,18 @@ class ColumnHistory:
         old = self.schemas[before.version]
         if version.origin in _WITHOUT_STATEMENT and row_structure(old) == row_structure(schema):
             return [column.name for column in schema.columns]
-        self.broken.append(f"version {version.version} does not continue with the earlier rows")
+        self.reasons_broken.append(
+            f"version {version.version} does not continue with the earlier rows"
+        )
         return [None] * len(schema.columns)
 
     def _enter(
         self,
         version: SchemaVersion,
         columns_from: Sequence[str | None],
-        before: Mapping[str, Track],
+        before: Mapping[str, ColumnTrack],
         moment: StatementMoment | None,
-    ) -> dict[str, Track]:
+    ) -> dict[str, ColumnTrack]:
         """Add a version to the tracks of its columns. Return the tracks by the columns'
         names in lower case; `before` has those of the previous version."""
         schema, number = self.schemas[version.version], version.version
@@ -546,10 +563,12 @@ class ColumnHistory:
             track = None if source is None else before.get(source.lower())
             if track is None:
                 added = number != self.first
-                track = Track(added=added, fill=fill_of(column, kind, moment) if added else None)
+                track = ColumnTrack(
+                    is_added=added, fill=fill_of(column, kind, moment) if added else None
+                )
                 self.tracks.append(track)
             elif type_change(track.type, kind) is TypeChange.REREAD:
-                track.followed = False
+                track.is_convertible = False
             track.names[number] = column.name
             track.types[number] = kind
             now[column.name.lower()] = track

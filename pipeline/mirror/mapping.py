@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_spelling, keep_names
-from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.values.row_images import change_types
 from lockstep.pipeline.values.segment import ChangeType
 
-KEPT = "kept"
+KEPT_CHANGE_TYPE = "kept"
 """The `_change_type` that replaces "delete" in a key's last image if deletes are
 ignored: the row stays in the mirror, with the values of this image."""
 
@@ -44,11 +44,12 @@ def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
 def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
     """Return what the `_change_type` of each key's last image becomes: unchanged if the
     row is present after the image, otherwise "delete". With `ignored`, a row that a
-    DELETE removed stays and gets `KEPT`. A row that an UPDATE moved to another key gets
-    "delete" all the same, since the mirror then has the row under the new key."""
+    DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved to
+    another key gets "delete" all the same, since the mirror then has the row under the
+    new key."""
     gone: str | pa.ChunkedArray = ChangeType.DELETE.value
     if ignored:
-        gone = pc.if_else(pc.equal(kind, ChangeType.DELETE.value), KEPT, gone)
+        gone = pc.if_else(pc.equal(kind, ChangeType.DELETE.value), KEPT_CHANGE_TYPE, gone)
     return pc.if_else(is_present(kind), kind, gone)
 
 
@@ -71,10 +72,12 @@ def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return for each image whether the row is in the mirror after it."""
-    return pc.is_in(change_type, value_set=pa.array(["insert", "update_postimage", KEPT]))
+    return pc.is_in(
+        change_type, value_set=pa.array(["insert", "update_postimage", KEPT_CHANGE_TYPE])
+    )
 
 
-Mapped = tuple[pa.Table, Sequence[PartColumn]]
+ImagesWithColumns = tuple[pa.Table, Sequence[ColumnOrigin]]
 """Row images, and a `PartColumn` for each column of the mirror."""
 
 
@@ -92,15 +95,15 @@ def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
     return column.cast(kind)
 
 
-def kept_columns(parts: Iterable[Sequence[PartColumn]], schema: pa.Schema) -> tuple[str, ...]:
+def kept_columns(parts: Iterable[Sequence[ColumnOrigin]], schema: pa.Schema) -> tuple[str, ...]:
     """Return the columns in which a row can keep the mirror's value, since at least one
     part lacks them."""
-    absent = {i for part in parts for i, column in enumerate(part) if column.absent}
+    absent = {i for part in parts for i, column in enumerate(part) if column.is_absent}
     return tuple(name for i, name in enumerate(schema.names) if i in absent)
 
 
 def mapped(
-    changes: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema, marks: Sequence[str]
+    changes: pa.Table, columns: Sequence[ColumnOrigin], schema: pa.Schema, marks: Sequence[str]
 ) -> pa.Table:
     """Return the row images of `changes` with the columns `marks`, then the mirror's
     columns (`schema`), spelled as in a changelog. `columns`: the origin of each column
@@ -129,7 +132,7 @@ def images_within(changes: pa.Table, part: StagedFiles) -> pa.Table:
     return changes
 
 
-def column_of(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.ChunkedArray:
+def column_of(rows: pa.Table, column: ColumnOrigin, kind: pa.DataType) -> pa.ChunkedArray:
     """Return a mirror's column, of type `kind`, for a file's rows; NULL if `column` has
     neither a source nor a value."""
     if column.source is not None:
@@ -140,7 +143,7 @@ def column_of(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> pa.Chunk
 
 
 def folded(
-    parts: Sequence[Mapped],
+    parts: Sequence[ImagesWithColumns],
     schema: pa.Schema,
     key: Sequence[str],
     marks: Sequence[str] = (),

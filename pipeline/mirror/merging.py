@@ -24,10 +24,10 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
-from lockstep.pipeline.values.intent import MirrorVersion
+from lockstep.pipeline.values.intent import RecordedMirrorVersion
 from lockstep.pipeline.values.segment import Segment
 
-SETTLES: Final = frozenset(
+SETTLING_EVENTS: Final = frozenset(
     {
         TableEventKind.CREATED,
         TableEventKind.TRUNCATED,
@@ -54,32 +54,32 @@ class MergePlan:
     `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or
     empty. `segments`: files of row images, of which those with `above` < `_sequence` <=
     `through` are merged (None: no upper limit; a limit is set if the plan ends inside a
-    batch). `first`: the oldest structure version that matters; None for the one that
-    the mirror shows. `final`: the version that the mirror shows afterwards. `dropped`:
-    the table was dropped. `completion`: columns that were read from the source by key,
-    for rows without a later image; the newest such reading has all columns that are
-    needed. `read_until`: the number of an image after which no row of `snapshot` was
-    read; 0 without a snapshot. `copied`: the event by which the table got another
-    table's rows.
+    batch). `first_version`: the oldest structure version that matters; None for the one
+    that the mirror shows. `final_version`: the version that the mirror shows
+    afterwards. `is_dropped`: the table was dropped. `completion`: columns that were
+    read from the source by key, for rows without a later image; the newest such reading
+    has all columns that are needed. `read_until`: the number of an image after which no
+    row of `snapshot` was read; 0 without a snapshot. `copy_event`: the event by which
+    the table got another table's rows.
 
-    Only for a mirror that keeps deleted rows: `emptied`, the events at which all rows
-    were lost, in order, up to the last one that settles the rows; `gone`, the segments
-    with images of these rows.
+    Only for a mirror that keeps deleted rows: `losses`, the events at which all rows
+    were lost, in order, up to the last one that settles the rows;
+    `segments_of_lost_rows`, the segments with images of these rows.
     """
 
     replaces: bool
     above: int
     segments: tuple[Segment, ...]
     snapshot: SnapshotPart | None
-    first: int | None
-    final: int
-    dropped: bool
+    first_version: int | None
+    final_version: int
+    is_dropped: bool
     completion: SnapshotPart | None = None
     read_until: int = 0
     through: int | None = None
-    emptied: tuple[RowsLost, ...] = ()
-    gone: tuple[Segment, ...] = ()
-    copied: TableEvent | None = None
+    losses: tuple[RowsLost, ...] = ()
+    segments_of_lost_rows: tuple[Segment, ...] = ()
+    copy_event: TableEvent | None = None
 
     @property
     def versions(self) -> tuple[int, ...]:
@@ -101,9 +101,9 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
         for event in part.events:
             dropped = event.kind is TableEventKind.DROPPED
             begins, read = _begins(part, event)
-            if dropped or event.kind in SETTLES:
+            if dropped or event.kind in SETTLING_EVENTS:
                 emptied.append(RowsLost(begins, event))
-            if event.kind in SETTLES and begins >= above:
+            if event.kind in SETTLING_EVENTS and begins >= above:
                 settling, snapshot, above = event, read, begins
     if completion is not None and completion.low_sequence < above:
         completion = None
@@ -119,14 +119,14 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
         above=above,
         segments=segments,
         snapshot=snapshot,
-        first=None if settling is None else _first(settling, snapshot),
-        final=_final(parts),
-        dropped=dropped,
+        first_version=None if settling is None else _first(settling, snapshot),
+        final_version=_final(parts),
+        is_dropped=dropped,
         completion=completion,
         read_until=0 if settling is None or snapshot is None else settling.sequence,
-        emptied=tuple(sorted(counted, key=lambda point: point.sequence)),
-        gone=gone,
-        copied=settling if settling and settling.kind is TableEventKind.COPIED else None,
+        losses=tuple(sorted(counted, key=lambda point: point.sequence)),
+        segments_of_lost_rows=gone,
+        copy_event=settling if settling and settling.kind is TableEventKind.COPIED else None,
     )
 
 
@@ -184,7 +184,7 @@ def _brings_rows(part: TableContent) -> bool:
 def _settles(part: TableContent) -> Iterator[int]:
     """Yield the number of the last change before each event of a part that settles the
     rows."""
-    return (_begins(part, event)[0] for event in part.events if event.kind in SETTLES)
+    return (_begins(part, event)[0] for event in part.events if event.kind in SETTLING_EVENTS)
 
 
 def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
@@ -217,7 +217,7 @@ class ChangelogOrigin:
 
     parts: tuple[TableContent, ...]
     version: int
-    base: MirrorVersion | None = None
+    base: RecordedMirrorVersion | None = None
 
     @property
     def images(self) -> int:
@@ -232,7 +232,7 @@ class ChangelogOrigin:
         return f"{batches}, {self.images:,} row image{'' if self.images == 1 else 's'}"
 
     @property
-    def told(self) -> str:
+    def clause(self) -> str:
         """A clause that says where the rows come from."""
         since = f"its changelog, since batch {self.parts[0].batch}" if self.parts else ""
         if self.base is None:
@@ -297,7 +297,7 @@ def reload_origin(
     return ChangelogOrigin(since, event.version)
 
 
-def whole_since(parts: Sequence[TableContent], before: int) -> int:
+def last_batch_to_show(parts: Sequence[TableContent], before: int) -> int:
     """Return the last batch that the changelog alone cannot apply to a mirror; 0 for
     none. To go on from a version of the mirror with the changelog, that version must
     show this batch. Such a batch settled the table's rows, or brought values from the
@@ -307,7 +307,7 @@ def whole_since(parts: Sequence[TableContent], before: int) -> int:
 
 
 def _must_be_shown(part: TableContent, before: int) -> bool:
-    whole = SETTLES | ({TableEventKind.REBUILT} if part.batch < before else set())
+    whole = SETTLING_EVENTS | ({TableEventKind.REBUILT} if part.batch < before else set())
     return part.snapshot is not None or any(event.kind in whole for event in part.events)
 
 
@@ -316,7 +316,7 @@ def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
     version."""
     events = [event for part in parts for event in part.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
-    settled = any(event.kind in SETTLES for event in events)
+    settled = any(event.kind in SETTLING_EVENTS for event in events)
     return bool(rebuilt) and rebuilt[-1].origin is not None and not settled
 
 
@@ -332,7 +332,7 @@ def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
     None if there is no such event."""
     numbered = reversed(list(enumerate(parts)))
     events = ((at, event) for at, part in numbered for event in reversed(part.events))
-    return next(((at, event) for at, event in events if event.kind in SETTLES), None)
+    return next(((at, event) for at, event in events if event.kind in SETTLING_EVENTS), None)
 
 
 def has_rows(read: SnapshotPart | None) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from lockstep.pipeline.mirror.coalescing import HINT, OTHER_KEY
+from lockstep.pipeline.mirror.coalescing import OTHER_KEY_REASON, RESUME_HINT
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.segment import RowCounts
 
@@ -52,94 +52,96 @@ class Way(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class WriteFacts:
     """The facts about one table's write that are known before its images are read.
 
-    `keyed`: a key identifies the rows. `stamped`: the mirror has columns that describe
-    each row's last change. `keeps`: rows that were deleted at the source stay in the
-    mirror. `kept`: the mirror may already have such rows. `replaces`: the mirror's
-    earlier rows do not matter. `images`: number of row images to merge. `unpacked`:
-    their uncompressed bytes. `partial`: some images leave columns out. `inserts_only`:
-    all changes are inserts. `all_new`: no inserted row can be in the mirror yet.
-    `completes`: columns that were read from the source by key are filled. `copied`: if
-    the mirror begins with the rows of another table, a sentence that says so.
+    `has_key`: a key identifies the rows. `has_stamps`: the mirror has columns that
+    describe each row's last change. `keeps_deleted`: rows that were deleted at the
+    source stay in the mirror. `may_have_kept_rows`: the mirror may already have such
+    rows. `replaces`: the mirror's earlier rows do not matter. `image_count`: number of
+    row images to merge. `unpacked_bytes`: their uncompressed bytes.
+    `has_partial_images`: some images leave columns out. `inserts_only`: all changes are
+    inserts. `inserts_are_new`: no inserted row can be in the mirror yet.
+    `fills_columns`: columns that were read from the source by key are filled.
+    `copy_reason`: if the mirror begins with the rows of another table, a sentence that
+    says so.
     """
 
-    keyed: bool
-    keeps: bool = False
+    has_key: bool
+    keeps_deleted: bool = False
     replaces: bool = False
-    partial: bool = False
-    images: int = 0
-    unpacked: int = 0
+    has_partial_images: bool = False
+    image_count: int = 0
+    unpacked_bytes: int = 0
     inserts_only: bool = False
-    all_new: bool = True
-    kept: bool = False
-    completes: bool = False
-    stamped: bool = False
-    copied: str = ""
+    inserts_are_new: bool = True
+    may_have_kept_rows: bool = False
+    fills_columns: bool = False
+    has_stamps: bool = False
+    copy_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """The chosen way, and its reason. `buckets`: number of buckets of keys in which the
-    images are folded to one per key; 0 if they are not folded."""
+    """The chosen way, and its reason. `bucket_count`: number of buckets of keys in
+    which the images are folded to one per key; 0 if they are not folded."""
 
     way: Way
     reason: str
-    buckets: int = 0
+    bucket_count: int = 0
 
 
-def choose(facts: Facts) -> Strategy:
+def choose(facts: WriteFacts) -> Strategy:
     """Return how a table's changes are written. Raise `TableError` if the settings ask
     for what the table cannot have, or if images of a table without a key leave columns
     out."""
-    if facts.keeps and not facts.keyed:
+    if facts.keeps_deleted and not facts.has_key:
         raise TableError(
             "deleted rows cannot be kept in a table without a key",
             hint='give the table a PRIMARY KEY, or set deletes = "remove" and truncates = "delete" '
             "for it",
         )
-    if facts.stamped and not facts.keyed:
+    if facts.has_stamps and not facts.has_key:
         raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
     if facts.replaces:
-        reason = facts.copied or (
+        reason = facts.copy_reason or (
             "the table was emptied or re-read from MySQL, so its earlier rows do not count"
         )
-        if facts.keyed:
+        if facts.has_key:
             return _folding(Way.REPLACE, reason, facts)
         return _counting(Way.RECOUNT, reason, facts)
-    if facts.completes:
+    if facts.fills_columns:
         return _folding(Way.MERGE, "columns were read from the source by key", facts)
-    if not facts.images:
+    if not facts.image_count:
         return Strategy(Way.APPEND, "no row of the table changed")
-    if facts.inserts_only and facts.all_new and not facts.kept:
+    if facts.inserts_only and facts.inserts_are_new and not facts.may_have_kept_rows:
         return Strategy(Way.APPEND, "the log only inserts rows, and none of them is there yet")
-    if not facts.keyed:
+    if not facts.has_key:
         reason = "the table has no key, so copies of its rows are counted"
         return _counting(Way.COUNT, reason, facts)
     return _folding(Way.MERGE, _reason_to_merge(facts), facts)
 
 
-def _reason_to_merge(facts: Facts) -> str:
+def _reason_to_merge(facts: WriteFacts) -> str:
     if not facts.inserts_only:
         return "the log updates or deletes rows"
-    if facts.kept:
+    if facts.may_have_kept_rows:
         return "the log inserts a row that the mirror may have kept when it was deleted"
     return "the mirror may have an inserted row already: part of the log is read again or missing"
 
 
-def _counting(way: Way, reason: str, facts: Facts) -> Strategy:
-    if facts.partial:  # copies are compared by all their values, so none may be left out
-        raise TableError(OTHER_KEY, hint=HINT)
+def _counting(way: Way, reason: str, facts: WriteFacts) -> Strategy:
+    if facts.has_partial_images:  # copies are compared by all their values, so none may be left out
+        raise TableError(OTHER_KEY_REASON, hint=RESUME_HINT)
     return Strategy(way, reason)
 
 
-def _folding(way: Way, reason: str, facts: Facts) -> Strategy:
-    if not facts.images:
+def _folding(way: Way, reason: str, facts: WriteFacts) -> Strategy:
+    if not facts.image_count:
         return Strategy(way, reason)
-    buckets = buckets_for(facts.images, facts.unpacked)
+    buckets = buckets_for(facts.image_count, facts.unpacked_bytes)
     if buckets > 1:
-        reason += f"; {facts.images:,} row images are folded in {buckets} buckets of keys"
+        reason += f"; {facts.image_count:,} row images are folded in {buckets} buckets of keys"
     return Strategy(way, reason, buckets)
 
 
@@ -172,7 +174,7 @@ class Size:
     def __add__(self, other: Size) -> Size:
         return Size(self.rows + other.rows, self.bytes + other.bytes)
 
-    def within(self, limit: Size) -> bool:
+    def fits(self, limit: Size) -> bool:
         return self.rows <= limit.rows and self.bytes <= limit.bytes
 
 
@@ -181,24 +183,24 @@ FEW: Final = Size(10_000, 1 << 20)
 bytes bounds the space that each run takes, since the file that it replaces is kept for
 a month."""
 
-NOTHING: Final = Size(-1, -1)
+NO_FEW_ROWS: Final = Size(-1, -1)
 """A limit with which every write counts as one of many rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The way to carry out a write of some size. `few`: Spark uses settings for few
-    rows. `in_memory`: this process computes the mirror's rows after the write, and
+    """The way to carry out a write of some size. `is_few_rows`: Spark uses settings for
+    few rows. `in_memory`: this process computes the mirror's rows after the write, and
     commits them without a Spark query."""
 
-    few: bool
+    is_few_rows: bool
     in_memory: bool = False
 
     @property
     def reason(self) -> str:
         if self.in_memory:
             return "the rows are few, so they were put together in memory"
-        return f"Spark is set for {'few' if self.few else 'many'} rows"
+        return f"Spark is set for {'few' if self.is_few_rows else 'many'} rows"
 
 
 def scale(
@@ -214,5 +216,5 @@ def scale(
     Even for few rows, Spark needs several queries for a merge and one for any other
     write, but none to commit a finished file (`python -m benchmarks small`).
     """
-    few = present is not None and brought is not None and (present + brought).within(limit)
+    few = present is not None and brought is not None and (present + brought).fits(limit)
     return Scale(few, few and without_query)

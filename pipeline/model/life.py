@@ -154,8 +154,8 @@ class LakeRestarted:
 
 @dataclass(frozen=True, slots=True)
 class BatchAbandoned:
-    """A batch was abandoned. The event changes nothing by itself: `replayed_state`
-    applies the table's other events again from the first."""
+    """A batch was abandoned. The event changes nothing by itself: `state_after` applies
+    the table's other events again from the first."""
 
     batch: int
 
@@ -332,7 +332,7 @@ def _stopped_state(state: TableState, event: TableStopped) -> TableState:
     )
 
 
-def replayed_state(
+def state_after(
     table: TableName,
     history: Iterable[tuple[int | None, Event]],
     abandoned: Mapping[int, Coordinates],

@@ -73,10 +73,10 @@ from lockstep.pipeline.values.decisions import (
 )
 from lockstep.pipeline.values.intent import (
     Intent,
-    MirrorVersion,
     NewestWrites,
+    RecordedMirrorVersion,
+    RecordedVersionSet,
     SettledWrite,
-    VersionSet,
 )
 from lockstep.pipeline.values.position import (
     Coordinates,
@@ -122,7 +122,7 @@ class Leases(Protocol):
         """Raise a `LockstepError` if nothing can be recorded: the server is read-only,
         or the account may not write."""
 
-    def lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
+    def newest_lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
         """Return the newest lease of a source, whoever holds it; None before the first.
         `before`: a lease's token; return the newest lease before it that belonged to a
         run, not to another command."""
@@ -142,11 +142,11 @@ class Leases(Protocol):
     # `after` (excluded) and `through` (included) are tokens of leases. Nothing is recorded under a
     # lease once the next one was taken.
 
-    def runs_elsewhere(self, source: str, after: int, through: int) -> RunsOutsideDagster:
+    def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
         """Return the number of these runs and their batches; other commands are not
         counted."""
 
-    def written_elsewhere(
+    def writes_outside_dagster(
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
     ) -> list[WritesOutsideDagster]:
         """Return the writes of these runs, one entry for each table, by table name: at
@@ -194,7 +194,7 @@ class Batches(Protocol):
     def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
         """Return the newest batches, newest first, including abandoned ones."""
 
-    def unfinished(self, source: str) -> list[Batch]:
+    def unfinished_batches(self, source: str) -> list[Batch]:
         """Return the batches that are capturing, captured or merged, oldest first."""
 
     def live_batches(
@@ -223,7 +223,7 @@ class Batches(Protocol):
         from which it was read, and a place between its start and its end, both
         included; batches that only caught tables up do not match a place."""
 
-    def lineage(self, source: str) -> tuple[ServerPeriod, ...]:
+    def server_periods(self, source: str) -> tuple[ServerPeriod, ...]:
         """Return the servers from which the source was read, in order; one may occur
         twice."""
 
@@ -287,11 +287,11 @@ class Batches(Protocol):
         """Return the commit times of all captured batches that were not deleted yet
         (`pruned_through`), oldest first. A moment is looked up in them."""
 
-    def touched(self, source: str, first: int, last: int) -> dict[TableName, int]:
+    def first_changes(self, source: str, first: int, last: int) -> dict[TableName, int]:
         """Return, for each table, the first of these captured batches that has segments
         or events of it."""
 
-    def marks_within(self, source: str, first: int, last: int) -> SpecialBatches:
+    def special_batches(self, source: str, first: int, last: int) -> SpecialBatches:
         """Return which of these batches a replay has to treat specially."""
 
     def writes_within(self, source: str, first: int, last: int) -> list[SettledWrite]:
@@ -375,11 +375,11 @@ class Tables(Protocol):
         """Return the state of each captured table. A table without any change so far
         has none."""
 
-    def partial(self, source: str) -> list[Extent]:
+    def partial_tables(self, source: str) -> list[Extent]:
         """Return the tables of which the lake has only a part, by name, as of the
         newest live batch."""
 
-    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+    def note_complete(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         """Record that the lake has all rows of these tables as of the batch's end."""
 
     def quarantine(self, lease: Lease, quarantined: StoppedTable) -> None:
@@ -481,7 +481,7 @@ class Writes(Protocol):
 
     # -- mirrors -----------------------------------------------------------------------------------
 
-    def pending(self, source: str) -> dict[TableName, list[int]]:
+    def pending_batches(self, source: str) -> dict[TableName, list[int]]:
         """Return the batches that wait to be merged into each table's mirror, oldest
         first: captured batches with segments or events of the table that no settled
         write covers, and all batches that it missed while it was stopped. Tables that
@@ -515,7 +515,7 @@ class Writes(Protocol):
         """Record that the table's open write will never be made; the next write merges
         its batches. Without an open write nothing changes."""
 
-    def intended(self, source: str, batch: int) -> list[Intent]:
+    def intents_of_batch(self, source: str, batch: int) -> list[Intent]:
         """Return all writes that cover a batch, in their order: settled, open or given
         up. The batch can no longer be abandoned if it has changes of a table among
         them."""
@@ -523,24 +523,26 @@ class Writes(Protocol):
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
         """Return the newest writes of each of these application ids."""
 
-    def pinned(
+    def mirror_version(
         self,
         source: str,
         *,
         write: int | None = None,
         applications: Collection[str] = (),
         before: int = 0,
-    ) -> MirrorVersion | None:
+    ) -> RecordedMirrorVersion | None:
         """Return the mirror version that a settled write made. `write`: the id of that
         write. If it is None: the newest write of these application ids that has no
         change of the batch `before` or a later one. None if there is no such write, or
         upkeep deleted it."""
 
-    def version_set(self, source: str, batch: int) -> VersionSet:
+    def version_set(self, source: str, batch: int) -> RecordedVersionSet:
         """Return the versions of mirrors that together show the source as of the
         batch's end."""
 
-    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
+    def mirror_versions(
+        self, source: str, table: TableName, last: int
+    ) -> list[RecordedMirrorVersion]:
         """Return the versions of a table's mirrors as of the ends of acknowledged
         batches up to `last`, newest first; each once, with the first of its batches.
         Versions that follow a commit of another program are left out."""
@@ -607,7 +609,7 @@ class Writes(Protocol):
         acknowledgement after the last version set with the folder; None if the newest
         version set has it. Folders that were never in a version set are left out."""
 
-    def number_above(
+    def skip_numbers(
         self,
         lease: Lease,
         *,
@@ -615,16 +617,17 @@ class Writes(Protocol):
         txn_version: int,
         inherited: Iterable[BatchSpan] | None = None,
     ) -> None:
-        """Have the next batch and the next write get numbers above these. `inherited`:
-        the batches of earlier ledgers whose changes in the lake belong to this ledger's
-        history, in place of those recorded before; None keeps them."""
+        """Have the next batch and the next write get numbers above these.
+        `inherited_batches`: the batches of earlier ledgers whose changes in the lake
+        belong to this ledger's history, in place of those recorded before; None keeps
+        them."""
 
     def highest_number(self) -> int:
         """Return the highest number that a batch of any source was given, or that
-        `number_above` passed over; 0 before the first."""
+        `skip_numbers` passed over; 0 before the first."""
 
-    def inherited(self, source: str) -> tuple[BatchSpan, ...]:
-        """Return the batches of earlier ledgers that `number_above` recorded, oldest
+    def inherited_batches(self, source: str) -> tuple[BatchSpan, ...]:
+        """Return the batches of earlier ledgers that `skip_numbers` recorded, oldest
         first; none unless the ledger was made from its lake."""
 
 
@@ -720,20 +723,20 @@ def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Att
     return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
 
 
-def unproven(ledger: Decisions, source: str) -> UnprovenStructures | None:
+def unproven_structures(ledger: Decisions, source: str) -> UnprovenStructures | None:
     """Return the tables whose structures are still to be compared with the server's, as
     the newest decision of the kind `STRUCTURES_KIND` names them; None if there are
     none."""
     return UnprovenStructures.of(ledger.decisions(source, STRUCTURES_KIND, limit=1))
 
 
-def content_of(ledger: Batches, source: str, batch: int) -> BatchContent:
+def batch_content(ledger: Batches, source: str, batch: int) -> BatchContent:
     """Return the content of one batch, which is empty if it is abandoned or still
     capturing."""
     return next(iter(ledger.contents(source, batch, batch)), BatchContent(batch))
 
 
-def contents_of(
+def table_contents(
     ledger: Batches, source: str, table: TableName, first: int, last: int
 ) -> list[TableContent]:
     """Return the content of a table in captured batches, oldest first, without batches

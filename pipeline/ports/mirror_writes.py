@@ -18,20 +18,20 @@ _DEFAULTS = LakePolicies()
 
 
 @dataclass(frozen=True, slots=True)
-class PartColumn:
+class ColumnOrigin:
     """The origin of a mirror's column in a write's files: their column `source`, of
     Arrow type `type`, which is cast to the mirror's type; or `value`, which every row
     gets. With neither, the files lack the column: an existing row keeps its value in
-    the mirror, and a new row gets NULL. `bit`: the index of the bit for `source` in the
-    column `StagedFiles.present`."""
+    the mirror, and a new row gets NULL. `present_bit`: the index of the bit for
+    `source` in the column `StagedFiles.present_column`."""
 
     source: str | None = None
     type: pa.DataType | None = None
     value: pa.Scalar | None = None
-    bit: int | None = None
+    present_bit: int | None = None
 
     @property
-    def absent(self) -> bool:
+    def is_absent(self) -> bool:
         """True if the files lack the column."""
         return self.source is None and self.value is None
 
@@ -41,14 +41,14 @@ class StagedFiles:
     """Parquet files of row images, all with one structure. `files`: their absolute
     paths. `columns`: the origin of each column of the write's schema, in the schema's
     order. Only images with `above` < `_sequence` <= `through` are read (None: no upper
-    limit). `present`: the name of the files' column whose bits say which of the table's
-    columns an image has (`RowImages.present`), or None if every image has all
+    limit). `present_column`: the name of the files' column whose bits say which of the
+    table's columns an image has (`RowImages.present`), or None if every image has all
     columns."""
 
     files: tuple[str, ...]
-    columns: tuple[PartColumn, ...]
+    columns: tuple[ColumnOrigin, ...]
     above: int = 0
-    present: str | None = None
+    present_column: str | None = None
     through: int | None = None
 
 
@@ -60,7 +60,7 @@ class MirrorRows:
 
     path: str
     version: int
-    columns: tuple[PartColumn, ...]
+    columns: tuple[ColumnOrigin, ...]
 
 
 Snapshot = tuple[StagedFiles | MirrorRows, ...]
@@ -76,8 +76,8 @@ class MirrorTarget:
     Delta's `txn` action. `deletes` "soft": deleted rows stay, with the moment of the
     delete in `_deleted_at`. `deletes` or `truncates` "ignore": rows that a DELETE or a
     TRUNCATE removed at the source stay unchanged. `readers` "any": if this write
-    creates the mirror, it has no deletion vectors. `cluster`: the columns by which the
-    mirror's files are clustered from this write on; None changes nothing.
+    creates the mirror, it has no deletion vectors. `cluster_by`: the columns by which
+    the mirror's files are clustered from this write on; None changes nothing.
     """
 
     mirror: str
@@ -89,14 +89,14 @@ class MirrorTarget:
     readers: Readers = _DEFAULTS.readers
     truncates: Truncates = _DEFAULTS.truncates
     stamps: tuple[str, ...] = ()
-    cluster: tuple[str, ...] | None = None
+    cluster_by: tuple[str, ...] | None = None
 
     @property
-    def soft(self) -> bool:
+    def marks_deleted(self) -> bool:
         return self.deletes == Deletes.SOFT
 
     @property
-    def keeps(self) -> bool:
+    def keeps_deleted(self) -> bool:
         """True if rows that were deleted at the source stay in the mirror."""
         return keeps_rows(self.deletes, self.truncates)
 
@@ -110,21 +110,21 @@ class FoldedChanges:
     `_committed_at`. A delete without `_committed_at` removes the row even if deletes
     are "soft".
 
-    `kept`: columns that may keep the mirror's value. Each has a marker column
-    (`layout.keep_names`), which is true in the rows where the value stays. `lacking`:
-    columns whose value may be in none of a key's images. Each has a marker column
-    (`layout.lack_names`), which is true in these rows; the value is then taken from the
-    mirror's row whose key is in the columns of `layout.origin_names`.
+    `kept_columns`: columns that may keep the mirror's value. Each has a marker column
+    (`layout.keep_names`), which is true in the rows where the value stays.
+    `lacking_columns`: columns whose value may be in none of a key's images. Each has a
+    marker column (`layout.lack_names`), which is true in these rows; the value is then
+    taken from the mirror's row whose key is in the columns of `layout.origin_names`.
     """
 
     files: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    lacking: tuple[str, ...] = ()
+    kept_columns: tuple[str, ...] = ()
+    lacking_columns: tuple[str, ...] = ()
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """True if the changes contain every value that they write."""
-        return not self.kept and not self.lacking
+        return not self.kept_columns and not self.lacking_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +157,14 @@ class Merge:
     completion: StagedFiles | None = None
 
     @property
-    def completed(self) -> tuple[str, ...]:
+    def completed_columns(self) -> tuple[str, ...]:
         """The mirror's columns that the completion has besides the key."""
         if self.completion is None:
             return ()
         pairs = zip(self.target.schema.names, self.completion.columns, strict=True)
-        return tuple(name for name, column in pairs if not column.absent and name not in self.key)
+        return tuple(
+            name for name, column in pairs if not column.is_absent and name not in self.key
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ MirrorWrite = Append | Merge | CountedMerge | Replace | CountedReplace
 """One write to a mirror, in one commit; `mirror.strategy` chooses among them."""
 
 
-def parts_of(write: MirrorWrite) -> Snapshot:
+def inputs_of(write: MirrorWrite) -> Snapshot:
     """Return the inputs of a write whose columns still have to be mapped to the
     mirror's."""
     match write:
@@ -228,7 +230,7 @@ def parts_of(write: MirrorWrite) -> Snapshot:
 def staged_paths(write: MirrorWrite) -> tuple[str, ...]:
     """Return the paths of all staged files that a write reads."""
     read: list[FoldedChanges | StagedFiles]
-    read = [part for part in parts_of(write) if isinstance(part, StagedFiles)]
+    read = [part for part in inputs_of(write) if isinstance(part, StagedFiles)]
     if isinstance(write, Merge):
         read.append(write.changes)
     elif isinstance(write, Replace):
@@ -238,7 +240,7 @@ def staged_paths(write: MirrorWrite) -> tuple[str, ...]:
 
 def copied_mirrors(write: MirrorWrite) -> tuple[MirrorRows, ...]:
     """Return the mirrors whose rows a write reads."""
-    return tuple(part for part in parts_of(write) if isinstance(part, MirrorRows))
+    return tuple(part for part in inputs_of(write) if isinstance(part, MirrorRows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +311,7 @@ class Rewrite:
     of them, which is a column of the mirror that is cast, or one value for all rows."""
 
     schema: pa.Schema
-    columns: tuple[PartColumn, ...]
+    columns: tuple[ColumnOrigin, ...]
 
     def __str__(self) -> str:
         columns = (

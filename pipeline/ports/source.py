@@ -18,7 +18,7 @@ from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.proof.hashes import Hashes, RowSum
 from lockstep.pipeline.schema.model import DatabaseSchema, TableSchema
 from lockstep.pipeline.snapshot.bounds import Bound, Range
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
@@ -400,7 +400,7 @@ class SourceServer(ComparedServer, Protocol):
     def rows_where(
         self,
         schema: TableSchema,
-        condition: Condition,
+        condition: RowCondition,
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[ConditionSnapshot]:
@@ -408,7 +408,7 @@ class SourceServer(ComparedServer, Protocol):
         as `chunk` does for the whole table, and `ConditionRefused` if the server
         refuses the condition."""
 
-    def estimated_where(self, table: TableName, condition: Condition) -> int:
+    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
         """Return the server's estimate of the number of rows for which the condition
         holds. Raise `ConditionRefused` if the server refuses it, or does not have the
         table."""

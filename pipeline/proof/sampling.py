@@ -72,8 +72,8 @@ def covered_ranges(
     starts: Sequence[int], rows: Sequence[pa.Table], column: str
 ) -> list[ValueRange]:
     """Return the range of an integer key that each stretch covers. `starts`, `rows`:
-    the first key and the rows of each. A stretch with fewer rows than `STRETCH_ROWS` ended
-    with the table, so its range reaches to the largest number."""
+    the first key and the rows of each. A stretch with fewer rows than `STRETCH_ROWS`
+    ended with the table, so its range reaches to the largest number."""
     ranges = []
     for start, stretch in zip(starts, rows, strict=True):
         values = stretch.column(column)

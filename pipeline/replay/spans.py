@@ -42,7 +42,12 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
-from lockstep.pipeline.values.division import Divider, find_moment, find_moment_end, microseconds
+from lockstep.pipeline.values.division import (
+    MomentSearch,
+    find_moment,
+    find_moment_end,
+    microseconds,
+)
 from lockstep.pipeline.values.errors import PastRefused, SpanRefused
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import (
@@ -304,7 +309,7 @@ def ids_before(times: Sequence[BatchTimes], moment: datetime) -> frozenset[int]:
     few."""
     begins = [(batch, batch.begin or _UNKNOWN_BEGINNING) for batch in times if batch.transactions]
     chain = [(batch, begin) for batch, begin in begins if not batch.catches_up]
-    place = find_moment([begin for _, begin in chain], moment).last
+    place = find_moment([begin for _, begin in chain], moment).last_place
     caught_up = [(batch, begin) for batch, begin in begins if batch.catches_up and begin < moment]
     return frozenset(batch.id for batch, _ in (*chain[:place], *caught_up))
 
@@ -432,8 +437,8 @@ def _commit_times(transactions: pa.Table, batch: Batch) -> Integers:
 def _count_before_end_of(times: Integers, moment: datetime, batch: Batch) -> int:
     """Return the number of transactions before the end of a moment."""
     end = _committed_at(batch)
-    divider = Divider(microseconds(moment) + 1, None if end is None else microseconds(end))
-    divider.put(times)
+    divider = MomentSearch(microseconds(moment) + 1, None if end is None else microseconds(end))
+    divider.add(times)
     return divider.place
 
 

@@ -14,7 +14,7 @@ from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.batch import BatchState, RequestCounts
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import partial_tables
@@ -34,7 +34,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
     acknowledged_batches: list[int] = []
     waiting_tables: dict[int, tuple[TableName, ...]] = {}
     recorded_requests: RequestCounts | None = None
-    for batch in work.ledger.unfinished(source):
+    for batch in work.ledger.unfinished_batches(source):
         if batch.state is BatchState.MERGED and not waiting_tables:
             end_dropped_mirrors(work, lease, batch.id)
             all_requests = work.count_requests()
@@ -51,7 +51,7 @@ def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
             remove_snapshots(work, batch.id)
             acknowledged_batches.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
-            pending = work.ledger.pending(source).items()
+            pending = work.ledger.pending_batches(source).items()
             tables = (table for table, batches in pending if batch.id in batches)
             waiting_tables[batch.id] = tuple(sorted(tables))
     remove_dropped_mirrors(work, lease)
@@ -75,14 +75,16 @@ def end_dropped_mirrors(work: Workplace, lease: Lease, batch_id: int) -> None:
     if not _deletes_some_mirrors(work):
         return
     ledger, source = work.ledger, work.source.name
-    last_kinds = {event.table: event.kind for event in content_of(ledger, source, batch_id).events}
+    last_kinds = {
+        event.table: event.kind for event in batch_content(ledger, source, batch_id).events
+    }
     dropped = {table for table, kind in last_kinds.items() if kind is TableEventKind.DROPPED}
     if not dropped:
         return
-    dropped -= ledger.pending(source).keys()
-    for later in ledger.unfinished(source):
+    dropped -= ledger.pending_batches(source).keys()
+    for later in ledger.unfinished_batches(source):
         if later.id > batch_id:
-            dropped -= content_of(ledger, source, later.id).changed_tables
+            dropped -= batch_content(ledger, source, later.id).changed_tables
     states = ledger.table_states(source)
     for table in sorted(dropped):
         is_deleted = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
@@ -119,7 +121,7 @@ def _deletes_some_mirrors(work: Workplace) -> bool:
 def remove_spooled_rows(work: Workplace, batch_id: int) -> None:
     """Delete the spooled rows of XA transactions that were committed or rolled back in
     an acknowledged batch. No batch reads them again."""
-    for prepared in content_of(work.ledger, work.source.name, batch_id).ended_transactions:
+    for prepared in batch_content(work.ledger, work.source.name, batch_id).ended_transactions:
         if prepared.file is not None:
             work.spool.remove(work.source.name, prepared.file)
 
@@ -127,5 +129,5 @@ def remove_spooled_rows(work: Workplace, batch_id: int) -> None:
 def remove_snapshots(work: Workplace, batch_id: int) -> None:
     """Delete the files of rows that an acknowledged batch read from the source. The
     mirrors have these rows."""
-    for snapshot in content_of(work.ledger, work.source.name, batch_id).snapshots:
+    for snapshot in batch_content(work.ledger, work.source.name, batch_id).snapshots:
         work.segments.remove(snapshot_path(work.source.name, snapshot.table), snapshot.files)

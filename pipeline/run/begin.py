@@ -152,7 +152,7 @@ def gather_facts(work: Workplace, cursor: Cursor | None, override: Override | No
         facts=facts,
         cursor=cursor,
         anchor_reading=read_anchor_of(work, cursor, facts),
-        configured=work.source.start_at(facts),
+        configured_start=work.source.start_at(facts),
         policies=work.source.start_policies,
         override=override,
         chosen_place=_place_of_override(work, override, facts) if override else None,

@@ -16,7 +16,7 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
-from lockstep.pipeline.ports.ledger import unproven
+from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
@@ -56,7 +56,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
-from lockstep.pipeline.values.engines import why_refused
+from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
@@ -103,7 +103,7 @@ def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> Captu
         source = replace(work.source, until=AtCoordinates(stop_place))
         report = _capture_once(replace(work, source=source), lease)
         return replace(report, stop_error=error)
-    states = {batch.state for batch in work.ledger.unfinished(work.source.name)}
+    states = {batch.state for batch in work.ledger.unfinished_batches(work.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
     return CaptureReport(
@@ -178,7 +178,7 @@ def _capture_once(
     timer_start = perf_counter()
     require_agreement(work)
     repairs = repair(work, lease)
-    if work.ledger.unfinished(work.source.name):
+    if work.ledger.unfinished_batches(work.source.name):
         work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
     if work.ledger.cursors(work.source.name).captured is None:
         # A source that was captured before goes on capturing while Spark cannot start.
@@ -341,7 +341,7 @@ def _capture_batch(
     if reached_limit is None:
         require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
-    earlier_unproven = unproven(work.ledger, work.source.name)
+    earlier_unproven = unproven_structures(work.ledger, work.source.name)
     proof = prove_structures(capture, source_readings, earlier_unproven=earlier_unproven)
     if proof.errors:
         capture.drop()
@@ -428,7 +428,7 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
     engine that the server replaced."""
     basis, segmenter = capture.basis, capture.segmenter
     for table, engine in basis.work.server.engines().items():
-        reason = why_refused(engine)
+        reason = reason_refused(engine)
         if reason is not None and segmenter.is_wanted(table):
             error = TableError(reason, hint=engine_hint(table))
             segmenter.stop(table, basis.run_start.start.at, error)

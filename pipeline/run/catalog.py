@@ -54,18 +54,18 @@ _WORD = re.compile(r"[\w$]+")
 class EntriesToExamine:
     """The entries to examine.
 
-    - `registered`: all entries that the ledger has recorded.
+    - `recorded_entries`: all that the ledger has.
     - `wanted_entries`: those that should be there, as they should be.
     - `gone_tables`: registered tables whose mirrors are gone.
-    - `unregistered`: tables that cannot be registered.
+    - `missing_entries`: those of tables that cannot be registered.
     - `statement_id`: the newest statement in the ledger.
     - `seen_statement_id`: the newest one at the last complete registration.
     """
 
-    registered: Mapping[TableName, RecordedEntry]
+    recorded_entries: Mapping[TableName, RecordedEntry]
     wanted_entries: tuple[WantedEntry, ...] = ()
     gone_tables: tuple[TableName, ...] = ()
-    unregistered: tuple[MissingEntry, ...] = ()
+    missing_entries: tuple[MissingEntry, ...] = ()
     statement_id: int = 0
     seen_statement_id: int = 0
 
@@ -346,33 +346,33 @@ def differences(work: Workplace, registry: Registry) -> CatalogReport:
 @dataclass(slots=True)
 class _Registration:
     """One registration, with its results so far. `lease`: None if nothing may be
-    changed. `examine_all`: examine all entries, and take over entries of others
-    that point at Lockstep's mirrors. `freed_names`: names of entries that were
-    dropped, or would be. `refused`: the catalog refused an entry, which the next run
-    tries again."""
+    changed. `examine_all`: examine all entries, and take over entries of others that
+    point at Lockstep's mirrors. `freed_names`: names of entries that were dropped, or
+    would be. `has_refusal`: the catalog refused an entry, which the next run tries
+    again."""
 
     work: Workplace
     registry: Registry
     lease: Lease | None
     examine_all: bool
-    done: list[EntryChange] = field(default_factory=list)
+    changes: list[EntryChange] = field(default_factory=list)
     freed_names: set[EntryName] = field(default_factory=set)
-    left: list[MissingEntry] = field(default_factory=list)
-    fine: int = 0
-    waiting: int = 0
-    refused: bool = False
+    missing: list[MissingEntry] = field(default_factory=list)
+    correct_count: int = 0
+    waiting_count: int = 0
+    has_refusal: bool = False
 
     def carry_out(self) -> CatalogReport:
         timer_start = perf_counter()
         trouble: LockstepError | None = None
         try:
             entries = gather_entries(self.work, self.registry, examine_all=self.examine_all)
-            self.left += entries.unregistered
+            self.missing += entries.missing_entries
             self._carry_all_out(
-                plan_steps(entries.wanted_entries, entries.registered, entries.gone_tables),
+                plan_steps(entries.wanted_entries, entries.recorded_entries, entries.gone_tables),
                 timer_start,
             )
-            complete = not self.waiting and not self.refused
+            complete = not self.waiting_count and not self.has_refusal
             if (
                 self.lease is not None
                 and complete
@@ -384,10 +384,10 @@ class _Registration:
             trouble = error
         return CatalogReport(
             self.registry.catalog.identity,
-            tuple(self.done),
-            tuple(self.left),
-            self.fine,
-            self.waiting,
+            tuple(self.changes),
+            tuple(self.missing),
+            self.correct_count,
+            self.waiting_count,
             trouble,
             perf_counter() - timer_start,
         )
@@ -399,15 +399,17 @@ class _Registration:
                 last_report_at = perf_counter()
                 self.work.progress.note(f"catalog: {step_index:,} of {len(steps):,} entries")
             if not self.examine_all and perf_counter() - timer_start > _RUN_SECONDS:
-                self.waiting = len(steps) - step_index
+                self.waiting_count = len(steps) - step_index
                 return
             try:
                 self._carry_out(step.recorded, step.wanted)
             except CatalogRefused as error:  # The other entries are still examined.
-                self.refused = True
+                self.has_refusal = True
                 entry = step.wanted or step.recorded
                 assert entry is not None, "a step has one or the other"
-                self.left.append(MissingEntry(entry.table, entry.name, error.message, error.hint))
+                self.missing.append(
+                    MissingEntry(entry.table, entry.name, error.message, error.hint)
+                )
 
     def _carry_out(self, registered: RecordedEntry | None, wanted: WantedEntry | None) -> None:
         if wanted is None:
@@ -429,7 +431,7 @@ class _Registration:
             if self.lease is not None:
                 self.registry.catalog.drop(registered.name)
             self.freed_names.add(registered.name)
-            self.done.append(
+            self.changes.append(
                 EntryChange(EntryChangeKind.DROPPED, registered.table, registered.name)
             )
         self._note(registered.table, None)
@@ -472,7 +474,7 @@ class _Registration:
         if not content and registered is not None:
             content = registered.content  # An entry without marks: the ledger has its content.
         if is_in_place and content == entry.content:
-            self.fine += 1
+            self.correct_count += 1
         else:
             self._announce(entry, entry.location if registered is None else registered.location)
             if existing is None:
@@ -507,14 +509,14 @@ class _Registration:
         else:
             whose = f"one of {existing.source}" if existing.source else "not Lockstep's"
             reason, hint = f"another table has that name in the catalog, {whose}", _TAKEN_HINT
-        self.left.append(MissingEntry(entry.table, entry.name, reason, hint))
+        self.missing.append(MissingEntry(entry.table, entry.name, reason, hint))
         if registered is not None:
             self._note(registered.table, None)
 
     def _write(self, entry: WantedEntry, name: EntryName | None, deed: EntryChangeKind) -> None:
         if self.lease is not None:
             self.registry.catalog.put(entry, name)
-        self.done.append(EntryChange(deed, entry.table, entry.name))
+        self.changes.append(EntryChange(deed, entry.table, entry.name))
 
     def _announce(self, entry: WantedEntry | RecordedEntry, location: str) -> None:
         """Record that the catalog may have the entry from now on, at `location` or at

@@ -17,7 +17,7 @@ from time import perf_counter
 
 from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
-from lockstep.pipeline.ports.ledger import unproven
+from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.begin import start_at_known_place
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
@@ -36,7 +36,7 @@ from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.supply.plan import ColumnsRead, FromChangelog, RowsRead, Supply
+from lockstep.pipeline.supply.plan import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
 from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
 from lockstep.pipeline.values.errors import (
     LockstepError,
@@ -107,7 +107,7 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
     `SchemaUnknownAt` if a table was decoded with a wrong structure."""
     capture.reading.run()
     work = capture.basis.work
-    earlier_unproven = unproven(work.ledger, work.source.name)
+    earlier_unproven = unproven_structures(work.ledger, work.source.name)
     proof = prove_structures(capture)
     if proof.errors:
         table, error = next(iter(proof.errors.items()))
@@ -157,8 +157,8 @@ def _capture_missing_changes(
     # Values of these tables that the log lacks are read from the server by the next
     # capture.
     completed_tables = {
-        **_tables_with_supply(plans, ColumnsRead),
-        **_tables_with_supply(plans, RowsRead),
+        **_tables_with_supply(plans, ColumnsFromServer),
+        **_tables_with_supply(plans, RowsFromServer),
     }
     returning_tables = [
         ReturningTable(order, plans.spans[order.table].low, _version_at(work, order, plans))
@@ -234,9 +234,9 @@ def _quarantines(
                 table, reread_error(quarantine.reason), quarantine.position, quarantine.at
             )
     at = cursor.position.at
-    lacking_columns = _tables_with_supply(plans, ColumnsRead)
+    lacking_columns = _tables_with_supply(plans, ColumnsFromServer)
     doubts = {table.name: table.doubt_reason for table in tables if table.doubt_reason is not None}
-    lacking_rows = {**_tables_with_supply(plans, RowsRead), **doubts}
+    lacking_rows = {**_tables_with_supply(plans, RowsFromServer), **doubts}
     for table in quarantines.keys() & {
         *lacking_columns,
         *lacking_rows,

@@ -10,9 +10,9 @@ the batch of the tightening is cleared, in five steps:
 3. All earlier versions of the mirror (the Delta table with the current rows) are removed: its log
    begins again with an empty commit after the newest version, whose rows were read again. Folders
    that the mirror had before are deleted.
-4. Texts of old statements are removed from the source's table `_transactions`, and values in these
-   texts from its table `_ddl`. New files replace the old ones, first in the lake and then in the
-   ledger, and the old files are deleted.
+4. Texts of old statements are removed from the system table `_transactions`, and values in these
+   texts from the system table `_ddl`. New files replace the old ones, first in the lake and then in
+   the ledger, and the old files are deleted.
 5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
    ledger, which also removes them from statements and records that the table is cleared.
 
@@ -88,7 +88,7 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
             continue
         work.progress.note(
             f"{note.table}: no values of {note.tightening.hidden_in_words} are left in the lake or "
-            f"the ledger, nor versions of its mirror from before batch {note.tightening.through}"
+            f"the ledger, nor versions of its mirror from before batch {note.tightening.last_batch}"
         )
         cleared.append(note)
     return tuple(cleared)
@@ -125,7 +125,7 @@ def _clear_values(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
 def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     """Carry out step 2. A file without a batch number in its name is not Lockstep's,
     and stays."""
-    source, through = work.source.name, note.tightening.through
+    source, through = work.source.name, note.tightening.last_batch
     require_held = partial(work.ledger.require_held, lease)
     state = work.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
@@ -169,64 +169,9 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
     work.mirrors.delete_history(state.mirror, target.version, target.metadata, record, require_held)
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepTarget:
-    """A mirror that may get a commit which changes no row, such as a compaction.
-
-    - `version`: its newest version.
-    - `written_version`: the version of the last write that changed rows.
-    - `metadata`: the user metadata for the commit.
-    - `is_unrecorded`: upkeep made `version`, and the ledger has not recorded that yet.
-    """
-
-    table: TableName
-    mirror: str
-    version: int
-    written_version: int
-    metadata: str
-    is_unrecorded: bool
-
-
-def upkeep_target(
-    work: Workplace, state: TableState, examined_version: int | None, upkeep_version: int = -1
-) -> UpkeepTarget | str:
-    """Return the table's mirror if it may get a commit that changes no row, and
-    otherwise a sentence that says why not. `examined_version`: the version up to which
-    its Delta log was checked for commits of other programs. `upkeep_version`: the
-    newest version by upkeep that the ledger recorded."""
-    mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
-    newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
-    write = newest.settled_write
-    if write is None or write.delta_version < (state.adopted_version or 0):
-        return "nothing was written to it since it was adopted"
-    relation = mirror_judgement(work, state, examined_version, newest_writes=newest)
-    if not isinstance(relation, AllExpected) or relation.newest is None:
-        return "its log has a commit that is not Lockstep's; the next run reports it"
-    version, written_version = relation.newest, write.delta_version
-    for commit in work.mirrors.history(mirror):
-        if (
-            written_version in (commit.delta_version, commit.repeated_version)
-            and commit.user_metadata is not None
-        ):
-            metadata = upkeep_metadata(write, commit.user_metadata)
-            is_repeat = (
-                commit.delta_version == version and commit.repeated_version == written_version
-            )
-            is_unrecorded = is_repeat and upkeep_version < version
-            return UpkeepTarget(
-                state.table, mirror, version, written_version, metadata, is_unrecorded
-            )
-        if commit.delta_version < written_version:
-            break
-    return (
-        f"its log no longer has the commit of version {written_version}, whose metadata would be "
-        "repeated: that is possible again after the next write"
-    )
-
-
 def _clear_former_folders(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
-    # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from the lake
-    # does not know which table's mirror the folder had.
+    # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from
+    # the lake does not know which table's mirror the folder had.
     folders = former_places(work.ledger, work.source.name)
     delete_former_places(
         work, lease, [folder for folder in folders if table_of_folder(work, folder) == note.table]
@@ -246,7 +191,7 @@ def _redacted_statements(work: Workplace, note: UnclearedValues) -> Mapping[int,
         after = page[-1].id
         for statement in page:
             is_of_table = statement.id in of_versions or _mentions(statement.text, note.table)
-            if is_of_table and statement.batch <= note.tightening.through:
+            if is_of_table and statement.batch <= note.tightening.last_batch:
                 redactions[statement.id] = _redacted_statement(statement)
     return redactions
 
@@ -277,10 +222,10 @@ def _clear_texts(
     system_table: SystemTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
-    source, through = work.source.name, note.tightening.through
+    source, through = work.source.name, note.tightening.last_batch
     folder = system_table_path(source, system_table)
     require_held = partial(work.ledger.require_held, lease)
-    above = work.ledger.deletion_notes(source).through
+    above = work.ledger.deletion_notes(source).last_batch
     cleared, kept_paths = list[ClearedFile](), set[str]()
     for batch, file in _system_files(work, system_table, above, through):
         new_file = _redacted_file(work, note, system_table, batch, file, statements)
@@ -414,7 +359,7 @@ def _redacted_ledger_rows(
         if version.schema is None
         else work.shaping.cleared_version(version, _columns_to_redact(note, version.schema))
         for version in work.ledger.schema_versions(source, note.table)
-        if version.batch <= note.tightening.through
+        if version.batch <= note.tightening.last_batch
     ]
     loads = [
         (
@@ -426,3 +371,61 @@ def _redacted_ledger_rows(
         for load, schema in work.ledger.ended_loads(source, note.table)
     ]
     return ClearedLedgerRows(versions, tuple(statements), loads)
+
+
+# -- mirrors that may get a commit which changes no row ------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepTarget:
+    """A mirror that may get a commit which changes no row, such as a compaction.
+
+    - `version`: its newest version.
+    - `written_version`: the version of the last write that changed rows.
+    - `metadata`: the user metadata for the commit.
+    - `is_unrecorded`: upkeep made `version`, and the ledger has not recorded that yet.
+    """
+
+    table: TableName
+    mirror: str
+    version: int
+    written_version: int
+    metadata: str
+    is_unrecorded: bool
+
+
+def upkeep_target(
+    work: Workplace, state: TableState, examined_version: int | None, upkeep_version: int = -1
+) -> UpkeepTarget | str:
+    """Return the table's mirror if it may get a commit that changes no row, and
+    otherwise a sentence that says why not. `examined_version`: the version up to which
+    its Delta log was checked for commits of other programs. `upkeep_version`: the
+    newest version by upkeep that the ledger recorded."""
+    mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
+    newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
+    write = newest.settled_write
+    if write is None or write.delta_version < (state.adopted_version or 0):
+        return "nothing was written to it since it was adopted"
+    relation = mirror_judgement(work, state, examined_version, newest_writes=newest)
+    if not isinstance(relation, AllExpected) or relation.newest is None:
+        return "its log has a commit that is not Lockstep's; the next run reports it"
+    version, written_version = relation.newest, write.delta_version
+    for commit in work.mirrors.history(mirror):
+        if (
+            written_version in (commit.delta_version, commit.repeated_version)
+            and commit.user_metadata is not None
+        ):
+            metadata = upkeep_metadata(write, commit.user_metadata)
+            is_repeat = (
+                commit.delta_version == version and commit.repeated_version == written_version
+            )
+            is_unrecorded = is_repeat and upkeep_version < version
+            return UpkeepTarget(
+                state.table, mirror, version, written_version, metadata, is_unrecorded
+            )
+        if commit.delta_version < written_version:
+            break
+    return (
+        f"its log no longer has the commit of version {written_version}, whose metadata would be "
+        "repeated: that is possible again after the next write"
+    )

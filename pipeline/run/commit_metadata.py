@@ -24,7 +24,7 @@ from lockstep.pipeline.model.lake_commit import (
     structures_key,
     structures_text,
 )
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -206,7 +206,8 @@ def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
         "touched": [_name_parts(table) for table in sorted(_touched_tables(work, batch))],
         "still": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
         "partial": [
-            [*_name_parts(extent.table), str(extent.begins)] for extent in ledger.partial(source)
+            [*_name_parts(extent.table), str(extent.begins)]
+            for extent in ledger.partial_tables(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
         "structures": work.claims.store_structures(source, structures) if structures else None,
@@ -214,7 +215,7 @@ def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
 
 
 def _touched_tables(work: Workplace, batch: Batch) -> set[TableName]:
-    return content_of(work.ledger, batch.source, batch.id).tables
+    return batch_content(work.ledger, batch.source, batch.id).tables
 
 
 def _uncaptured_tables(
@@ -225,12 +226,12 @@ def _uncaptured_tables(
     ledger, source = work.ledger, batch.source
     scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
     yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
-    for later in ledger.unfinished(source):
+    for later in ledger.unfinished_batches(source):
         if later.id > batch.id and later.catches_up:
             yield from _touched_tables(work, later)
         elif later.id > batch.id:
             yield from (
-                snapshot.table for snapshot in content_of(ledger, source, later.id).snapshots
+                snapshot.table for snapshot in batch_content(ledger, source, later.id).snapshots
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
-from lockstep.pipeline.ports.ledger import Batches, content_of
+from lockstep.pipeline.ports.ledger import Batches, batch_content
 from lockstep.pipeline.values.places import Latest, Place
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def waiting_log_bytes(ledger: Batches, source: str) -> int:
     """Return the bytes of the log that batches captured which are not acknowledged yet."""
-    return sum(batch.log_bytes for batch in ledger.unfinished(source))
+    return sum(batch.log_bytes for batch in ledger.unfinished_batches(source))
 
 
 def expected_log_bytes(
@@ -30,13 +30,13 @@ def expected_log_bytes(
     after the newest batch counts only if that batch had rows of captured tables. For a
     first run the whole log counts, unless the run starts at the log's end.
     """
-    waiting_bytes = waiting_log_bytes(ledger, source) if ledger.pending(source) else None
+    waiting_bytes = waiting_log_bytes(ledger, source) if ledger.pending_batches(source) else None
     cursor, newest_batches = ledger.cursors(source).captured, ledger.batches(source, limit=1)
     if cursor is None:
         if start is None or isinstance(start, Latest):
             return waiting_bytes
         return sum(log.size for log in server.facts().binlogs)
-    if not newest_batches or not content_of(ledger, source, newest_batches[0].id).segments:
+    if not newest_batches or not batch_content(ledger, source, newest_batches[0].id).segments:
         return waiting_bytes
     facts = server.facts()
     if facts.head == cursor.position.at:

@@ -236,7 +236,7 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
     missing = gtids.difference(GtidSet.parse(facts.gtid_executed))
     if missing:
         raise StartUnreachable(
-            f"the server never executed {missing.shortened()}",
+            f"the server never executed {missing.shortened_text()}",
             hint="choose a set that lies within @@gtid_executed",
         )
 
@@ -259,7 +259,7 @@ def _boundary_after_gtids(work: Workplace, gtids: GtidSet, facts: ServerFacts) -
     if file is None:
         raise PositionPurged(
             f"the oldest log file of {facts.server_uuid} begins after transactions that are not in "
-            f"{gtids.shortened()}",
+            f"{gtids.shortened_text()}",
             hint="restore older log files to the server, or choose another start",
         )
     if facts.flavour == "mysql":

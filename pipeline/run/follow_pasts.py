@@ -50,7 +50,7 @@ from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.supply.past import Past, after_statement
-from lockstep.pipeline.supply.plan import Have, Plan, Price, Standing, Want, plan
+from lockstep.pipeline.supply.plan import Have, Plan, Price, SupplyStanding, Want, plan
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     LockstepError,
@@ -81,7 +81,7 @@ class Pasts:
         twice for the scan, and the part from `past.reads_from` on twice for the
         capture."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
-        starts = (_log_start(self.facts), past.reads_from)
+        starts = (_log_start(self.facts), past.read_from)
         end, binlogs = self.cursor.position.at, self.facts.binlogs
         return sum(2 * log_between(start, end, binlogs) for start in starts)
 
@@ -164,7 +164,7 @@ class PastScan:
         """Do nothing: no table of a scan waits for a place."""
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
-        treatments = self._shaping.treatments_in_words
+        treatments = self._shaping.treatment_texts
         by_table = consequences(followed, self._source.policies_of, statement, treatments)
         for table in self.pasts.keys() & by_table.keys():
             past_before = self.pasts[table]
@@ -205,7 +205,7 @@ class PastScan:
         if version is None or version.schema is None:
             return f"at {end} its structure is not known"
         if not past.begins < end:
-            return f"nothing that can be read comes after {past.begins}: {past.why}"
+            return f"nothing that can be read comes after {past.begins}: {past.reason}"
         return past
 
     def _put_block(self, group: TransactionGroup, block: Block) -> None:
@@ -213,7 +213,7 @@ class PastScan:
         block. The watch returns only the first such change of each table, so it is
         asked again about the events after that change."""
         while len(block.events):
-            losses = self._watch.find_unlogged(group, block, self._buffer.maps.maps)
+            losses = self._watch.find_unlogged(group, block, self._buffer.maps.table_maps)
             if not losses:
                 return
             for table, loss in losses.items():
@@ -228,7 +228,7 @@ class PastScan:
         rows are logged before this place, and their commits come after it."""
         prepared = self._buffer.prepared.has_open
         if not past.begins < self.pasts[table].begins:
-            self.pasts[table] = replace(past, reads_from=self._start) if prepared else past
+            self.pasts[table] = replace(past, read_from=self._start) if prepared else past
 
 
 def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
@@ -262,7 +262,7 @@ def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
 
 
 def _plan_past(load: Load, pasts: Pasts) -> Plan:
-    have = Have(load.table, Standing.NEW, reason=load.reason, load=load)
+    have = Have(load.table, SupplyStanding.NEW, reason=load.reason, load=load)
     past = pasts.by_table[load.table]
     table_plan = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
     if isinstance(past, str):
@@ -345,8 +345,8 @@ def _begin_batch(
     facts: ServerFacts,
 ) -> Batch:
     for table, past in pasts.items():
-        work.progress.note(f"{table} is followed from {past.begins} on: {past.why}")
-    start = _start_at(work, min(past.reads_from for past in pasts.values()), facts).start
+        work.progress.note(f"{table} is followed from {past.begins} on: {past.reason}")
+    start = _start_at(work, min(past.read_from for past in pasts.values()), facts).start
     names = ", ".join(sorted(map(str, pasts)))
     reason = f"{names} is followed with its past, from {start} to {cursor.position}"
     return begin_catching_up(work, lease, start, cursor, reason, {})
@@ -383,7 +383,7 @@ def _capture_pasts(
     returning = [
         ReturningTable(_order_of(loads[table]), past.begins) for table, past in pasts.items()
     ]
-    tables_to_load = {table for table, past in pasts.items() if not past.whole}
+    tables_to_load = {table for table, past in pasts.items() if not past.is_whole}
     basis.tables.add_waiting(returning=returning, completed_later=tables_to_load)
     capture = BatchCapture(basis, batch)
     # If an XA PREPARE is not in the log, the scan let all pasts begin after the commit

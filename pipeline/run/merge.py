@@ -90,7 +90,7 @@ def merge(
     require_claim(work)
     for note in settle_replays(work, lease):
         work.progress.note(note)
-    has_pending = bool(work.ledger.pending(work.source.name))
+    has_pending = bool(work.ledger.pending_batches(work.source.name))
     if has_pending:
         work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
     quarantined = publish(work, lease)
@@ -103,9 +103,9 @@ def merge(
     with recorded_session(work, lease) if has_pending else nullcontext():
         while merger.write_round():
             pass
-    unfinished = work.ledger.unfinished(work.source.name)
+    unfinished = work.ledger.unfinished_batches(work.source.name)
     batches_merged = work.ledger.mark_merged(lease) if unfinished else []
-    waiting_tables = tuple(sorted(work.ledger.pending(work.source.name)))
+    waiting_tables = tuple(sorted(work.ledger.pending_batches(work.source.name)))
     return MergeReport(
         merges=tuple(sorted(merger.merges, key=lambda report: (report.table, report.first_batch))),
         quarantined=tuple(merger.quarantined),
@@ -138,8 +138,8 @@ def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
     """Return the batches that each table's mirror lacks, oldest first. They include
     batches that were acknowledged while the table was stopped."""
     source = work.source.name
-    pending = work.ledger.pending(source)
-    batches = {batch.id: batch for batch in work.ledger.unfinished(source)}
+    pending = work.ledger.pending_batches(source)
+    batches = {batch.id: batch for batch in work.ledger.unfinished_batches(source)}
     older_ids = {
         batch_id for batch_ids in pending.values() for batch_id in batch_ids
     } - batches.keys()
@@ -184,7 +184,7 @@ class _Merger:
         or deleted it, the table is quarantined."""
         work = self.work
         self.examined_versions = work.ledger.examined_versions(work.source.name)
-        pending = work.ledger.pending(work.source.name)
+        pending = work.ledger.pending_batches(work.source.name)
         cursor = work.ledger.cursors(work.source.name).captured
         for state in mirrors_with_new_commits(work, self.examined_versions):
             if state.table in pending or cursor is None:
@@ -362,7 +362,7 @@ class _Merger:
             self.lease,
             intent,
             version,
-            shows=task.plan.final,
+            shows=task.plan.final_version,
             reason=written.reason,
             table_id=written.commit.table_id,
             is_examined=foreign is None,
@@ -381,7 +381,7 @@ class _Merger:
             first_batch=task.intent.first_batch,
             last_batch=task.intent.last_batch,
             columns=tuple((field.name, field.type) for field in columns),
-            shown_version=task.plan.final,
+            shown_version=task.plan.final_version,
             reason=written.reason,
             rows_read=task.rows_read,
             size=size,
@@ -394,7 +394,7 @@ class _Merger:
         otherwise quarantine it. A table that should have begun with a copy of another
         table's rows is then read from the source."""
         catches_up = error.need is None and not isinstance(error, MirrorRefused)
-        if catches_up and plan_merge(self.records[table].contents).copied is not None:
+        if catches_up and plan_merge(self.records[table].contents).copy_event is not None:
             error = reread_error(error.reason)
         if error.by is StoppedBy.RUN and begins_with_mirror(self.records[table].contents):
             error = read_after_resume_error(table, error.reason)

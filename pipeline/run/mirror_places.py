@@ -149,7 +149,7 @@ def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
     """Return whether a batch that is not merged yet makes the next write have all
     rows."""
     source = work.source.name
-    waiting = work.ledger.pending(source).get(table)
+    waiting = work.ledger.pending_batches(source).get(table)
     if not waiting:
         return False
     contents = work.ledger.contents(source, min(waiting), max(waiting), [table])

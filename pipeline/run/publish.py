@@ -21,7 +21,7 @@ from lockstep.pipeline.mirror.system_tables import SYSTEM_TABLE_SCHEMAS
 from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_table,
@@ -44,7 +44,7 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     """Publish all captured batches, oldest first. Return the tables that were
     quarantined, because another program wrote to their changelogs or files are lost."""
     source = work.source.name
-    unfinished_batches = work.ledger.unfinished(source)
+    unfinished_batches = work.ledger.unfinished_batches(source)
     captured_batches = [batch for batch in unfinished_batches if batch.state is BatchState.CAPTURED]
     if not captured_batches:
         return ()
@@ -52,7 +52,7 @@ def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
     publisher = _Publisher(work, lease, work.ledger.examined_versions(source))
     for batch in captured_batches:
         states = work.ledger.table_states(source)
-        content = content_of(work.ledger, source, batch.id)
+        content = batch_content(work.ledger, source, batch.id)
         for (table, generation), segments in _by_changelog(work, content).items():
             publisher.publish_segments(batch, states[table], generation, segments)
         for segment in content.system_segments:

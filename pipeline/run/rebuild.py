@@ -21,11 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.clustering import clustered_by
-from lockstep.pipeline.mirror.evolution import steps
+from lockstep.pipeline.mirror.evolution import evolution_steps
 from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_names, table_id
 from lockstep.pipeline.mirror.lineage import ColumnLineage
 from lockstep.pipeline.mirror.merging import (
-    SETTLES,
+    SETTLING_EVENTS,
     ChangelogOrigin,
     MergePlan,
     has_rows,
@@ -37,12 +37,12 @@ from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.held import no_check
-from lockstep.pipeline.ports.ledger import content_of, contents_of
+from lockstep.pipeline.ports.ledger import batch_content, table_contents
 from lockstep.pipeline.ports.mirror_writes import (
+    ColumnOrigin,
     CountedReplace,
     FoldedChanges,
     MirrorTarget,
-    PartColumn,
     Replace,
     StagedFiles,
 )
@@ -82,7 +82,7 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import NothingMatches, PastRefused, SpanRefused, TableError
-from lockstep.pipeline.values.intent import Intent, MirrorVersion, MissingReason
+from lockstep.pipeline.values.intent import Intent, MissingReason, RecordedMirrorVersion
 from lockstep.pipeline.values.places import AtMoment, InFile, OfRun, Place, moment_text
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, Readers
 from lockstep.pipeline.values.position import Coordinates, LogFile
@@ -124,7 +124,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
     if placed_batch.is_batch_end:
         return end_of_batch(placed_batch.batch)
     deletion = work.ledger.deletion_notes(work.source.name).newest
-    if deletion is not None and placed_batch.batch.id <= deletion.through:
+    if deletion is not None and placed_batch.batch.id <= deletion.last_batch:
         raise PastRefused(
             f"nothing records where the transactions around {place} end any more: "
             f"{deletion.sentence}",
@@ -220,7 +220,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
     folder = system_table_path(work.source.name, SystemTable.TRANSACTIONS)
     files = [
         file
-        for part in content_of(work.ledger, batch.source, batch.id).system_segments
+        for part in batch_content(work.ledger, batch.source, batch.id).system_segments
         if part.table is SystemTable.TRANSACTIONS
         for file in part.files
     ]
@@ -280,7 +280,7 @@ def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
 
 def _parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
     """Return the table's content of all batches up to a cut, oldest first."""
-    parts = contents_of(work.ledger, work.source.name, table, 1, cut.batch.id)
+    parts = table_contents(work.ledger, work.source.name, table, 1, cut.batch.id)
     if cut.is_end_of_batch or not parts or parts[-1].batch != cut.batch.id:
         return parts
     last = parts[-1]
@@ -296,13 +296,17 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 
 
 def _origin_from_version(
-    work: Workplace, table: TableName, cut: Cut, base: MirrorVersion, parts: Sequence[TableContent]
+    work: Workplace,
+    table: TableName,
+    cut: Cut,
+    base: RecordedMirrorVersion,
+    parts: Sequence[TableContent],
 ) -> RebuildOrigin:
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
     later_contents = tuple(part for part in parts if part.batch > base.last_batch)
     deletion = work.ledger.deletion_notes(work.source.name, table).newest
-    if deletion is not None and any(part.batch <= deletion.through for part in later_contents):
+    if deletion is not None and any(part.batch <= deletion.last_batch for part in later_contents):
         raise TableError(deletion.sentence, hint="")
     plan = plan_merge(later_contents)
     for part in later_contents:
@@ -314,7 +318,7 @@ def _origin_from_version(
                 reason = f"its rows were those of {event.origin} until batch {part.batch}"
                 raise TableError(reason, hint="")
     schema_version = schema_version_shown_by(base, parts)
-    plan = replace(plan, final=plan.final or schema_version)
+    plan = replace(plan, final_version=plan.final_version or schema_version)
     if not plan.replaces:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
         return _origin(
@@ -348,7 +352,9 @@ def _origin_from_changelog(
     read_twice = [batch.id for batch in overlaps]
     deletion_notes = ledger.deletion_notes(source, table)
     policies = work.source.policies_of(table)
-    settling_events = [event for part in parts for event in part.events if event.kind in SETTLES]
+    settling_events = [
+        event for part in parts for event in part.events if event.kind in SETTLING_EVENTS
+    ]
     if ledger.table_states(source)[table].adopted_version is not None:
         raise TableError("its mirror has rows that are older than this ledger", hint="")
     if settling_events:
@@ -358,7 +364,7 @@ def _origin_from_changelog(
             adopted=False,
             gaps=gaps,
             overlaps=read_twice,
-            forgotten=deletion_notes.through,
+            forgotten=deletion_notes.last_batch,
             why=reason,
         )
         if isinstance(changes, str):
@@ -370,10 +376,10 @@ def _origin_from_changelog(
             raise TableError(
                 "its changelog lacks or repeats changes since the table was empty", hint=""
             )
-        if deletion_notes.newest is not None and parts[0].batch <= deletion_notes.through:
+        if deletion_notes.newest is not None and parts[0].batch <= deletion_notes.last_batch:
             raise TableError(deletion_notes.newest.sentence, hint="")
         plan = plan_merge(parts)
-        changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final))
+        changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final_version))
     origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
     keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
     if keeps_columns and _has_dropped_columns(origin.versions):
@@ -384,10 +390,10 @@ def _origin_from_changelog(
 def _has_dropped_columns(versions: Sequence[SchemaVersion]) -> bool:
     """Return whether any version of the structure lacks a column of the version before
     it."""
-    for before, after in pairwise(versions):
-        assert before.shown_schema is not None, "they are known"
-        kept = {name.lower() for name in after.shown_columns_from or () if name is not None}
-        if any(column.name.lower() not in kept for column in before.shown_schema.columns):
+    for earlier, later in pairwise(versions):
+        assert earlier.shown_schema is not None, "they are known"
+        kept_names = {name.lower() for name in later.shown_columns_from or () if name is not None}
+        if any(column.name.lower() not in kept_names for column in earlier.shown_schema.columns):
             return True
     return False
 
@@ -403,11 +409,11 @@ def _origin(
     """Return the origin with these changes. `schema`: the columns of the mirror version
     with which it begins; None if none of its rows count. Raise `TableError` if the
     changes do not fit them."""
-    first = changes.version if plan.first is None else plan.first
-    versions = tuple(versions_between(work, table, first, plan.final))
+    first = changes.version if plan.first_version is None else plan.first_version
+    versions = tuple(versions_between(work, table, first, plan.final_version))
     lineage = lineage_over(work, versions, mirror=schema)
-    if lineage.reread:
-        raise TableError(lineage.reread[0], hint="")
+    if lineage.reasons_to_reread:
+        raise TableError(lineage.reasons_to_reread[0], hint="")
     key = lineage.key_of(plan.versions)
     if key is None:
         raise TableError("no key tells its rows apart in every version it had", hint="")
@@ -549,7 +555,7 @@ def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
 
 
 def _copy_base(
-    work: Workplace, aside: Workplace, base: MirrorVersion, origin: RebuildOrigin
+    work: Workplace, aside: Workplace, base: RecordedMirrorVersion, origin: RebuildOrigin
 ) -> None:
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
@@ -576,7 +582,7 @@ def _copy_base(
             if present_rows.num_rows < rows.num_rows:
                 changes = _deletions(rows.filter(pc.is_valid(deletion_times)), schema)
                 deleted_paths.append(aside.mirrors.stage(NAME, changes))
-        columns = tuple(PartColumn(field.name, field.type) for field in schema)
+        columns = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
         target = _target(aside, origin, schema)
         aside.mirrors.write(
@@ -607,7 +613,7 @@ def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> Mirro
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
-        cluster=clustered_by(policies.cluster_by, schema),
+        cluster_by=clustered_by(policies.cluster_by, schema),
     )
 
 
@@ -650,7 +656,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         task=task,
         lineage=lineage,
         key=origin.key,
-        steps=() if origin.plan.replaces or not has_base else steps(lineage),
+        steps=() if origin.plan.replaces or not has_base else evolution_steps(lineage),
         segments=origin.plan.segments,
         folders=_folders(aside, origin),
         last_written_version=0 if has_base else -1,

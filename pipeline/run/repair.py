@@ -16,7 +16,7 @@ from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_t
 from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.claim import HINT
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.acknowledge import (
     remove_dropped_mirrors,
     remove_snapshots,
@@ -59,7 +59,9 @@ def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
     which no table shows changes. Return a sentence for each repair."""
     source = work.source.name
     replays = settle_replays(work, lease)
-    if all(batch.state is not BatchState.MERGED for batch in work.ledger.unfinished(source)):
+    if all(
+        batch.state is not BatchState.MERGED for batch in work.ledger.unfinished_batches(source)
+    ):
         # If a batch is merged and not acknowledged, its acknowledgement deletes dropped
         # mirrors.
         remove_dropped_mirrors(work, lease)
@@ -99,7 +101,7 @@ def batches_to_abandon(
     `override`: a start that an operator chose for the next run. `damages`: the result
     of `damages_of`, if the caller has it."""
     source = work.source.name
-    unfinished = work.ledger.unfinished(source)
+    unfinished = work.ledger.unfinished_batches(source)
     captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     for batch in unfinished:
         if batch.state is BatchState.CAPTURING:
@@ -178,14 +180,14 @@ def quarantine_damaged(work: Workplace, lease: Lease, damage: Damage) -> str | N
 def damages_of(work: Workplace) -> list[Damage]:
     """Return the damaged files of batches that are captured and not merged, oldest
     first."""
-    unfinished = work.ledger.unfinished(work.source.name)
+    unfinished = work.ledger.unfinished_batches(work.source.name)
     captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     return [damage for batch in captured_batches for damage in damages_in(work, batch)]
 
 
 def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
     """Yield the damaged files of a batch."""
-    content = content_of(work.ledger, batch.source, batch.id)
+    content = batch_content(work.ledger, batch.source, batch.id)
     generations = _generations(work, content)
     for segment in content.segments:
         generation = generations[segment.table, segment.schema_version]
@@ -214,8 +216,8 @@ def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
     partly merged. A recorded intent counts even if the lake was set back to an earlier
     time, because the ledger refuses to abandon a batch of an intent."""
     states = work.ledger.table_states(work.source.name)
-    tables = [str(intent.table) for intent in work.ledger.intended(batch.source, batch.id)]
-    content = content_of(work.ledger, batch.source, batch.id)
+    tables = [str(intent.table) for intent in work.ledger.intents_of_batch(batch.source, batch.id)]
+    content = batch_content(work.ledger, batch.source, batch.id)
     generations = _generations(work, content)
     for segment in content.segments:
         generation = generations[segment.table, segment.schema_version]

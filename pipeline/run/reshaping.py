@@ -76,7 +76,7 @@ def versions_to_check(
     for note in ledger.uncleared_values(source):
         if note.tightening.is_rehashed:
             through = rehashed_after.get(note.table, 0)
-            rehashed_after[note.table] = max(note.tightening.through, through)
+            rehashed_after[note.table] = max(note.tightening.last_batch, through)
     for version in ledger.schemas_at(source, shaped=True):
         table = version.table
         if table not in states or not patterns.matches(table):
@@ -152,7 +152,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
     if cursor is None or not shaping.has_rules:
         return
     for note in _tightenings_to_reread(work):
-        yield replace(note.tightening, through=cursor.batch, kept_because=None)
+        yield replace(note.tightening, last_batch=cursor.batch, kept_because=None)
     # After the table was read again, the same settings may be relaxed and tightened
     # once more. So a tightening only counts as recorded until then.
     notes = [note for note in work.ledger.uncleared_values(source) if note.has_stale_mirror]
@@ -202,7 +202,7 @@ def _versions_with_settings(
                 names.append(name)
             if table not in end_versions or shaping.rules_of(names[-1]) is None:
                 continue
-            if work.ledger.deletion_notes(source, table).through >= end_versions[table].batch:
+            if work.ledger.deletion_notes(source, table).last_batch >= end_versions[table].batch:
                 continue  # all of it is cleared
         yield version, names[-1]
 

@@ -215,7 +215,7 @@ class RunSession:
             require_held = partial(work.ledger.require_not_lost, lease)
             work = replace(work, progress=_LeasedProgress(work.progress, require_held))
             self._work_and_lease = (work, lease)
-            previous = work.ledger.lease(self.source, before=lease.token)
+            previous = work.ledger.newest_lease(self.source, before=lease.token)
             if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
                 work.ledger.decide(lease, previous.death_decision())
             self.on_lease(lease, previous)
@@ -228,7 +228,7 @@ class RunSession:
                 ledger.lock(*names, self.run_id, in_dagster=self.in_dagster)
             )
         except SourceBusy:
-            holder = ledger.lease(self.source)
+            holder = ledger.newest_lease(self.source)
             if not patient and (holder is None or holder.dagster_run != self.run_id):
                 raise
         held_lock = lock_when_free(

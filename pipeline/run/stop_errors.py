@@ -11,7 +11,7 @@ import pyarrow as pa
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import reason_schema_versioned
-from lockstep.pipeline.values.engines import why_refused
+from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableBusy, TableError
 from lockstep.pipeline.values.table import TableName
 
@@ -41,7 +41,7 @@ def versioning_hint(table: TableName) -> str:
 def unsupported_error(schema: TableSchema) -> TableError | None:
     """Return an error if the log does not describe all rows of the table, because of
     its storage engine or system versioning; otherwise None."""
-    if reason := why_refused(schema.engine):
+    if reason := reason_refused(schema.engine):
         return TableError(reason, hint=engine_hint(schema.name))
     if reason := reason_schema_versioned(schema):
         return TableError(reason, hint=versioning_hint(schema.name))

@@ -23,7 +23,12 @@ from typing import Final, assert_never
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
 from lockstep.pipeline.mirror.lineage import ColumnsRead as ColumnsGiven
-from lockstep.pipeline.mirror.merging import SETTLES, ChangelogOrigin, ReloadOrigin, reload_origin
+from lockstep.pipeline.mirror.merging import (
+    SETTLING_EVENTS,
+    ChangelogOrigin,
+    ReloadOrigin,
+    reload_origin,
+)
 from lockstep.pipeline.model.batch import Batch, Cursor, PreparedTransaction, TableContent, Xid
 from lockstep.pipeline.model.life import next_state, quarantine_event
 from lockstep.pipeline.model.load import Load, reason_void
@@ -36,7 +41,7 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
@@ -59,7 +64,7 @@ from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.start.question import AnchorReading, StartRule
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.supply.plan import (
-    ColumnsRead,
+    ColumnsFromServer,
     FromChangelog,
     FromLog,
     FromPast,
@@ -68,11 +73,11 @@ from lockstep.pipeline.supply.plan import (
     NewColumns,
     Plan,
     Price,
-    RowsRead,
-    SomeRowsRead,
-    Standing,
-    Step,
+    RowsFromServer,
+    SomeRowsFromServer,
     Supply,
+    SupplyStanding,
+    SupplyStep,
     Want,
     plan,
 )
@@ -192,7 +197,7 @@ def _have_of_stopped(state: TableState, stale_mirrors: Collection[TableName]) ->
     needs = needs_of(state)
     if state.table in stale_mirrors:
         needs |= {Need.SHAPE}
-    return Have(state.table, Standing.STOPPED, needs, _reason(state))
+    return Have(state.table, SupplyStanding.STOPPED, needs, _reason(state))
 
 
 def want_of(order: TableOrder) -> Want:
@@ -273,11 +278,11 @@ class StoppedReach:
 
     @cached_property
     def changelog(self) -> ReloadOrigin:
-        return origin_of(self.work, self.state)
+        return changelog_origin_of(self.work, self.state)
 
     @cached_property
     def earlier_version(self) -> ReloadOrigin:
-        return earlier_version_of(self.work, self.state)
+        return earlier_version_origin_of(self.work, self.state)
 
     @cached_property
     def goes_on(self) -> bool:
@@ -289,7 +294,7 @@ class StoppedReach:
         if settled_write is None or self.cursor is None or state.mirror_version is None:
             return False
         return not any(
-            event.kind in SETTLES
+            event.kind in SETTLING_EVENTS
             for content in work.ledger.contents(
                 source, settled_write.intent.last_batch + 1, self.cursor.batch, [state.table]
             )
@@ -318,20 +323,20 @@ class StoppedReach:
             return reason
         other_column_count = len(structure.columns) - len(structure.primary_key)
         if (
-            lineage.reread
-            or not lineage.asked
+            lineage.reasons_to_reread
+            or not lineage.columns_by_key
             or lineage.key_of(lineage.versions) != structure.primary_key
         ):
             return reason
-        if _COLUMNS_PER_MISSING_ONE * len(lineage.asked) > other_column_count:
+        if _COLUMNS_PER_MISSING_ONE * len(lineage.columns_by_key) > other_column_count:
             return reason
-        return NewColumns(newest.version, lineage.asked)
+        return NewColumns(newest.version, lineage.columns_by_key)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingReach:
-    """How far each supply reaches of a table that only the server can supply: the
-    others have nothing."""
+    """How far each supply reaches of a table that only the server can supply: the other
+    supplies have nothing."""
 
     log: None = None
     changelog: str = ""
@@ -342,7 +347,7 @@ class ReadingReach:
     by_condition: str | None = None
 
 
-def origin_of(
+def changelog_origin_of(
     work: Workplace,
     state: TableState,
     *,
@@ -363,13 +368,13 @@ def origin_of(
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
         tried=state.missing_since,
-        forgotten=deletion_notes.through,
+        forgotten=deletion_notes.last_batch,
         why="" if deletion_notes.newest is None else deletion_notes.newest.reason,
     )
     return _usable_origin(work, table, origin, check_files=check_files)
 
 
-def earlier_version_of(
+def earlier_version_origin_of(
     work: Workplace,
     state: TableState,
     *,
@@ -390,7 +395,7 @@ def earlier_version_of(
 def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
     source = work.source.name
     newest = work.ledger.cursors(source).captured
-    return [] if newest is None else contents_of(work.ledger, source, table, 1, newest.batch)
+    return [] if newest is None else table_contents(work.ledger, source, table, 1, newest.batch)
 
 
 def _usable_origin(
@@ -424,8 +429,11 @@ def _reason_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) ->
     except TableError as error:
         return error.reason
     schema_versions = {segment.schema_version for segment in segments}
-    if lineage.reread or lineage.asked:
-        return (*lineage.reread, f"values of {', '.join(lineage.asked)} are not in it")[0]
+    if lineage.reasons_to_reread or lineage.columns_by_key:
+        return (
+            *lineage.reasons_to_reread,
+            f"values of {', '.join(lineage.columns_by_key)} are not in it",
+        )[0]
     if lineage.key_of((schema_versions & lineage.versions.keys()) | {history[-1].version}) is None:
         return "no key tells its rows apart in every version it had"
     return None
@@ -469,7 +477,7 @@ class TablePlans:
 
     def __bool__(self) -> bool:
         """True if this run does something for one of the tables."""
-        return any(plan.waits is None for plan in self.plans.values())
+        return any(plan.reason_to_wait is None for plan in self.plans.values())
 
     @property
     def spans(self) -> dict[TableName, LogSpan]:
@@ -483,7 +491,7 @@ class TablePlans:
         from the server come last."""
         resumed_tables = self.plans.keys() - self.wait_reasons.keys()
         orders = [order for order in self.orders if order.table in resumed_tables]
-        return sorted(orders, key=lambda order: self.plans[order.table].asks_server)
+        return sorted(orders, key=lambda order: self.plans[order.table].reads_server)
 
     @property
     def catch_up_orders(self) -> list[TableOrder]:
@@ -495,7 +503,11 @@ class TablePlans:
     def wait_reasons(self) -> dict[TableName, str]:
         """The tables that this run leaves as they are, each with the reason why it
         needs rows of the server."""
-        return {t: plan.waits for t, plan in self.plans.items() if plan.waits is not None}
+        return {
+            t: plan.reason_to_wait
+            for t, plan in self.plans.items()
+            if plan.reason_to_wait is not None
+        }
 
     def wait_sentence(self, table: TableName) -> str:
         """Return a sentence for people that says what a table of `wait_reasons` waits
@@ -511,23 +523,27 @@ class TablePlans:
         """Return the tables with a supply of this kind besides the log, each with the
         reason."""
         return {
-            table: plan.besides.reason
+            table: plan.step_after_log.reason
             for table, plan in sorted(self.plans.items())
-            if plan.besides is not None and isinstance(plan.besides.supply, kind)
+            if plan.step_after_log is not None and isinstance(plan.step_after_log.supply, kind)
         }
 
     @property
     def changelog_origins(self) -> dict[TableName, ChangelogOrigin]:
         """The tables whose mirrors are rewritten from their changelogs, each with the
         part of the changelog that is used."""
-        supplies = {t: plan.besides.supply for t, plan in self.plans.items() if plan.besides}
+        supplies = {
+            t: plan.step_after_log.supply for t, plan in self.plans.items() if plan.step_after_log
+        }
         return {t: used.origin for t, used in supplies.items() if isinstance(used, FromChangelog)}
 
     @property
     def estimated_rows(self) -> int:
         """Estimated number of rows that are read from the server with all columns."""
         steps = (step for plan in self.plans.values() for step in plan.steps)
-        return sum(step.price.rows or 0 for step in steps if isinstance(step.supply, RowsRead))
+        return sum(
+            step.price.rows or 0 for step in steps if isinstance(step.supply, RowsFromServer)
+        )
 
 
 def plan_returns(
@@ -570,7 +586,7 @@ def plan_returns(
 
     def plan_table(table: TableName) -> Plan:
         best = plan(haves[table], wants[table], reaches[table])
-        return best if work.source.until is None else best.if_no_rows_are_read
+        return best if work.source.until is None else best.without_reading_rows
 
     plans = {table: plan_table(table) for table in haves}
     first_span, prepared = None, dict[Xid, PreparedTransaction]()
@@ -590,25 +606,25 @@ def plan_returns(
 def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
     """Return the plans with the price of each step, in rows and bytes read from MySQL.
     All tables that catch up share one reading of the log, from `first_span` on."""
-    asking = [table for table, table_plan in plans.plans.items() if table_plan.asks_server]
+    asking = [table for table, table_plan in plans.plans.items() if table_plan.reads_server]
     estimates = estimates_of(work, asking)
 
-    def price(table: TableName, step: Step) -> Price:
+    def price(table: TableName, step: SupplyStep) -> Price:
         match step.supply:
             case FromLog():
                 first_span, cursor, facts = plans.first_span, plans.cursor, plans.facts
                 assert first_span is not None and cursor is not None and facts is not None, "a span"
                 end = cursor.position.at
                 return Price(log_bytes=log_between(first_span.start.at, end, facts.binlogs))
-            case RowsRead(Load() as load) if load.is_complete:
+            case RowsFromServer(Load() as load) if load.is_complete:
                 return Price()
-            case RowsRead(Load() as load) if load.progress.estimated_rows is not None:
+            case RowsFromServer(Load() as load) if load.progress.estimated_rows is not None:
                 return Price(max(load.progress.estimated_rows - load.row_count, 0), None)
-            case RowsRead():
+            case RowsFromServer():
                 return estimates[table]
-            case SomeRowsRead(condition):
+            case SomeRowsFromServer(condition):
                 return Price(work.server.estimated_where(table, condition), None)
-            case ColumnsRead():
+            case ColumnsFromServer():
                 return replace(estimates[table], bytes=None)
             case FromChangelog():
                 return Price()
@@ -682,7 +698,7 @@ def plan_readings(
     them."""
     states = work.ledger.table_states(work.source.name) if known is None else known.states
     valid_loads, void = _valid_and_void_loads(work, run_start, states)
-    tables_without_log = lost_tables(run_start, states, returns)
+    tables_without_log = find_tables_without_log(run_start, states, returns)
     void_by_table = {load.table: load for load, _ in void}
     tables = {
         *tables_without_log,
@@ -706,7 +722,7 @@ def plan_readings(
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
         best = plan(have, wants[table], ReadingReach())
-        plans[table] = best if work.source.until is None else best.if_no_rows_are_read
+        plans[table] = best if work.source.until is None else best.without_reading_rows
     return replace(returns, plans=plans, wants=wants, void_loads=tuple(void))
 
 
@@ -718,8 +734,8 @@ def _have_of(
 ) -> Have:
     """Return what the lake has and lacks of a table that is read from the server."""
     if state is None:
-        return Have(table, Standing.NEW, load=load)
-    standing = Standing.LOADING if state.is_loading else Standing.FOLLOWING
+        return Have(table, SupplyStanding.NEW, load=load)
+    standing = SupplyStanding.LOADING if state.is_loading else SupplyStanding.FOLLOWING
     reason = "what was read of it no longer counts"
     return Have(table, standing, needs, reason, load)
 
@@ -773,7 +789,7 @@ def _is_interrupted(batches: Iterable[Batch]) -> bool:
     return any(batch.predecessor is None and not batch.catches_up for batch in batches)
 
 
-def lost_tables(
+def find_tables_without_log(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
     """Return the tables that lack a part of the log, because the server purged it
@@ -781,7 +797,9 @@ def lost_tables(
     resume."""
     if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
         return set()
-    resumed = {table for table, table_plan in plans.plans.items() if table_plan.waits is None}
+    resumed = {
+        table for table, table_plan in plans.plans.items() if table_plan.reason_to_wait is None
+    }
     return {t for t, state in states.items() if not state.has_stopped or t in resumed}
 
 

@@ -84,10 +84,10 @@ def reason_no_longer_shown(
     longer shown; None if they are shown. `from_log`: they would be read from the log
     again, so that their values would be hashed with the present key."""
     deletion = ledger.deletion_notes(source, table).newest
-    if deletion is not None and deletion.table is not None and batch <= deletion.through:
+    if deletion is not None and deletion.table is not None and batch <= deletion.last_batch:
         return deletion.sentence
     for note in ledger.uncleared_values(source):
-        through = note.tightening.through
+        through = note.tightening.last_batch
         is_hidden = note.kept_because is None or (from_log and note.tightening.is_rehashed)
         if note.table == table and is_hidden and batch <= through:
             return f"less is shown of {note.tightening.hidden_in_words} than up to batch {through}"

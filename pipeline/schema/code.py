@@ -33,7 +33,7 @@ from lockstep.pipeline.schema.statements.row_changes import (
     read_body,
     read_or_reason,
 )
-from lockstep.pipeline.values.engines import is_merge, is_part
+from lockstep.pipeline.values.engines import can_be_merged, is_merge
 from lockstep.pipeline.values.table import TableName
 
 _EVENTS = (INSERT, UPDATE, DELETE)
@@ -429,5 +429,5 @@ class _TableSearch:
         columns."""
         types = [column.type for column in merge.columns]
         for table in self.schema.tables.values():
-            if is_part(table.engine) and [column.type for column in table.columns] == types:
+            if can_be_merged(table.engine) and [column.type for column in table.columns] == types:
                 yield table.name

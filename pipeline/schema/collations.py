@@ -214,13 +214,13 @@ def charset_by_number(number: int) -> str:
 
 
 def _uca_1400_name(number: int) -> str | None:
-    place, rest = divmod(number - _FIRST_UCA_1400_NUMBER, 256)
-    language, strength = divmod(rest, 8)
-    if place >= len(_UCA_1400_CHARSETS) or language not in _UCA_1400_LANGUAGES:
+    charset_index, remainder = divmod(number - _FIRST_UCA_1400_NUMBER, 256)
+    language, strength = divmod(remainder, 8)
+    if charset_index >= len(_UCA_1400_CHARSETS) or language not in _UCA_1400_LANGUAGES:
         return None
     nopad, strength = divmod(strength, 4)
     parts = (
-        _UCA_1400_CHARSETS[place],
+        _UCA_1400_CHARSETS[charset_index],
         "uca1400",
         _UCA_1400_LANGUAGES[language],
         "nopad" if nopad else "",

@@ -185,7 +185,7 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
     ),
     ConsequenceRule(
         "rows-without-events",
-        _if_kind("dirty"),
+        _if_kind("unlogged"),
         Action.QUARANTINE,
         (
             "partition TRUNCATE, DROP, EXCHANGE, and REORGANIZE of VALUES IN; IMPORT and DISCARD "
@@ -304,13 +304,13 @@ def consequences(
     followed: FollowedStatement,
     policies_of: PoliciesOf,
     logged: LoggedStatement,
-    treatments_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Mapping[TableName, Consequence]:
     """Return the consequence of one statement for each table. If the statement has
     several effects on a table, the most severe wins; for renames, the last.
-    `treatments_of`: returns the columns of a structure that the settings treat, as
-    `TableEffect.treatments_of`."""
-    strict = logged.context.has_mode(STRICT)
+    `treatment_texts_of`: returns `TableEffect.treatment_texts` for the columns of a
+    structure."""
+    is_strict = logged.context.has_mode(STRICT)
     moment = StatementMoment(logged.executed_at, zone_of(logged.context.time_zone))
     severity = list(Action).index
     by_table: dict[TableName, Consequence] = {}
@@ -320,7 +320,7 @@ def consequences(
             by_table[table] = _consequence(effect, policies_of(table))
     for change in followed.effects:
         for effect in table_effects(
-            change, strict=strict, moment=moment, treatments_of=treatments_of
+            change, is_strict=is_strict, moment=moment, treatment_texts_of=treatment_texts_of
         ):
             new = _consequence(effect, policies_of(effect.table))
             old = by_table.get(effect.table)

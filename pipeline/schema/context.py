@@ -76,6 +76,10 @@ class ServerDialect:
         MariaDB."""
         return not self.is_mariadb and self.version >= 80000
 
+    @property
+    def is_mysql_57(self) -> bool:
+        return not self.is_mariadb and self.version < 80000
+
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
@@ -153,10 +157,10 @@ class _StatusReader:
     def integer(self, count: int) -> int:
         return int.from_bytes(self.take(count), "little")
 
-    def text(self) -> bytes:
+    def sized_bytes(self) -> bytes:
         return self.take(self.integer(1))
 
-    def text_to_nul(self) -> bytes:
+    def bytes_to_nul(self) -> bytes:
         end = self.data.find(b"\0", self.at)
         content = self.take((end if end >= 0 else len(self.data)) - self.at)
         self.take(1)
@@ -179,11 +183,10 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
     variables after it might change what the statement means. Raise DamagedEvent if the
     variables end in the middle of a value.
     """
-    utf8mb4 = "utf8mb4_general_ci" if facts.is_mariadb or facts.version < 80000 else None
     context = StatementContext(
         facts=facts,
         database=database,
-        utf8mb4_collation=utf8mb4 or "utf8mb4_0900_ai_ci",
+        utf8mb4_collation="utf8mb4_0900_ai_ci" if facts.is_mysql_8 else "utf8mb4_general_ci",
         # MySQL logs the variable only with statements that define a TIMESTAMP; for the
         # others its default, ON, makes no difference. Before 8.0.14 MySQL never logs
         # it: the server's setting is taken.
@@ -209,24 +212,24 @@ def _read_variable(code: int, reader: _StatusReader, context: StatementContext) 
         case 1:
             return replace(context, sql_mode=reader.integer(8))
         case 2:  # catalog
-            reader.text()
+            reader.sized_bytes()
             reader.take(1)
         case 4:
             return _read_charsets(reader, context)
         case 5:
-            return replace(context, time_zone=reader.text().decode("utf-8", "replace"))
+            return replace(context, time_zone=reader.sized_bytes().decode("utf-8", "replace"))
         case 6:  # catalog
-            reader.text()
+            reader.sized_bytes()
         case 8 if not context.facts.is_mariadb:
             name = _read_collation(reader.integer(2), context)
             return replace(context, database_collation=name)
         case 11:  # user and host of the invoker
-            reader.text()
-            reader.text()
+            reader.sized_bytes()
+            reader.sized_bytes()
         case 12:  # names of updated databases
             count = reader.integer(1)
             for _ in range(0 if count == _TOO_MANY_DATABASES else count):
-                reader.text_to_nul()
+                reader.bytes_to_nul()
         case 13 | 128:
             return replace(context, microseconds=reader.integer(3))
         case 16:

@@ -112,9 +112,7 @@ def possible_view(
     match changes:
         case [CreateTable() | CreateLike() | CreateSelect() as change] if change.if_not_exists:
             name = stored_name(change.table, context)
-            exists = (
-                schema.table(name) is not None or schema.fold_case(name) in schema.unknown_tables
-            )
+            exists = schema.table(name) is not None or schema.is_unknown(name)
             return None if exists or context.ddl_xid else name
     return None
 
@@ -142,7 +140,7 @@ def _apply_change(
             return schema, effects
         case TruncateTable(name):
             table = schema.table(name)
-            if table is None and schema.fold_case(name) not in schema.unknown_tables:
+            if table is None and not schema.is_unknown(name):
                 return schema, [UnknownTable(name, "TRUNCATE")]
             return schema, [Truncated(name if table is None else table.name)]
         case AlterTable():
@@ -168,7 +166,7 @@ def _apply_create(
 ) -> EvolvedStep:
     name = stored_name(change.table, context)
     before = schema.table(name)
-    is_unknown = schema.fold_case(name) in schema.unknown_tables
+    is_unknown = schema.is_unknown(name)
     effects: list[Effect] = []
     if change.if_not_exists and context.finds_view:
         return schema, [Unchanged(name, "a view has its name")]
@@ -269,7 +267,7 @@ def _apply_drop(schema: ServerSchema, change: DropTables) -> EvolvedStep:
     effects: list[Effect] = []
     for name in change.tables:
         before = schema.table(name)
-        if before is not None or schema.fold_case(name) in schema.unknown_tables:
+        if before is not None or schema.is_unknown(name):
             effects.append(Dropped(before.name if before else name, before))
             schema = schema.without_table(name)
         elif change.if_exists:
@@ -290,7 +288,7 @@ def _apply_rename(
     table = schema.table(old)
     target = stored_name(new, context)
     if table is None:
-        if schema.fold_case(old) in schema.unknown_tables:
+        if schema.is_unknown(old):
             renamed_schema = schema.without_table(old).with_unknown_table(target)
             return renamed_schema, [Renamed(old, target, None)]
         if if_exists:
@@ -322,7 +320,7 @@ def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> boo
         old.database == target.database
         and schema.database(old.database) is not None
         and schema.table(target) is None
-        and schema.fold_case(target) not in schema.unknown_tables
+        and not schema.is_unknown(target)
     )
 
 
@@ -388,7 +386,7 @@ def _apply_alter_to_unknown(
     target: TableName | None,
     context: StatementContext,
 ) -> EvolvedStep:
-    if schema.fold_case(change.table) not in schema.unknown_tables:
+    if not schema.is_unknown(change.table):
         if change.if_exists:
             return schema, [Unchanged(change.table, "it does not exist")]
         return schema, [UnknownTable(change.table, "ALTER TABLE")]

@@ -280,6 +280,9 @@ class ServerSchema:
     def table(self, name: TableName) -> TableSchema | None:
         return self.tables.get(self.fold_case(name))
 
+    def is_unknown(self, name: TableName) -> bool:
+        return self.fold_case(name) in self.unknown_tables
+
     def with_database(self, database: DatabaseSchema) -> ServerSchema:
         key = self.fold_case(TableName(database.name, "")).database
         return replace(self, databases={**self.databases, key: database})

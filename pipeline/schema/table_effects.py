@@ -46,7 +46,7 @@ from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader
 from lockstep.pipeline.schema.tracker import ColumnsFrom
 from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, arrow_type
-from lockstep.pipeline.values.engines import why_refused
+from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName
 
@@ -54,10 +54,10 @@ from lockstep.pipeline.values.table import Column, TableName
 @dataclass(frozen=True, slots=True)
 class TableEffect:
     """A statement's effect on one table. `kind`: created, dropped, renamed, truncated,
-    changed, dirty (rows changed without row events) or not followed. A change has
+    changed, unlogged (rows changed without row events) or not followed. A change has
     `before` and `after`, a new table `after`. `columns_from`: the former name of each
     column. `is_strict`: the session's sql_mode was strict. `moment`: when the statement
-    ran. `treatments_in_words`: columns, in lower case, that the settings hide or
+    ran. `treatment_texts`: columns, in lower case, that the settings hide or
     convert, or by which they choose rows, each with its treatment in words."""
 
     table: TableName
@@ -68,7 +68,7 @@ class TableEffect:
     columns_from: tuple[str | None, ...] = ()
     is_strict: bool = True
     moment: StatementMoment | None = None
-    treatments_in_words: Mapping[str, str] = field(default_factory=dict)
+    treatment_texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schemas(self) -> tuple[TableSchema, TableSchema]:
@@ -89,9 +89,9 @@ class TableEffect:
 def table_effects(
     effect: Effect,
     *,
-    strict: bool,
+    is_strict: bool,
     moment: StatementMoment | None = None,
-    treatments_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
+    treatment_texts_of: Callable[[TableSchema], Mapping[str, str]] = lambda _: {},
 ) -> Iterator[TableEffect]:
     """Yield a `TableEffect` for each table that an effect on the schema concerns."""
     match effect:
@@ -105,16 +105,18 @@ def table_effects(
         case Truncated(table):
             yield TableEffect(table, "truncated")
         case UnloggedChange(table, reason):
-            yield TableEffect(table, "dirty", f"{reason} changes rows that the log does not have")
+            yield TableEffect(
+                table, "unlogged", f"{reason} changes rows that the log does not have"
+            )
         case NotFollowed(table, reason):
             yield TableEffect(table, "not followed", reason)
         case UnknownTable(table, statement):
             reason = f"{statement}, but its structure was not known"
             yield TableEffect(table, "not followed", reason)
         case Changed(table, before, after, columns_from):
-            columns = {**treatments_of(before), **treatments_of(after)}
+            texts = {**treatment_texts_of(before), **treatment_texts_of(after)}
             yield TableEffect(
-                table, "changed", "", before, after, columns_from, strict, moment, columns
+                table, "changed", "", before, after, columns_from, is_strict, moment, texts
             )
         case _:
             return
@@ -125,7 +127,7 @@ _ROW_KEEPING_ENGINES: Final = frozenset({"innodb", "myisam", "aria", "rocksdb"})
 
 
 def reason_engine_refused(effect: TableEffect) -> str | None:
-    return None if effect.after is None else why_refused(effect.after.engine)
+    return None if effect.after is None else reason_refused(effect.after.engine)
 
 
 def reason_versioned(effect: TableEffect) -> str | None:
@@ -150,7 +152,7 @@ def reason_engine_changed(effect: TableEffect) -> str | None:
 def reason_values_changed(effect: TableEffect) -> str | None:
     for before, after in effect.column_pairs:
         if before is not None and (
-            reason := reason_column_values_change(before, after, strict=effect.is_strict)
+            reason := reason_column_values_change(before, after, is_strict=effect.is_strict)
         ):
             return f"stored values of {after.name} may have changed: {reason}"
     return None
@@ -204,12 +206,12 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
     after the change, so that the table has to be read again. A new column has its
     default in all rows; this matters only if the condition on rows uses the column."""
     for before, after in effect.column_pairs:
-        treatment = effect.treatments_in_words.get(after.name.lower(), "")
+        treatment = effect.treatment_texts.get(after.name.lower(), "")
         if before is None:
             if USED_BY_CONDITION in treatment:
                 return f"the condition on rows uses the new column {after.name}"
             continue
-        if effect.treatments_in_words.get(before.name.lower(), "") != treatment:
+        if effect.treatment_texts.get(before.name.lower(), "") != treatment:
             return f"column {before.name} is now called {after.name}, which is shown in another way"
         if USED_BY_CONDITION in treatment and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
@@ -245,16 +247,16 @@ _SUBSETS_OF_UTF8MB4: Final = SINGLE_BYTE_CHARSETS | WIDE_CHARSETS | {"ascii", "u
 
 
 def reason_column_values_change(
-    before: ColumnSchema, after: ColumnSchema, *, strict: bool
+    before: ColumnSchema, after: ColumnSchema, *, is_strict: bool
 ) -> str | None:
     """Return how an ALTER TABLE may have changed a column's stored values, in a few
-    words; None if it kept them for certain. `strict`: the session's sql_mode refused
+    words; None if it kept them for certain. `is_strict`: the session's sql_mode refused
     invalid values."""
     if before.generated is not None or after.generated is not None:
         return _generated_reason(before, after)
     if after.auto_increment and not before.auto_increment:
         return "it became AUTO_INCREMENT, which numbers rows that hold 0"
-    if before.nullable and not after.nullable and not strict:
+    if before.nullable and not after.nullable and not is_strict:
         return "it became NOT NULL, which turns NULL into a value"
     if before.nullable and not after.nullable and after.type == "timestamp":
         return "it became NOT NULL, which turns NULL into the moment of the statement"
@@ -478,8 +480,8 @@ def reason_unclear(
     if may_rename and not renames:
         return "the statement that stopped it renames, which the given structure does not show"
     origins = match_columns(before, given_schema, renames)
-    kept = {name for name in origins if name is not None}
-    missing = [name for name in before.names if name not in kept]
+    kept_names = {name for name in origins if name is not None}
+    missing = [name for name in before.names if name not in kept_names]
     new = [name for name, origin in zip(given_schema.names, origins, strict=True) if origin is None]
     if missing and new:
         return (

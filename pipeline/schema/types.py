@@ -178,8 +178,10 @@ def times_to_microseconds(times: pa.Array) -> pa.Int64Array:
     hours, minutes, seconds = (pc.struct_field(parts, name).cast(pa.int64()) for name in names)
     fraction = pc.utf8_rpad(pc.struct_field(parts, "fraction"), 6, "0").cast(pa.int64())
     total_seconds = pc.add(pc.multiply(pc.add(pc.multiply(hours, 60), minutes), 60), seconds)
-    size = pc.add(pc.multiply(total_seconds, 1_000_000), fraction)
-    return pc.if_else(pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(size), size)
+    magnitude = pc.add(pc.multiply(total_seconds, 1_000_000), fraction)
+    return pc.if_else(
+        pc.equal(pc.struct_field(parts, "sign"), "-"), pc.negate(magnitude), magnitude
+    )
 
 
 def time_to_microseconds(text: str) -> int:
@@ -188,8 +190,8 @@ def time_to_microseconds(text: str) -> int:
     if match is None or int(match["minutes"]) > 59 or int(match["seconds"]) > 59:
         raise ValueError(text)
     total_seconds = (int(match["hours"]) * 60 + int(match["minutes"])) * 60 + int(match["seconds"])
-    size = total_seconds * 1_000_000 + int((match["fraction"] or "").ljust(6, "0"))
-    return -size if match["sign"] else size
+    magnitude = total_seconds * 1_000_000 + int((match["fraction"] or "").ljust(6, "0"))
+    return -magnitude if match["sign"] else magnitude
 
 
 # -- names -------------------------------------------------------------------------------
@@ -300,12 +302,12 @@ def unescape_name(name: str) -> str:
 
 def refuse_equal_names(names: Iterable[str]) -> None:
     """Raise `TableError` if Delta or Spark treat two of the names as equal."""
-    by_comparable_name: dict[str, str] = {}
+    names_by_comparable: dict[str, str] = {}
     for name in names:
-        other = by_comparable_name.setdefault(comparable_name(name), name)
-        if other is not name:
+        earlier = names_by_comparable.setdefault(comparable_name(name), name)
+        if earlier is not name:
             raise TableError(
-                f"columns {other!r} and {name!r} have one name to Delta and Spark, which ignore "
+                f"columns {earlier!r} and {name!r} have one name to Delta and Spark, which ignore "
                 "case",
                 hint="rename one of them at the source, or exclude the table",
             )

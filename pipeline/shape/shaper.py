@@ -137,8 +137,8 @@ class Shaper:
         shaped = replace(
             images,
             columns=self._treat_columns(images.columns),
-            nulled=self._shown_counts(images.nulled),
-            unknown=self._shown_counts(images.unknown),
+            nulled_counts=self._shown_counts(images.nulled_counts),
+            unmapped_counts=self._shown_counts(images.unmapped_counts),
             present=self._shown_bits(images.present),
             logged=self._shown_bits(images.logged),
             updated=self._shown_bits(images.updated),

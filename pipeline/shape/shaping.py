@@ -134,7 +134,7 @@ class Shaping:
         rules = self.rules_of(schema.name)
         return frozenset() if rules is None else _hidden_names(rules, row_structure(schema).names)
 
-    def treatments_in_words(self, schema: TableSchema) -> Mapping[str, str]:
+    def treatment_texts(self, schema: TableSchema) -> Mapping[str, str]:
         """Return each column of a structure that has a treatment, or that the condition
         on rows uses, by its name in lower case, with its treatment in words. Return
         none if the rules cannot be applied."""

@@ -28,7 +28,7 @@ from lockstep.pipeline.values.errors import TableError
 
 _SEALED: Final = r"sealed'[0-9a-f]+'"
 _ANY: Final = re.compile(
-    "|".join({_SEALED, *(f"(?:{form.literal})" for form in FORMS.values())}), re.ASCII
+    "|".join({_SEALED, *(f"(?:{form.literal_pattern})" for form in FORMS.values())}), re.ASCII
 )
 
 
@@ -61,12 +61,12 @@ class Bound:
             raise ValueError("not a bound")
         return cls(columns, literals)
 
-    def sealed(self, seal: Callable[[str], bytes]) -> Bound:
+    def seal(self, seal: Callable[[str], bytes]) -> Bound:
         """Return the same bound with each literal encrypted by `seal`."""
         literals = (f"sealed'{seal(literal).hex()}'" for literal in self.literals)
         return Bound(self.columns, tuple(literals))
 
-    def opened(self, open_: Callable[[bytes], str]) -> Bound:
+    def open(self, open_: Callable[[bytes], str]) -> Bound:
         """Return the bound with each literal decrypted by `open_`. Raise ValueError for
         a bound that is not sealed."""
         if not all(re.fullmatch(_SEALED, literal) for literal in self.literals):
@@ -93,7 +93,7 @@ class Range:
         return tuple(bound for bound in (self.after, self.through) if bound is not None)
 
     @property
-    def whole(self) -> bool:
+    def is_whole_table(self) -> bool:
         return not self.bounds
 
     @property
@@ -103,15 +103,18 @@ class Range:
         return () if bound is None else bound.columns
 
 
-def asked(schema: TableSchema) -> tuple[str, ...]:
+def key_expressions(schema: TableSchema) -> tuple[str, ...]:
     """Return the SQL expressions that read a bound's values, one per column of the
     chunk key."""
     columns = _columns(schema)
-    return tuple(FORMS[column.type].asked.format(quoted(column.name)) for column in columns)
+    return tuple(
+        FORMS[column.type].select_template.format(quoted_column(column.name)) for column in columns
+    )
 
 
 def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
-    """Return the bound of a row. `answers`: what the server returned for `asked`.
+    """Return the bound of a row. `answers`: what the server returned for
+    `key_expressions`.
 
     Raise TableError for a value without a literal. That is a YEAR(2), which a server
     orders by four digits and compares by two.
@@ -121,13 +124,13 @@ def bound_of(schema: TableSchema, answers: Sequence[object]) -> Bound:
     return Bound(chunk_key(schema), tuple(literals))
 
 
-def where(rows: Range) -> str:
+def range_condition(rows: Range) -> str:
     """Return the SQL condition for the rows of a range; `true` for all rows.
 
     Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`. For `(a, b) > (1, 2)`
     servers would read the index from its beginning instead of looking up the range.
     """
-    columns = [quoted(column) for column in rows.columns]
+    columns = [quoted_column(column) for column in rows.columns]
     literals = [literal for bound in rows.bounds for literal in bound.literals]
     if any(re.fullmatch(_SEALED, literal) for literal in literals):
         raise ValueError("a statement cannot contain a sealed bound")
@@ -139,11 +142,11 @@ def where(rows: Range) -> str:
     return " and ".join(conditions) or "true"
 
 
-def order(columns: Sequence[str]) -> str:
-    return ", ".join(map(quoted, columns))
+def order_by(columns: Sequence[str]) -> str:
+    return ", ".join(map(quoted_column, columns))
 
 
-def quoted(name: str) -> str:
+def quoted_column(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -165,7 +168,7 @@ def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: st
 def _literal(column: ColumnSchema, answer: object) -> str:
     form = FORMS[column.type]
     literal = form.from_answer(column, str(answer))
-    if re.fullmatch(form.literal, literal, re.ASCII) is None:
+    if re.fullmatch(form.literal_pattern, literal, re.ASCII) is None:
         raise TableError(
             f"key column {column.name!r} prints values that no statement can compare with",
             hint="change its type (a YEAR(2) to YEAR), or exclude the table",
@@ -186,7 +189,7 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     """Return the SQL condition for the rows with one of these keys. `keys`: at least
     one row, without NULLs, with the types of `schema.types`. Raise ValueError for a
     column without literals (`column_without_literal`)."""
-    names = [quoted(name) for name in keys.schema.names]
+    names = [quoted_column(name) for name in keys.schema.names]
     rows = zip(
         *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),
         strict=True,

@@ -41,7 +41,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RowCondition:
     """A condition on rows. `text`: the text that is sent. `limits`: limits that follow
     from it; there may be more that are not recognized."""
 
@@ -49,7 +49,7 @@ class Condition:
     limits: tuple[Limit, ...] = ()
 
 
-def read_condition(text: str, facts: ServerDialect | None = None) -> Condition:
+def read_condition(text: str, facts: ServerDialect | None = None) -> RowCondition:
     """Return the condition in a text, which is read by the rules of sql_mode ''.
     `facts`: the server's SQL dialect. Raise ConditionRefused for a text that is not
     exactly one condition."""
@@ -60,7 +60,7 @@ def read_condition(text: str, facts: ServerDialect | None = None) -> Condition:
     except CannotRead as error:
         raise _refused(f"it cannot be read: {error}") from error
     _require_plain(stripped, parts)
-    return Condition(stripped, tuple(_limits(parts)))
+    return RowCondition(stripped, tuple(_limits(parts)))
 
 
 def _require_plain(text: str, parsed: Sequence[Token]) -> None:

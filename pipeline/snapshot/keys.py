@@ -23,13 +23,14 @@ from lockstep.pipeline.schema.rows import merge_key_schema
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of one type are read by SQL, and written as literals. `asked`: SQL
-    template that reads a column. `literal`: regular expression that every literal must
-    match. `from_answer`: converts the server's answer to a literal. `from_lake`:
-    converts a value of the lake to a literal; None if that is impossible."""
+    """How values of one type are read by SQL, and written as literals.
+    `select_template`: SQL template that reads a column. `literal_pattern`: regular
+    expression that every literal must match. `from_answer`: converts the server's
+    answer to a literal. `from_lake`: converts a value of the lake to a literal; None if
+    that is impossible."""
 
-    asked: str
-    literal: str
+    select_template: str
+    literal_pattern: str
     from_answer: Callable[[ColumnSchema, str], str]
     from_lake: Callable[[Any], str] | None
 

@@ -23,11 +23,11 @@ reading the log, and for delays."""
 _DAY: Final = 86_400
 _WEEK: Final = 7
 
-KEPT_BY: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_logs_days)"
+RETENTION_VARIABLE: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_logs_days)"
 """The variable for the log's retention, for a server whose version is unknown."""
 
 
-def kept_for(settings: Mapping[str, str]) -> timedelta | None:
+def log_retention(settings: Mapping[str, str]) -> timedelta | None:
     """Return how long a server with these global variables keeps its log; None for
     ever."""
     if settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
@@ -39,17 +39,17 @@ def kept_for(settings: Mapping[str, str]) -> timedelta | None:
 
 @dataclass(frozen=True, slots=True)
 class LogRoom:
-    """The time that a run has for reading tables. `kept`: how long the server keeps its
-    log, None for ever. `wanted`: the configured time for reading tables in a run, in
-    seconds."""
+    """The time that a run has for reading tables. `log_retention`: how long the server
+    keeps its log, None for ever. `wanted_seconds`: the configured time for reading
+    tables in a run, in seconds."""
 
-    kept: timedelta | None
-    wanted: float
+    log_retention: timedelta | None
+    wanted_seconds: float
 
     @property
     def seconds(self) -> float:
         """The longest time, in seconds, for which a run reads tables."""
-        return min(self.wanted, self._most)
+        return min(self.wanted_seconds, self._most)
 
     @property
     def piece_seconds(self) -> float:
@@ -58,15 +58,15 @@ class LogRoom:
         return min(PIECE_SECONDS, self._most)
 
     @property
-    def short(self) -> str | None:
+    def shortening_sentence(self) -> str | None:
         """A sentence that says that tables are read for a shorter time than configured,
         and why; None if they are not."""
-        if self.kept is None or self.seconds == self.wanted:
+        if self.log_retention is None or self.seconds == self.wanted_seconds:
             return None
         return (
             f"tables are read for {duration(self.seconds)} in a run, not for "
-            f"{duration(self.wanted)}: the server keeps its log for "
-            f"{duration(self.kept.total_seconds())}"
+            f"{duration(self.wanted_seconds)}: the server keeps its log for "
+            f"{duration(self.log_retention.total_seconds())}"
         )
 
     def forecast(self, rows: int, connections: int) -> str:
@@ -74,8 +74,8 @@ class LogRoom:
         took = rows / (ROWS_PER_SECOND * connections)
         runs = max(1, ceil(took / self.seconds))
         kept = "until somebody purges it"
-        if self.kept is not None:
-            kept = f"for {duration(self.kept.total_seconds())}"
+        if self.log_retention is not None:
+            kept = f"for {duration(self.log_retention.total_seconds())}"
         in_runs = "one run" if runs == 1 else f"{runs:,} runs"
         return (
             f"about {duration(took)} in {in_runs}, at {ROWS_PER_SECOND:,} rows a second and "
@@ -84,10 +84,10 @@ class LogRoom:
 
     @property
     def _most(self) -> float:
-        return inf if self.kept is None else self.kept.total_seconds() * SHARE
+        return inf if self.log_retention is None else self.log_retention.total_seconds() * SHARE
 
 
-def one_week(settings: Mapping[str, str]) -> tuple[str, str]:
+def week_setting(settings: Mapping[str, str]) -> tuple[str, str]:
     """Return the variable for the log's retention on a server with these global
     variables, and its value for a week. MySQL 5.7 and MariaDB before 10.6 count
     days."""
@@ -96,8 +96,8 @@ def one_week(settings: Mapping[str, str]) -> tuple[str, str]:
     return "expire_logs_days", str(_WEEK)
 
 
-def keep_longer(settings: Mapping[str, str]) -> str:
+def week_statement(settings: Mapping[str, str]) -> str:
     """Return the statement that makes a server with these global variables keep its log
     for a week."""
-    name, value = one_week(settings)
+    name, value = week_setting(settings)
     return f"set global {name} = {value};"

@@ -26,18 +26,18 @@ ENOUGH: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Targets for chunks: about `seconds` of time, and from `least` to `most` rows,
-    `first` in the first chunk. With wide rows a chunk may have fewer than `least`, so
-    that it has at most `most_bytes`."""
+    """Targets for chunks: about `seconds` of time, and from `least_rows` to `most_rows`
+    rows, `first_rows` in the first chunk. With wide rows a chunk may have fewer than
+    `least_rows`, so that it has at most `most_bytes`."""
 
     seconds: float = 2.0
-    least: int = 1_000
-    most: int = 1_000_000
-    first: int = 10_000
+    least_rows: int = 1_000
+    most_rows: int = 1_000_000
+    first_rows: int = 10_000
     most_bytes: int = 256 << 20
 
     def __post_init__(self) -> None:
-        if not (self.seconds > 0 and 1 <= self.least <= self.first <= self.most):
+        if not (self.seconds > 0 and 1 <= self.least_rows <= self.first_rows <= self.most_rows):
             raise ValueError("a pace has 0 < seconds and 1 <= least <= first <= most")
         if self.most_bytes < 1:
             raise ValueError("a pace has 1 <= most_bytes")
@@ -45,11 +45,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRead:
-    """A chunk that was read. `asked`: the number of rows that was asked for; `rows`,
-    `bytes`: its rows, and their size in the reader's memory; `seconds`: from the query
-    for its bound to its last row."""
+    """A chunk that was read. `asked_rows`: the number of rows that was asked for;
+    `rows`, `bytes`: its rows, and their size in the reader's memory; `seconds`: from
+    the query for its bound to its last row."""
 
-    asked: int
+    asked_rows: int
     rows: int
     bytes: int
     seconds: float
@@ -57,11 +57,11 @@ class ChunkRead:
 
 def next_size(pace: Pace, read: ChunkRead) -> int:
     """Return the number of rows of the next chunk. `read`: the chunk before it."""
-    size = read.asked
-    if read.rows >= read.asked * ENOUGH:
+    size = read.asked_rows
+    if read.rows >= read.asked_rows * ENOUGH:
         wanted = read.rows * pace.seconds / max(read.seconds, 1e-6)
-        bounded = min(max(wanted, read.asked * SHRINKS), read.asked * GROWS)
-        size = min(max(round(bounded), pace.least), pace.most)
+        bounded = min(max(wanted, read.asked_rows * SHRINKS), read.asked_rows * GROWS)
+        size = min(max(round(bounded), pace.least_rows), pace.most_rows)
     if not read.rows or not read.bytes:
         return size
     return max(1, min(size, int(pace.most_bytes / (read.bytes / read.rows))))
@@ -82,13 +82,13 @@ class SourceLoad:
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
     """The load above which no chunk is read; None for no limit. `connections`: part of
-    the server's `max_connections`. `pause`: seconds until the load is measured
+    the server's `max_connections`. `pause_seconds`: seconds until the load is measured
     again."""
 
     threads_running: int | None = 25
     replica_lag: float | None = 60.0
     connections: float | None = 0.9
-    pause: float = 5.0
+    pause_seconds: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ class Throttle:
 def throttle(load: SourceLoad, limits: LoadLimits) -> Throttle:
     """Return whether to wait because the load is above a limit."""
     reasons = "; ".join(_too_much(load, limits))
-    return Throttle(limits.pause, reasons) if reasons else Throttle()
+    return Throttle(limits.pause_seconds, reasons) if reasons else Throttle()
 
 
 def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
@@ -145,11 +145,12 @@ CHUNK_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """The rule for giving up a read. `gives_way`: seconds after which it gives way to
-    an ALTER; `most`: the most seconds that it may take, None for no limit."""
+    """The rule for giving up a read. `gives_way_seconds`: seconds after which it gives
+    way to an ALTER; `most_seconds`: the most seconds that it may take, None for no
+    limit."""
 
-    gives_way: float
-    most: float | None = None
+    gives_way_seconds: float
+    most_seconds: float | None = None
 
 
 def patience(*, whole: bool, most_seconds: float = PIECE_SECONDS) -> Patience:
@@ -157,19 +158,19 @@ def patience(*, whole: bool, most_seconds: float = PIECE_SECONDS) -> Patience:
     return Patience(0.0, most_seconds) if whole else Patience(CHUNK_SECONDS)
 
 
-def leaves(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
+def reason_to_give_up(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
     """Return why a read is given up now, or None if it continues. `seconds`: how long
     it has lasted; `waited_for`: an ALTER waits for the table."""
-    if waited_for and seconds >= rule.gives_way:
+    if waited_for and seconds >= rule.gives_way_seconds:
         return "its read gave way to ALTER, which waited for the table"
-    if rule.most is not None and seconds >= rule.most:
-        return f"it took longer than {rule.most:g} s to be read in one piece"
+    if rule.most_seconds is not None and seconds >= rule.most_seconds:
+        return f"it took longer than {rule.most_seconds:g} s to be read in one piece"
     return None
 
 
-def cure(rule: Patience, *, waited_for: bool) -> str:
+def give_up_cure(rule: Patience, *, waited_for: bool) -> str:
     """Return what happens next after a read was given up, and what a person can do."""
-    if waited_for or rule.most is None:
+    if waited_for or rule.most_seconds is None:
         return "the next run reads it again"
     return (
         "give the table a PRIMARY KEY that it can be read by in chunks, or more time; the next "

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.snapshot.log_room import one_week
+from lockstep.pipeline.snapshot.log_room import week_setting
 from lockstep.pipeline.start.question import (
     AnchorReading,
     Answer,
@@ -112,7 +112,7 @@ def _continuity(question: Question, cursor: Cursor, chosen_place: ChosenPlace) -
     if question.set_reading is SetReading.DIFFERENT:
         return Continuity.GAP
     before_place, read = chosen_place.gtid_set, cursor.position.gtid_set
-    if not question.can_resume_by_gtid or not question.executed.contains(read):
+    if not question.can_resume_by_gtid or not question.executed_gtids.contains(read):
         return Continuity.GAP
     if before_place == read:
         return Continuity.CONTIGUOUS
@@ -157,9 +157,9 @@ def _rewrite_reason(question: Question, cursor: Cursor) -> str | None:
     size = facts.size_of(at.file)
     if size is not None and at.offset > size:
         return f"{at.file} ends at {size}"
-    missing = cursor.position.gtid_set.difference(question.executed)
+    missing = cursor.position.gtid_set.difference(question.executed_gtids)
     if missing:
-        names = missing.shortened()
+        names = missing.shortened_text()
         return f"the server never executed {names}, which its GTID set had where reading ended"
     return None
 
@@ -183,7 +183,7 @@ def set_unproven(question: Question) -> Answer:
     by_set = question.is_other_server or question.file_is_gone
     if question.set_reading is not SetReading.PURGED or not by_set:
         return None
-    if not read.contains(question.purged) or not question.executed.contains(read):
+    if not read.contains(question.purged_gtids) or not question.executed_gtids.contains(read):
         return None
     return HistoryUnproven(
         f"server {question.facts.server_uuid} has purged the last transactions that were read, so "
@@ -204,7 +204,7 @@ def resume_same_server(question: Question) -> Answer:
 
 def resume_after_purge(question: Question) -> Answer:
     cursor = question.required_cursor
-    if not question.file_is_gone or not cursor.position.gtid_set.contains(question.purged):
+    if not question.file_is_gone or not cursor.position.gtid_set.contains(question.purged_gtids):
         return None
     reason = (
         f"{cursor.position.at.file} is gone, but everything that the server purged was read, up to "
@@ -238,7 +238,7 @@ def _is_purged_elsewhere(question: Question) -> bool:
     if not question.is_other_server or not question.can_resume_by_gtid:
         return False
     read = question.required_cursor.position.gtid_set
-    return question.executed.contains(read) and not read.contains(question.purged)
+    return question.executed_gtids.contains(read) and not read.contains(question.purged_gtids)
 
 
 def position_purged(question: Question) -> Answer:
@@ -259,8 +259,8 @@ def _reason_not_by_set(question: Question) -> str:
         return f"gtid_mode is {question.facts.gtid_mode}"
     if not question.can_resume_by_gtid:
         return "transactions without a GTID were read, or may have been"
-    missing = question.purged.difference(question.required_cursor.position.gtid_set)
-    return f"{missing.shortened()} was never read"
+    missing = question.purged_gtids.difference(question.required_cursor.position.gtid_set)
+    return f"{missing.shortened_text()} was never read"
 
 
 def _purged_error(question: Question, message: str) -> PositionPurged:
@@ -268,14 +268,14 @@ def _purged_error(question: Question, message: str) -> PositionPurged:
         message,
         hint="restore the missing log files to the server; or accept what is missing: "
         f"{start_at('earliest', question.source)}; "
-        f"and keep logs longer: {one_week(question.facts.settings)[0]}",
+        f"and keep logs longer: {week_setting(question.facts.settings)[0]}",
     )
 
 
 def resume_other_server(question: Question) -> Answer:
     cursor = question.required_cursor
     read = cursor.position.gtid_set
-    if not question.executed.contains(read) or not read.contains(question.purged):
+    if not question.executed_gtids.contains(read) or not read.contains(question.purged_gtids):
         return None
     reason = (
         f"server {question.facts.server_uuid} executed everything that was read from "
@@ -286,11 +286,11 @@ def resume_other_server(question: Question) -> Answer:
 
 def source_diverged(question: Question) -> Answer:
     position = question.required_cursor.position
-    missing = position.gtid_set.difference(question.executed)
+    missing = position.gtid_set.difference(question.executed_gtids)
     if not missing:
         return None
     return SourceDiverged(
-        f"server {question.facts.server_uuid} never executed {missing.shortened()}, which "
+        f"server {question.facts.server_uuid} never executed {missing.shortened_text()}, which "
         f"{position.server_uuid} had executed at the place where reading ended",
         hint="let the new server catch up with those transactions, or point the source at "
         "one that has them; if they are lost for good, begin again with a new source name "
@@ -299,11 +299,11 @@ def source_diverged(question: Question) -> Answer:
 
 
 def purged_on_other_server(question: Question) -> Answer:
-    missing = question.purged.difference(question.required_cursor.position.gtid_set)
+    missing = question.purged_gtids.difference(question.required_cursor.position.gtid_set)
     return _purged_error(
         question,
         f"server {question.facts.server_uuid} has purged transactions that were never read: "
-        f"{missing.shortened()}",
+        f"{missing.shortened_text()}",
     )
 
 
@@ -372,30 +372,30 @@ def _start_after_set(rule: StartRule, reason: str, cursor: Cursor) -> Start:
 
 
 def configured_set_purged(question: Question) -> Answer:
-    place = question.configured
-    if not isinstance(place, AfterGtids) or place.gtids.contains(question.purged):
+    place = question.configured_start
+    if not isinstance(place, AfterGtids) or place.gtids.contains(question.purged_gtids):
         return None
-    missing = question.purged.difference(place.gtids)
+    missing = question.purged_gtids.difference(place.gtids)
     return PositionPurged(
-        f"the server has purged {missing.shortened()}, which the configured GTID set lacks",
+        f"the server has purged {missing.shortened_text()}, which the configured GTID set lacks",
         hint="set start = 'earliest' in lockstep.toml, or a GTID set that contains what the server "
         "purged (select @@gtid_purged)",
     )
 
 
 def configured_set_diverged(question: Question) -> Answer:
-    place = question.configured
-    if not isinstance(place, AfterGtids) or question.executed.contains(place.gtids):
+    place = question.configured_start
+    if not isinstance(place, AfterGtids) or question.executed_gtids.contains(place.gtids):
         return None
-    missing = place.gtids.difference(question.executed)
+    missing = place.gtids.difference(question.executed_gtids)
     return SourceDiverged(
-        f"the server never executed {missing.shortened()}, which the configured GTID set has",
+        f"the server never executed {missing.shortened_text()}, which the configured GTID set has",
         hint="set start in lockstep.toml to a GTID set that lies within @@gtid_executed",
     )
 
 
 def configured_unreachable(question: Question) -> Answer:
-    match question.configured:
+    match question.configured_start:
         case AtCoordinates(at):
             size = question.facts.size_of(at.file)
             if size is None or not FIRST_OFFSET <= at.offset <= size:
@@ -423,7 +423,7 @@ def _unreachable_error(question: Question, file: LogFile, place: str) -> Lockste
 def configured(question: Question) -> Answer:
     """Return the start at the configured place. If the server does not have the place,
     one of the rules before this one has refused it."""
-    match question.configured:
+    match question.configured_start:
         case AfterGtids(gtids):
             reason = "the configured start is a GTID set: everything after it is read"
             return Start(StartRule.CONFIGURED_SET, reason, gtids)
@@ -460,7 +460,7 @@ def _snapshot_start(question: Question) -> Start:
 
 
 def not_configured(question: Question) -> Answer:
-    if question.configured is not None:
+    if question.configured_start is not None:
         return None
     return StartNotChosen(
         "the source has no cursor and no start is configured",
@@ -474,7 +474,7 @@ def no_rule(question: Question) -> Answer:
     where = (
         f"the cursor {question.cursor.position}"
         if question.cursor
-        else f"start = {question.configured}"
+        else f"start = {question.configured_start}"
     )
     anchor = question.anchor_reading.value
     return NoRuleApplies(

@@ -91,7 +91,7 @@ class Question:
 
     `source`: the source's name, for the commands in hints. `cursor`: the end of the
     last captured batch if all its files are intact, else the end of the last
-    acknowledged one. `configured`: the start in lockstep.toml, which is used only
+    acknowledged one. `configured_start`: the start in lockstep.toml, which is used only
     without a cursor. `override`: the start that an operator chose. `chosen_place`: that
     place on this server, or the error that says why the server does not have it.
     `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
@@ -103,7 +103,7 @@ class Question:
     facts: ServerFacts
     cursor: Cursor | None = None
     anchor_reading: AnchorReading = AnchorReading.NOT_READ
-    configured: Place | None = None
+    configured_start: Place | None = None
     policies: StartPolicies = field(default_factory=StartPolicies)
     override: Override | None = None
     chosen_place: ChosenPlace | LockstepError | None = None
@@ -118,11 +118,11 @@ class Question:
         return self.cursor
 
     @property
-    def executed(self) -> GtidSet:
+    def executed_gtids(self) -> GtidSet:
         return GtidSet.parse(self.facts.gtid_executed)
 
     @property
-    def purged(self) -> GtidSet:
+    def purged_gtids(self) -> GtidSet:
         return GtidSet.parse(self.facts.gtid_purged)
 
     @property
@@ -195,4 +195,5 @@ class Refusal:
 
 
 Answer = Start | LockstepError | None
-"""A rule's answer: a start, the error of a refusal, or None if the rule does not apply."""
+"""A rule's answer: a start, the error of a refusal, or None if the rule does not
+apply."""

@@ -19,7 +19,7 @@ from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.proof.proven import ComparisonRecord
-from lockstep.pipeline.snapshot.log_room import kept_for
+from lockstep.pipeline.snapshot.log_room import log_retention
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
@@ -221,7 +221,7 @@ def headroom(
     is none, or if unknown. `oldest_file_at`: when the oldest listed file was created."""
     if facts.server_uuid != position.server_uuid:
         return None
-    retention = kept_for(facts.settings)
+    retention = log_retention(facts.settings)
     bytes_per_day = None
     if oldest_file_at is not None and facts.read_at > oldest_file_at:
         size = sum(log.size for log in facts.binlogs)

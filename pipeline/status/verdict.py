@@ -13,7 +13,7 @@ from lockstep.pipeline.check.log import duration_text
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
-from lockstep.pipeline.snapshot.log_room import KEPT_BY
+from lockstep.pipeline.snapshot.log_room import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Headroom, Lag, Standing
 from lockstep.pipeline.values.decisions import AttemptOutcome
@@ -213,13 +213,14 @@ def _chosen_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
 
 def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -> Verdict | None:
     """Return a verdict if the server may purge the log at the cursor (the place up to
-    which it was read) before the next runs; else None. `longest_pause`: as in `verdict`."""
+    which it was read) before the next runs; else None. `longest_pause`: between two
+    scheduled runs."""
     if room.is_purged:
         return Verdict(
             State.AT_RISK,
             "the log file at the cursor is already gone from the server; GTIDs still say where to "
             "go on",
-            f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
+            f"`lockstep run --source {source}` now; keep logs longer: {RETENTION_VARIABLE}",
             Recovery.OPERATOR,
         )
     if room.retention is None or room.remaining is None:
@@ -231,7 +232,7 @@ def risk_verdict(source: str, room: Headroom, longest_pause: timedelta | None) -
     return Verdict(
         State.AT_RISK,
         f"the server may purge the log at the cursor {when}, and the position with it",
-        f"`lockstep run --source {source}` now; keep logs longer: {KEPT_BY}",
+        f"`lockstep run --source {source}` now; keep logs longer: {RETENTION_VARIABLE}",
         Recovery.OPERATOR,
         "the server may purge the log at the cursor",
     )
@@ -300,7 +301,7 @@ def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdic
 
 def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verdict | None:
     """Return a verdict if the lake is further behind than its schedule explains; else
-    None. `longest_pause`: as in `verdict`."""
+    None. `longest_pause`: between two scheduled runs."""
     if not longest_pause or lag.seconds is None:
         return None
     allowance = max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)

@@ -32,20 +32,20 @@ _FOLLOWED: Final = (Action.NOTHING, Action.FOLLOW, Action.EMPTY)
 @dataclass(frozen=True, slots=True)
 class Past:
     """The part of a table's history that the log has: every change after `begins`.
-    `why`: why it does not begin earlier. `whole`: the table was empty at `begins`.
-    `reads_from`: the place from which the log is read. It lies before `begins` if XA
-    transactions are open at `begins`, because their rows become visible with their
-    commit."""
+    `reason`: why it does not begin earlier. `is_whole`: the table was empty at
+    `begins`. `read_from`: the place from which the log is read. It lies before `begins`
+    if XA transactions are open at `begins`, because their rows become visible with
+    their commit."""
 
     begins: Coordinates
-    why: str
-    whole: bool
-    reads_from: Coordinates
+    reason: str
+    is_whole: bool
+    read_from: Coordinates
 
     @classmethod
     def after(cls, place: Coordinates, why: str) -> Past:
         """Return the past of a table that already had rows at this place."""
-        return cls(place, why, whole=False, reads_from=place)
+        return cls(place, why, is_whole=False, read_from=place)
 
 
 def after_statement(past: Past, consequence: Consequence, logged: LoggedStatement) -> Past:
@@ -53,7 +53,7 @@ def after_statement(past: Past, consequence: Consequence, logged: LoggedStatemen
     table."""
     if consequence.action is Action.CREATE:
         why = "its CREATE TABLE is logged there"
-        return Past(logged.begin, why, whole=True, reads_from=logged.begin)
+        return Past(logged.begin, why, is_whole=True, read_from=logged.begin)
     if consequence.action in _FOLLOWED:
         return past
     why = f"its rows before the statement that ends there cannot be decoded: {consequence.reason}"

@@ -31,7 +31,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.policies import LakePolicies
@@ -39,7 +39,7 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.table import TableName
 
 
-class Standing(StrEnum):
+class SupplyStanding(StrEnum):
     """The state of a table when a run begins."""
 
     NEW = "new"
@@ -59,7 +59,7 @@ class Have:
     rows that was ordered or has begun, and is still valid."""
 
     table: TableName
-    standing: Standing
+    standing: SupplyStanding
     needs: frozenset[Need] = frozenset()
     reason: str = ""
     load: Load | None = None
@@ -69,14 +69,14 @@ class Have:
 class Want:
     """What a run or a person wants of a table, besides having it complete up to the
     log's end. `rewrite`: its mirror is to be written again, only from `supplier`; None
-    means from the changelog if that is complete, else from MySQL. `given`: a person
-    gave the structure. `rows`: only the rows that meet this condition are wanted, as
-    MySQL has them now. `author`: who wants it."""
+    means from the changelog if that is complete, else from MySQL. `has_structure`: a
+    person gave the structure. `rows`: only the rows that meet this condition are
+    wanted, as MySQL has them now. `author`: who wants it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
-    given: bool = False
-    rows: Condition | None = None
+    has_structure: bool = False
+    rows: RowCondition | None = None
     author: str = "lockstep"
 
 
@@ -169,7 +169,7 @@ class FromChangelog:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsRead:
+class RowsFromServer:
     """All rows of the table, read from the server. `load`: the read that has begun
     already; None if it has not."""
 
@@ -177,15 +177,15 @@ class RowsRead:
 
 
 @dataclass(frozen=True, slots=True)
-class SomeRowsRead:
+class SomeRowsFromServer:
     """The rows that meet a condition, read from the server. The mirror's other rows
     that may meet it are looked up by key, because the source may have deleted them."""
 
-    condition: Condition
+    condition: RowCondition
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnsRead:
+class ColumnsFromServer:
     """New columns, read from the server by key."""
 
     columns: NewColumns
@@ -199,7 +199,9 @@ class FromMirror:
     origin: TableName
 
 
-Supply = FromLog | FromPast | FromChangelog | RowsRead | SomeRowsRead | ColumnsRead
+Supply = (
+    FromLog | FromPast | FromChangelog | RowsFromServer | SomeRowsFromServer | ColumnsFromServer
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +217,7 @@ class Price:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SupplyStep:
     """One supply for a part of what a table lacks, with the reason, and its cost for
     MySQL."""
 
@@ -224,30 +226,32 @@ class Step:
     price: Price = Price()
 
     @property
-    def asks_server(self) -> bool:
+    def reads_server(self) -> bool:
         """Return whether the step reads rows of MySQL's tables."""
-        return isinstance(self.supply, RowsRead | SomeRowsRead | ColumnsRead)
+        return isinstance(self.supply, RowsFromServer | SomeRowsFromServer | ColumnsFromServer)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """The steps, in their order, that bring a table to where it is wanted; none if it
-    lacks nothing. `rule`: name of the rule that decided. `waits`: why nothing is done
-    for the table now; None if it does not wait."""
+    lacks nothing. `rule`: name of the rule that decided. `reason_to_wait`: why nothing
+    is done for the table now; None if it does not wait."""
 
     rule: str
-    steps: tuple[Step, ...] = ()
-    waits: str | None = None
+    steps: tuple[SupplyStep, ...] = ()
+    reason_to_wait: str | None = None
 
     @property
-    def goes_on(self) -> bool:
+    def needs_no_log_or_rows(self) -> bool:
         """Return whether the plan reads neither the log nor whole rows from the server."""
-        return all(isinstance(step.supply, ColumnsRead | FromChangelog) for step in self.steps)
+        return all(
+            isinstance(step.supply, ColumnsFromServer | FromChangelog) for step in self.steps
+        )
 
     @property
-    def asks_server(self) -> bool:
+    def reads_server(self) -> bool:
         """Return whether any step reads rows of MySQL's tables."""
-        return any(step.asks_server for step in self.steps)
+        return any(step.reads_server for step in self.steps)
 
     @property
     def span(self) -> LogSpan | None:
@@ -256,40 +260,44 @@ class Plan:
         return first.span if isinstance(first, FromLog) else None
 
     @property
-    def if_no_rows_are_read(self) -> Plan:
+    def without_reading_rows(self) -> Plan:
         """Return the plan of a run that must not read rows from the server: a table
         that needs some waits."""
-        asks = next((step for step in self.steps if step.asks_server), None)
-        return self if asks is None else Plan(self.rule, waits=asks.reason)
+        asks = next((step for step in self.steps if step.reads_server), None)
+        return self if asks is None else Plan(self.rule, reason_to_wait=asks.reason)
 
     @property
     def reads_rows(self) -> bool:
         """Return whether all rows are read from the server."""
-        return self.besides is not None and isinstance(self.besides.supply, RowsRead)
+        return self.step_after_log is not None and isinstance(
+            self.step_after_log.supply, RowsFromServer
+        )
 
     @property
-    def reads_all_later(self) -> bool:
+    def will_begin_load(self) -> bool:
         """Return whether all rows are read from the server and reading has not begun.
         Changes before it begins are then not needed."""
-        supply = None if self.besides is None else self.besides.supply
-        return isinstance(supply, RowsRead) and not (supply.load and supply.load.begin)
+        supply = None if self.step_after_log is None else self.step_after_log.supply
+        return isinstance(supply, RowsFromServer) and not (supply.load and supply.load.begin)
 
     def continuing(self, load: Load | None) -> Plan:
         """Return the plan with `load` as the read of all rows from the server; the same
         plan if `load` is None."""
         if load is None:
             return self
-        log = self.steps if self.besides is None else self.steps[:-1]
-        return replace(self, steps=(*log, Step(RowsRead(load), load.reason)))
+        log = self.steps if self.step_after_log is None else self.steps[:-1]
+        return replace(self, steps=(*log, SupplyStep(RowsFromServer(load), load.reason)))
 
     @property
     def with_rows(self) -> Plan:
         """Return the plan with all rows read instead of some columns."""
-        assert self.besides is not None, "columns are read"
-        return replace(self, steps=(*self.steps[:-1], replace(self.besides, supply=RowsRead())))
+        assert self.step_after_log is not None, "columns are read"
+        return replace(
+            self, steps=(*self.steps[:-1], replace(self.step_after_log, supply=RowsFromServer()))
+        )
 
     @property
-    def besides(self) -> Step | None:
+    def step_after_log(self) -> SupplyStep | None:
         """Return the step that supplies what the log lacks; None if the log supplies
         all."""
         last = self.steps[-1] if self.steps else None
@@ -302,7 +310,7 @@ class Rule:
     `words`: the case and the decision, as the documentation shows them."""
 
     name: str
-    steps: Callable[[Have, Want, Reach], tuple[Step, ...] | None]
+    steps: Callable[[Have, Want, Reach], tuple[SupplyStep, ...] | None]
     words: tuple[str, str]
 
 
@@ -314,35 +322,35 @@ def plan(have: Have, want: Want, reach: Reach) -> Plan:
             decided = Plan(rule.name, steps)
             # A person who asked for the changelog did not consent to rows being read
             # from MySQL.
-            return decided.if_no_rows_are_read if want.supplier is Supplier.CHANGELOG else decided
+            return decided.without_reading_rows if want.supplier is Supplier.CHANGELOG else decided
     raise AssertionError("the last rule applies to every table")
 
 
-_Steps = tuple[Step, ...] | None
+_Steps = tuple[SupplyStep, ...] | None
 
 
 def _read(why: str) -> _Steps:
-    return (Step(RowsRead(), why),)
+    return (SupplyStep(RowsFromServer(), why),)
 
 
-def _after_log(reach: Reach, *steps: Step) -> _Steps:
+def _after_log(reach: Reach, *steps: SupplyStep) -> _Steps:
     span = reach.log
     assert not isinstance(span, str), "an earlier rule decides what is done without the log"
-    return steps if span is None else (Step(FromLog(span)), *steps)
+    return steps if span is None else (SupplyStep(FromLog(span)), *steps)
 
 
 def _with_its_past(have: Have, want: Want, reach: Reach) -> _Steps:
-    if want.supplier is not Supplier.LOG or have.standing is not Standing.NEW or have.needs:
+    if want.supplier is not Supplier.LOG or have.standing is not SupplyStanding.NEW or have.needs:
         return None
     past = reach.past
     if isinstance(past, str):
         return None  # it is read as if nobody had asked for its past
-    log = Step(FromPast(past), past.why)
-    return (log,) if past.whole else (log, Step(RowsRead(have.load), have.reason))
+    log = SupplyStep(FromPast(past), past.reason)
+    return (log,) if past.is_whole else (log, SupplyStep(RowsFromServer(have.load), have.reason))
 
 
 def _reading(have: Have, want: Want, reach: Reach) -> _Steps:
-    return None if have.load is None else (Step(RowsRead(have.load), have.load.reason),)
+    return None if have.load is None else (SupplyStep(RowsFromServer(have.load), have.load.reason),)
 
 
 def _log_passed_over(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -350,11 +358,11 @@ def _log_passed_over(have: Have, want: Want, reach: Reach) -> _Steps:
 
 
 def _new(have: Have, want: Want, reach: Reach) -> _Steps:
-    return _read(have.reason or OLDER) if have.standing is Standing.NEW else None
+    return _read(have.reason or OLDER_REASON) if have.standing is SupplyStanding.NEW else None
 
 
 def _reading_again(have: Have, want: Want, reach: Reach) -> _Steps:
-    return _read(have.reason) if have.standing is Standing.LOADING else None
+    return _read(have.reason) if have.standing is SupplyStanding.LOADING else None
 
 
 def _shows_too_much(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -367,7 +375,7 @@ def _only_the_server(have: Have, want: Want, reach: Reach) -> _Steps:
         return _read(have.reason)
     # If a person gave the structure or the mirror is written again, columns alone do
     # not suffice.
-    more = want.rewrite or want.given
+    more = want.rewrite or want.has_structure
     lacks_columns = Need.COLUMNS in have.needs
     return _read(have.reason) if lacks_columns and (more or not reach.goes_on) else None
 
@@ -391,13 +399,15 @@ def _written_again(have: Have, want: Want, reach: Reach) -> _Steps:
         origin = f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
     if isinstance(origin, str):
         return _read(origin)
-    return _after_log(reach, Step(FromChangelog(origin), origin.told))
+    return _after_log(reach, SupplyStep(FromChangelog(origin), origin.clause))
 
 
 def _without_mirror(have: Have, want: Want, reach: Reach) -> _Steps:
     if Need.MIRROR not in have.needs:
         return None
-    return _after_log(reach, Step(RowsRead(), f"its mirror is written again: {have.reason}"))
+    return _after_log(
+        reach, SupplyStep(RowsFromServer(), f"its mirror is written again: {have.reason}")
+    )
 
 
 def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -405,8 +415,8 @@ def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
         return None
     columns = reach.columns
     if isinstance(columns, str):
-        return _after_log(reach, Step(RowsRead(), columns))
-    return _after_log(reach, Step(ColumnsRead(columns), have.reason))
+        return _after_log(reach, SupplyStep(RowsFromServer(), columns))
+    return _after_log(reach, SupplyStep(ColumnsFromServer(columns), have.reason))
 
 
 def _some_rows(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -414,8 +424,8 @@ def _some_rows(have: Have, want: Want, reach: Reach) -> _Steps:
         return None
     why = reach.by_condition
     if why is not None:
-        return _after_log(reach, Step(RowsRead(), f"{have.reason}; {why}"))
-    return _after_log(reach, Step(SomeRowsRead(want.rows), have.reason))
+        return _after_log(reach, SupplyStep(RowsFromServer(), f"{have.reason}; {why}"))
+    return _after_log(reach, SupplyStep(SomeRowsFromServer(want.rows), have.reason))
 
 
 def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:
@@ -428,20 +438,21 @@ _DEFAULTS: Final = LakePolicies()
 @dataclass(frozen=True, slots=True)
 class FormerName:
     """What is known of the former name of a table that was renamed. `origin`: that
-    name. `captured`: runs capture it. `goes_on`: the run begins where the previous run
-    ended. `temporary`: the RENAME may be that of a temporary table, which MariaDB logs
-    in the same way. `lacks`: why its mirror and the log since do not give its rows;
-    None if they do. `written`: the ledger knows a version of its mirror, or the batch
-    itself has all its rows. `alike`: the settings show both names in the same way.
-    `policies`, `new_policies`: the policies of the former and of the new name."""
+    name. `is_captured`: runs capture it. `goes_on`: the run begins where the previous
+    run ended. `may_be_temporary`: the RENAME may be that of a temporary table, which
+    MariaDB logs in the same way. `reason_incomplete`: why its mirror and the log since
+    do not give its rows; None if they do. `has_mirror`: the ledger knows a version of
+    its mirror, or the batch itself has all its rows. `is_shown_alike`: the settings
+    show both names in the same way. `policies`, `new_policies`: the policies of the
+    former and of the new name."""
 
     origin: TableName
-    captured: bool
+    is_captured: bool
     goes_on: bool = True
-    temporary: bool = False
-    lacks: str | None = None
-    written: bool = True
-    alike: bool = True
+    may_be_temporary: bool = False
+    reason_incomplete: str | None = None
+    has_mirror: bool = True
+    is_shown_alike: bool = True
     policies: LakePolicies = _DEFAULTS
     new_policies: LakePolicies = _DEFAULTS
 
@@ -451,12 +462,15 @@ def _kept(policies: LakePolicies) -> tuple[object, ...]:
 
 
 _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
-    (lambda former: not former.captured, "{} is not followed"),
+    (lambda former: not former.is_captured, "{} is not followed"),
     (lambda former: not former.goes_on, "the run does not go on where the one before it ended"),
-    (lambda former: former.temporary, "MariaDB logs it for a temporary table in the same way"),
-    (lambda former: former.lacks is not None, "{1}"),
-    (lambda former: not former.written, "{} has no mirror that this ledger wrote"),
-    (lambda former: not former.alike, "it is shown otherwise than {} was"),
+    (
+        lambda former: former.may_be_temporary,
+        "MariaDB logs it for a temporary table in the same way",
+    ),
+    (lambda former: former.reason_incomplete is not None, "{1}"),
+    (lambda former: not former.has_mirror, "{} has no mirror that this ledger wrote"),
+    (lambda former: not former.is_shown_alike, "it is shown otherwise than {} was"),
     (lambda former: _kept(former.policies) != _kept(former.new_policies), "{} has other policies"),
     (
         lambda former: former.policies.ignores_truncates,
@@ -465,17 +479,17 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
 )
 
 
-def copied(former: FormerName) -> FromMirror | str:
+def supply_after_rename(former: FormerName) -> FromMirror | str:
     """Return the supply for a table that got another table's rows by a RENAME; or a
     sentence that says why its rows must be read from the server."""
     for applies, why in _NOT_COPIED:
         if applies(former):
-            return why.format(former.origin, former.lacks)
+            return why.format(former.origin, former.reason_incomplete)
     return FromMirror(former.origin)
 
 
-OLDER: Final = "it is older than what is read of the log"
-LOG_LOST: Final = "log lost"
+OLDER_REASON: Final = "it is older than what is read of the log"
+LOG_LOST_RULE: Final = "log lost"
 """Name of the rule for tables that lack changes from a part of the log that nobody
 read."""
 
@@ -495,7 +509,7 @@ RULES: Final[tuple[Rule, ...]] = (
         ("its rows are being read from MySQL", "the reading continues"),
     ),
     Rule(
-        LOG_LOST,
+        LOG_LOST_RULE,
         _log_passed_over,
         ("part of the log was purged before it was read", "all rows are read from MySQL"),
     ),

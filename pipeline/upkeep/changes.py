@@ -45,14 +45,13 @@ class DeletionStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeletedChanges:
-    """The ledger's note that the changes of batches are deleted: those after batch
-    `above`, up to and including `through`. `end`: the end of batch `through` in the
-    log. `unlisted_at`, `is_deleted`, `is_pruned`: the steps that are done. `table`: the
-    only table concerned, because its settings now show less of it; None for all
-    tables."""
+    """The ledger's note that the changes of batches are deleted: those after
+    `after_batch`, up to and including `last_batch`, whose end in the log is `end`.
+    `unlisted_at`, `is_deleted`, `is_pruned`: the steps that are done. `table`: the only
+    table concerned, because its settings now show less of it; None for all tables."""
 
-    above: int
-    through: int
+    after_batch: int
+    last_batch: int
     end: Position
     unlisted_at: datetime | None = None
     is_deleted: bool = False
@@ -88,9 +87,9 @@ class DeletionNotes:
         return self.notes[-1] if self.notes else None
 
     @property
-    def through(self) -> int:
+    def last_batch(self) -> int:
         """The last batch whose changes are deleted, or 0."""
-        return self.notes[-1].through if self.notes else 0
+        return self.notes[-1].last_batch if self.notes else 0
 
     @property
     def unfinished(self) -> list[DeletedChanges]:
@@ -101,11 +100,11 @@ class DeletionNotes:
 @dataclass(frozen=True, slots=True)
 class Holder:
     """Something that still needs changes, such as a consumer. `kind`, `name`: what it
-    is; `through`: the last batch that it does not need, or 0."""
+    is; `last_unneeded_batch`: the last batch that it does not need, or 0."""
 
     kind: str
     name: str
-    through: int
+    last_unneeded_batch: int
 
     @property
     def sentence(self) -> str:
@@ -125,8 +124,8 @@ class DeletableChanges:
 @dataclass(frozen=True, slots=True)
 class ChangeFile:
     """A file of a changelog, or of a system table (`_transactions`, `_ddl`).
-    `changelog_generation`: the number of the changelog among all that its table has had; `size`:
-    bytes."""
+    `changelog_generation`: the number of the changelog among all that its table has
+    had; `size`: bytes."""
 
     table: TableName | SystemTable
     changelog_generation: int
@@ -162,7 +161,7 @@ class PruneResult:
 class ChangesPlan:
     """The changes that are deleted now.
 
-    - `through`: the last batch to delete, or None.
+    - `last_batch`: the last batch to delete, or None.
     - `holder_sentence`: what needs changes that are old enough; None if nothing does.
     - `obstacle`: why nothing is deleted at all, or None.
     - `unlisted`, `deleted`: total of the files that changelogs stop listing, and of those that are
@@ -171,7 +170,7 @@ class ChangesPlan:
     - `to_unlist`, `to_delete`, `to_prune`: the notes for which that step is due.
     """
 
-    through: int | None = None
+    last_batch: int | None = None
     holder_sentence: str | None = None
     obstacle: str | None = None
     unlisted: FileTotal = field(default_factory=FileTotal)
@@ -184,7 +183,7 @@ class ChangesPlan:
     @property
     def is_empty(self) -> bool:
         notes = self.to_unlist or self.to_delete or self.to_prune
-        return self.through is None and not notes
+        return self.last_batch is None and not notes
 
 
 def last_deletable_batch(
@@ -194,12 +193,14 @@ def last_deletable_batch(
     sentence if something needs batches that are old enough, or None.
     `deleted_through`: the last batch whose changes are deleted already."""
     last_old_batch = changes.last_old_batch
-    holder = min(changes.holders, key=lambda holder: holder.through, default=None)
-    through = last_old_batch if holder is None else min(last_old_batch, holder.through)
+    holder = min(changes.holders, key=lambda holder: holder.last_unneeded_batch, default=None)
+    if holder is None:
+        return (last_old_batch if last_old_batch > deleted_through else None), None
+    last_batch = min(last_old_batch, holder.last_unneeded_batch)
     sentence = None
-    if holder is not None and holder.through < last_old_batch and holder.kind != "recovery":
+    if holder.last_unneeded_batch < last_old_batch and holder.kind != "recovery":
         sentence = (
             f"changes up to batch {last_old_batch} are old enough, and those after batch "
-            f"{max(holder.through, deleted_through)} stay: {holder.sentence}"
+            f"{max(holder.last_unneeded_batch, deleted_through)} stay: {holder.sentence}"
         )
-    return (through if through > deleted_through else None), sentence
+    return (last_batch if last_batch > deleted_through else None), sentence

@@ -34,13 +34,13 @@ from lockstep.pipeline.values.table import TableName
 
 @dataclass(frozen=True, slots=True)
 class Tightening:
-    """A change of settings that shows less of a table in batches after `through`.
+    """A change of settings that shows less of a table in batches after `last_batch`.
     `columns`: columns of which less is shown; `has_fewer_rows`: fewer are captured;
     `is_rehashed`: values are hashed with another key. `kept_because`: a person's reason
     to keep earlier values in plaintext."""
 
     table: TableName
-    through: int
+    last_batch: int
     columns: tuple[str, ...] = ()
     has_fewer_rows: bool = False
     is_rehashed: bool = False
@@ -105,7 +105,7 @@ class UnclearedValues:
 
     @property
     def sentence(self) -> str:
-        batch = self.tightening.through
+        batch = self.tightening.last_batch
         return (
             f"{self.tightening.hidden_in_words} are in plaintext in what was captured up to batch "
             f"{batch}"

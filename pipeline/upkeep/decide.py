@@ -89,7 +89,7 @@ class MirrorFiles:
 
 
 class StepKind(StrEnum):
-    """The kind of a step, as the module's table explains."""
+    """The kind of a step; the module's table explains each."""
 
     COMPACT = "compact"
     PURGE = "purge"

@@ -24,7 +24,7 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
 
-MOST_BATCHES: Final = 1000
+BATCH_LIMIT: Final = 1000
 """Largest number of batches in a delivery, even if the caller allows more."""
 
 ConsumerStart = Literal["earliest", "latest"] | int
@@ -88,12 +88,12 @@ class DeliveryBounds:
                 )
 
     @property
-    def batches(self) -> int:
+    def most_batches(self) -> int:
         """The largest number of batches in the delivery."""
-        return min(self.max_batches or MOST_BATCHES, MOST_BATCHES)
+        return min(self.max_batches or BATCH_LIMIT, BATCH_LIMIT)
 
 
-def chosen_batches(
+def next_batches(
     waiting: Iterable[tuple[int, int]], bounds: DeliveryBounds
 ) -> tuple[tuple[int, int], ...]:
     """Return the batches of the next delivery. `waiting` has (id, number of row images)
@@ -102,7 +102,7 @@ def chosen_batches(
     changes = 0
     for batch, more in waiting:
         full = bounds.max_changes is not None and changes + more > bounds.max_changes
-        if chosen and (full or len(chosen) >= bounds.batches):
+        if chosen and (full or len(chosen) >= bounds.most_batches):
             break
         chosen.append((batch, more))
         changes += more

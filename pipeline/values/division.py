@@ -29,19 +29,19 @@ _NEVER: Final = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, slots=True)
-class Division:
+class MomentPlace:
     """The place of a moment in a sequence. `place`: number of items before the moment.
-    `late`: number of items before the place whose time is the moment or later. `early`:
-    number of items after the place whose time is earlier than the moment. `last`:
-    number of items before the last of the equally good places."""
+    `late_count`: number of items before the place whose time is the moment or later.
+    `early_count`: number of items after the place whose time is earlier than the
+    moment. `last_place`: number of items before the last of the equally good places."""
 
     place: int
-    late: int
-    early: int
-    last: int
+    late_count: int
+    early_count: int
+    last_place: int
 
 
-class Divider:
+class MomentSearch:
     """The search for a moment in a sequence that arrives piece by piece. Times are
     microseconds since the epoch."""
 
@@ -60,11 +60,11 @@ class Divider:
         number of all other items so far. A place has the fewest misplaced items if the
         balance of the items before it is the highest."""
 
-    def restart(self) -> Divider:
+    def restart(self) -> MomentSearch:
         """Return a new search for the same moment."""
-        return Divider(self.moment, self.latest)
+        return MomentSearch(self.moment, self.latest)
 
-    def put(self, times: npt.NDArray[np.int64]) -> None:
+    def add(self, times: npt.NDArray[np.int64]) -> None:
         """Add the times of the next items of the sequence."""
         if not len(times):
             return
@@ -94,23 +94,23 @@ class Divider:
         return believed
 
     @property
-    def division(self) -> Division:
+    def result(self) -> MomentPlace:
         late, early = self.place - self._earlier_before, self._earlier - self._earlier_before
-        return Division(self.place, late, early, self._last_place)
+        return MomentPlace(self.place, late, early, self._last_place)
 
 
 def find_moment(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
-) -> Division:
+) -> MomentPlace:
     """Return the place of a moment: items at the moment itself come after it."""
-    divider = Divider(microseconds(moment), None if latest is None else microseconds(latest))
-    divider.put(np.array([microseconds(at) for at in times], np.int64))
-    return divider.division
+    divider = MomentSearch(microseconds(moment), None if latest is None else microseconds(latest))
+    divider.add(np.array([microseconds(at) for at in times], np.int64))
+    return divider.result
 
 
 def find_moment_end(
     times: Sequence[datetime], moment: datetime, latest: datetime | None = None
-) -> Division:
+) -> MomentPlace:
     """Return the place of the moment's end: items at the moment itself come before it."""
     return find_moment(times, moment + timedelta(microseconds=1), latest)
 

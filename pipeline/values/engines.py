@@ -27,7 +27,7 @@ class Engine:
 
     name: str
     level: str
-    why: str
+    reason: str
 
 
 _LIST: Final = (
@@ -74,16 +74,16 @@ def engine_of(name: str) -> Engine:
     upper = name.strip().upper()
     known = ENGINES.get(_OTHER_NAMES.get(upper, upper))
     if known is not None:
-        return Engine(name, known.level, known.why)
+        return Engine(name, known.level, known.reason)
     if not upper:
         return Engine("no engine", "refusal", "the server cannot open it")
     return Engine(name, "refusal", "nobody has tested whether its rows match the log")
 
 
-def why_refused(name: str) -> str | None:
+def reason_refused(name: str) -> str | None:
     """Return why tables of the engine are quarantined, or None if they are captured."""
     engine = engine_of(name)
-    return f"its engine is {engine.name}: {engine.why}" if engine.level == "refusal" else None
+    return f"its engine is {engine.name}: {engine.reason}" if engine.level == "refusal" else None
 
 
 def is_merge(name: str) -> bool:
@@ -91,6 +91,6 @@ def is_merge(name: str) -> bool:
     return _OTHER_NAMES.get(name.upper(), name.upper()) == "MERGE"
 
 
-def is_part(name: str) -> bool:
+def can_be_merged(name: str) -> bool:
     """Return whether a MERGE table may be made of tables of that engine."""
     return name.upper() == "MYISAM" or is_merge(name)

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from enum import Enum, StrEnum
 from typing import ClassVar
 
-from lockstep.pipeline.values.shown import shown
+from lockstep.pipeline.values.shown import printable
 
 
 class Recovery(Enum):
@@ -43,8 +43,8 @@ class LockstepError(Exception):
     recovery: ClassVar[Recovery]
 
     def __init__(self, message: str, *, hint: str, listed: Iterable[str] = ()) -> None:
-        self.message = "\n  ".join(map(shown, (message, *listed)))
-        self.hint = shown(hint, keep="\n")
+        self.message = "\n  ".join(map(printable, (message, *listed)))
+        self.hint = printable(hint, keep="\n")
         super().__init__(self.message)
         self.is_recorded = False
 
@@ -594,8 +594,8 @@ class TableError(Exception):
         need: Need | None = None,
         by: StoppedBy = StoppedBy.SYSTEM,
     ) -> None:
-        self.reason = shown(reason)
-        self.hint = shown(hint, keep="\n")
+        self.reason = printable(reason)
+        self.hint = printable(hint, keep="\n")
         super().__init__(self.reason)
         self.need, self.by = need, by
 

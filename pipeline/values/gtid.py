@@ -99,7 +99,7 @@ class GtidSet:
     def contains(self, other: GtidSet) -> bool:
         return not other.difference(self)
 
-    def shortened(self, limit: int = 300) -> str:
+    def shortened_text(self, limit: int = 300) -> str:
         """Return the text for a message. If it is longer than `limit` characters,
         return as many of its first intervals as fit, at least one, and the number of
         the others."""

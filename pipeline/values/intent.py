@@ -58,7 +58,7 @@ class SettledWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorVersion:
+class RecordedMirrorVersion:
     """A version of a mirror with all changes up to the batch `last_batch`. `write_id`:
     the settled write that made it, or None if this ledger did not write it. `mirror`:
     its folder; `table_id`: the id of its Delta table."""
@@ -130,7 +130,7 @@ class MissingTable:
 
 
 @dataclass(frozen=True, slots=True)
-class VersionSet:
+class RecordedVersionSet:
     """The versions of mirrors that together show the source as of the end of an
     acknowledged batch. `entries`: for each table, the version of its newest settled
     write up to that batch. `missing_tables`: the tables that cannot be shown as of that

@@ -26,7 +26,7 @@ _LONGEST: Final = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Into:
+class MirrorNameTemplate:
     """A mirror's database and table, with `{source}`, `{database}` and `{table}` in
     them."""
 
@@ -34,7 +34,7 @@ class Into:
     table: str
 
     @classmethod
-    def parse(cls, text: str) -> Into:
+    def parse(cls, text: str) -> MirrorNameTemplate:
         """Return the name that the setting describes. Raise ValueError if the text is
         not one."""
         database, dot, table = text.partition(".")
@@ -55,7 +55,7 @@ class Into:
                 raise ValueError(f"{text!r}: a mirror's name has {_LONGEST} characters at most")
         return cls(database, table)
 
-    def filled(self, source: str, table: TableName) -> TableName:
+    def fill(self, source: str, table: TableName) -> TableName:
         """Return the name of a table's mirror, with the placeholders replaced."""
         values = {"source": source, "database": table.database, "table": table.name}
 
@@ -71,28 +71,28 @@ class MirrorNames:
     patterns match a table applies to it."""
 
     source: str
-    rules: tuple[tuple[TablePatterns, Into], ...] = ()
+    rules: tuple[tuple[TablePatterns, MirrorNameTemplate], ...] = ()
 
     def of(self, table: TableName) -> TableName:
         """Return the name of the table's mirror."""
         into = self._into(table)
-        return table if into is None else into.filled(self.source, table)
+        return table if into is None else into.fill(self.source, table)
 
     def is_configured(self, table: TableName) -> bool:
         """Return whether the setting `into` names the table's mirror."""
         return self._into(table) is not None
 
-    def folded(self, table: TableName) -> TableName:
+    def lower_case_name(self, table: TableName) -> TableName:
         """Return the mirror's name in lower case, as a case-insensitive file system
         compares it."""
         name = self.of(table)
         return TableName(name.database.lower(), name.name.lower())
 
-    def meet(self, one: TableName, other: TableName) -> bool:
+    def collide(self, one: TableName, other: TableName) -> bool:
         """Return whether the mirrors of two tables would have the same name. Names that
         differ only in case count as the same if a setting makes one of them; the
         source's own names may differ only in case."""
-        if self.folded(one) != self.folded(other):
+        if self.lower_case_name(one) != self.lower_case_name(other):
             return False
         return (
             self.of(one) == self.of(other) or self.is_configured(one) or self.is_configured(other)
@@ -104,15 +104,15 @@ class MirrorNames:
         first: dict[TableName, TableName] = {}
         clashes = {}
         for table in tables if self.rules else ():
-            other = first.setdefault(self.folded(table), table)
-            if other != table and self.meet(table, other):
+            other = first.setdefault(self.lower_case_name(table), table)
+            if other != table and self.collide(table, other):
                 clashes[table] = other
         return clashes
 
-    def called(self, name: TableName, tables: Iterable[TableName]) -> list[TableName]:
+    def tables_named(self, name: TableName, tables: Iterable[TableName]) -> list[TableName]:
         """Return the tables whose own name, or whose mirror's name, is `name`."""
         return [table for table in tables if name in (table, self.of(table))]
 
-    def _into(self, table: TableName) -> Into | None:
+    def _into(self, table: TableName) -> MirrorNameTemplate | None:
         matching = (into for match, into in reversed(self.rules) if match.matches(table))
         return next(matching, None)

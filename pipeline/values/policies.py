@@ -145,10 +145,10 @@ class LakePolicies:
     cluster_by: tuple[str, ...] = ()
 
     @property
-    def words(self) -> str:
+    def toml(self) -> str:
         """The policies that differ from the default, as lockstep.toml has them."""
         policies = ((field, getattr(self, field.name)) for field in fields(self))
-        return written({field.name: value for field, value in policies if value != field.default})
+        return to_toml({field.name: value for field, value in policies if value != field.default})
 
     @property
     def keeps_rows(self) -> bool:
@@ -162,7 +162,7 @@ class LakePolicies:
         return self.deletes is Deletes.IGNORE or self.truncates is Truncates.IGNORE
 
 
-def written(policies: Mapping[str, object]) -> str:
+def to_toml(policies: Mapping[str, object]) -> str:
     """Return the policies as lockstep.toml has them."""
     return ", ".join(f"{name} = {json.dumps(value)}" for name, value in policies.items())
 
@@ -178,17 +178,17 @@ def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
 # `delta.logRetentionDuration`, even if their version was the newest until just now. Therefore the
 # log is kept longer than the files.
 
-KEEP: Final = timedelta(days=30)
+DEFAULT_KEEP: Final = timedelta(days=30)
 """How long versions stay readable if `keep` under [lake] is not set."""
 
-LOG_LONGER: Final = timedelta(days=30)
+EXTRA_LOG_RETENTION: Final = timedelta(days=30)
 """How much longer the log is kept than replaced files. It has to cover the time between
 two checkpoints and the time for which a version was the newest before it was
 replaced."""
 
-FILES: Final = "delta.deletedFileRetentionDuration"
-LOG: Final = "delta.logRetentionDuration"
-_DEFAULTS: Final = {FILES: timedelta(days=7), LOG: timedelta(days=30)}
+FILES_PROPERTY: Final = "delta.deletedFileRetentionDuration"
+LOG_PROPERTY: Final = "delta.logRetentionDuration"
+_DEFAULTS: Final = {FILES_PROPERTY: timedelta(days=7), LOG_PROPERTY: timedelta(days=30)}
 _PART: Final = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
 
 
@@ -201,23 +201,30 @@ class Retention:
     log: timedelta
 
     @classmethod
-    def promising(cls, keep: timedelta) -> Retention:
+    def for_keep(cls, keep: timedelta) -> Retention:
         """Return the retention of a new mirror whose versions are to stay readable for
         `keep`."""
-        return cls(keep, keep + LOG_LONGER)
+        return cls(keep, keep + EXTRA_LOG_RETENTION)
 
     @classmethod
     def of(cls, properties: dict[str, str]) -> Retention | None:
         """Return the retention that a table's properties set, or None if one is
         unreadable."""
-        spans = {name: _span(properties[name]) for name in (FILES, LOG) if name in properties}
-        files, log = spans.get(FILES, _DEFAULTS[FILES]), spans.get(LOG, _DEFAULTS[LOG])
+        spans = {
+            name: _span(properties[name])
+            for name in (FILES_PROPERTY, LOG_PROPERTY)
+            if name in properties
+        }
+        files, log = (
+            spans.get(FILES_PROPERTY, _DEFAULTS[FILES_PROPERTY]),
+            spans.get(LOG_PROPERTY, _DEFAULTS[LOG_PROPERTY]),
+        )
         return None if files is None or log is None else cls(files, log)
 
     def properties(self) -> dict[str, str]:
-        return {FILES: _text(self.files), LOG: _text(self.log)}
+        return {FILES_PROPERTY: _text(self.files), LOG_PROPERTY: _text(self.log)}
 
-    def holds(self, keep: timedelta) -> bool:
+    def covers(self, keep: timedelta) -> bool:
         """Return whether versions stay readable for `keep`."""
         return min(self.files, self.log) >= keep
 

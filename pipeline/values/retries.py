@@ -16,18 +16,19 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A rule for trying an operation again. `what`: the operation; `why`: the reason
-    why another try may succeed; `end`: the consequence of the last failure.
+    """A rule for trying an operation again. `operation`: the operation; `reason`: the
+    reason why another try may succeed; `consequence`: the consequence of the last
+    failure.
 
-    The last try is number `most`, or the first one that begins `seconds` or more after
-    the first; without either limit it is tried until it succeeds. `pauses`: seconds
-    between two tries; the last value is used for all further ones.
+    The last try is number `most_tries`, or the first one that begins `seconds` or more
+    after the first; without either limit it is tried until it succeeds. `pauses`:
+    seconds between two tries; the last value is used for all further ones.
     """
 
-    what: str
-    why: str
-    end: str
-    most: int | None = None
+    operation: str
+    reason: str
+    consequence: str
+    most_tries: int | None = None
     seconds: float | None = None
     pauses: tuple[float, ...] = (0.0,)
 
@@ -38,7 +39,7 @@ class Retry:
         while True:
             number += 1
             late = self.seconds is not None and monotonic() - begun >= self.seconds
-            if number == self.most or late:
+            if number == self.most_tries or late:
                 yield None
                 return
             wait = self.pauses[min(number, len(self.pauses)) - 1]
@@ -47,7 +48,7 @@ class Retry:
                 pause(wait)
 
 
-def a_tenth(seconds: float) -> None:
+def pause_a_tenth(seconds: float) -> None:
     """Pause for a tenth of the time: commands that only look do not wait as long as a
     run."""
     sleep(seconds / 10)
@@ -58,27 +59,27 @@ STEP: Final = Retry(
     "a connection that was lost, a stream that ended early, a full disk, somebody else's commit: "
     "temporary trouble",
     "the run ends with exit code 3; the next scheduled run tries again",
-    most=3,
+    most_tries=3,
     pauses=(0.5, 2.0),
 )
 SERVER_SET: Final = Retry(
     "`gtid_executed`, while it lacks transactions that were read from the log",
     "under load MySQL adds a transaction there only after it is in the log",
     "the start is decided by what the set says then",
-    most=31,
+    most_tries=31,
     pauses=(1.0,),
 )
 STRUCTURES: Final = Retry(
     "reading all structures from the source",
     "a statement changed one meanwhile",
     "the step fails and is tried again",
-    most=5,
+    most_tries=5,
 )
 TABLE_READ: Final = Retry(
     "re-reading a table from the source",
     "the table was altered meanwhile",
     "the table stays quarantined for the next run",
-    most=5,
+    most_tries=5,
 )
 COMMITTED: Final = Retry(
     "asking MySQL whether the transactions in its log are committed",
@@ -104,40 +105,40 @@ QUIET: Final = Retry(
     "opening a snapshot of a table without a key at a moment when nobody writes",
     "its rows cannot be told apart, so no write may come between",
     "the table is locked for a moment",
-    most=3,
+    most_tries=3,
     pauses=(0.02,),
 )
 QUIET_WITHOUT_LOCK: Final = Retry(
     "the same, where the table cannot be locked",
     "the account lacks LOCK TABLES, or others use the table for too long",
     "the table stays quarantined",
-    most=50,
+    most_tries=50,
     pauses=(0.02,),
 )
 RUN_ENDED: Final = Retry(
     "asking whether the mirrors have all captured changes, before they are compared",
     "a run is going on",
     "the comparison ends with exit code 3",
-    most=61,
+    most_tries=61,
     pauses=(1.0,),
 )
 PUBLISH: Final = Retry(
     "a commit to a changelog",
     "somebody else committed first; the next try is planned on that version",
     "the step fails and is tried again",
-    most=5,
+    most_tries=5,
 )
 MERGE: Final = Retry(
     "a commit to a mirror, on the same intent",
     "somebody else committed first; the next try is planned on that version",
     "the step fails and is tried again",
-    most=3,
+    most_tries=3,
 )
 LOCK: Final = Retry(
     "taking a source's lock from a run that gave no sign of life, or was killed on this host",
     "Postgres ends a connection a moment after it is told to, or after the process is gone",
     "the source is busy (exit code 3)",
-    most=40,
+    most_tries=40,
     pauses=(0.05,),
 )
 REPLAY_LOCK: Final = Retry(
@@ -150,14 +151,14 @@ UPKEEP_TURN: Final = Retry(
     "asking whether no run has the source, before upkeep writes to the next mirror",
     "a run is going on, and does not wait for upkeep",
     "the mirror is left to the next upkeep",
-    most=61,
+    most_tries=61,
     pauses=(1.0,),
 )
 LEDGER_CONNECTION: Final = Retry(
     "the first query on an idle connection to the ledger",
     "Postgres, or something between, closed it; nothing was written on it yet",
     "the step fails and is tried again",
-    most=2,
+    most_tries=2,
 )
 EMBEDDED_LEDGER: Final = Retry(
     "reaching an embedded ledger that another process starts or stops, and waiting for one to stop",
@@ -177,6 +178,6 @@ SPARK_ELSEWHERE: Final = Retry(
     "a request to a server of Spark Connect (by PySpark)",
     "the server is restarting, or the network is down for a moment",
     "the step fails and is tried again",
-    most=7,
+    most_tries=7,
     pauses=(0.05, 0.2, 0.8, 3.2, 12.8, 15.0),
 )

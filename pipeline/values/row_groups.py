@@ -9,10 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.values.segment import GROUP_BYTES, GROUP_ROWS
+GROUP_ROWS: Final = 128 * 1024
+"""Number of rows of a row group in segments, staged files and snapshot files. It is
+small, so that several threads can read even a small file."""
+
+GROUP_BYTES: Final = 48 << 20
+"""Size in memory, in bytes, at which rows are written as a row group even if they are
+fewer than `GROUP_ROWS`."""
 
 
 @dataclass(slots=True)
@@ -41,11 +48,11 @@ class RowBuffer:
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """Yield the same rows in the same order, in tables that fill a row group, except
     the last."""
-    held = RowBuffer()
+    buffer = RowBuffer()
     for batch in batches:
-        held.add(batch)
-        if held.is_full:
-            yield pa.Table.from_batches(held.batches)
-            held.clear()
-    if held.batches:
-        yield pa.Table.from_batches(held.batches)
+        buffer.add(batch)
+        if buffer.is_full:
+            yield pa.Table.from_batches(buffer.batches)
+            buffer.clear()
+    if buffer.batches:
+        yield pa.Table.from_batches(buffer.batches)

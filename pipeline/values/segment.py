@@ -17,14 +17,6 @@ from typing import Final
 
 from lockstep.pipeline.values.table import TableName
 
-GROUP_ROWS: Final = 128 * 1024
-"""Number of rows of a row group in segments, staged files and snapshot files. It is
-small, so that several threads can read even a small file."""
-
-GROUP_BYTES: Final = 48 << 20
-"""Size in memory, in bytes, at which rows are written as a row group even if they are
-fewer than `GROUP_ROWS`."""
-
 
 class ChangeType(StrEnum):
     """A value of `_change_type`, which each row image has. The first four are those of
@@ -62,12 +54,12 @@ class RowCounts:
         return self.inserted + self.updated + self.deleted
 
 
-ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
+FILE_ENDINGS = (".parquet", "-logged.parquet", "-partial.parquet")
 """Endings of file names, by the columns that a file has in addition to the changelog's:
 none; `layout.logged_field`, the columns of each image that were logged; or this one and
 `layout.present_name`, the columns of each image whose values are known."""
 
-UPDATED = "-updated"
+UPDATED_INFIX = "-updated"
 """The text before the ending in names of files with the column `layout.updated_field`:
 the columns that each update changed."""
 
@@ -88,20 +80,20 @@ class SegmentFile:
     sha256: str
 
     @property
-    def partial(self) -> bool:
+    def has_present(self) -> bool:
         """True if images in it lack columns; then it has the column
         `layout.present_name`."""
-        return self.path.endswith(ENDINGS[2])
+        return self.path.endswith(FILE_ENDINGS[2])
 
     @property
-    def listed(self) -> bool:
+    def has_logged(self) -> bool:
         """True if it has the column `layout.logged_field`."""
-        return self.path.endswith(ENDINGS[1:])
+        return self.path.endswith(FILE_ENDINGS[1:])
 
     @property
-    def updated(self) -> bool:
+    def has_updated(self) -> bool:
         """True if it has the column `layout.updated_field`."""
-        return self.path.endswith(tuple(UPDATED + ending for ending in ENDINGS))
+        return self.path.endswith(tuple(UPDATED_INFIX + ending for ending in FILE_ENDINGS))
 
 
 def batch_and_version_of(path: str) -> tuple[int, int] | None:
@@ -194,6 +186,6 @@ def with_revised_names(files: Iterable[SegmentFile]) -> tuple[SegmentFile, ...]:
     return tuple(replace(file, path=f"r{file.sha256[:12]}-{file.path}") for file in files)
 
 
-def unrevised_name(path: str) -> str:
+def name_before_revision(path: str) -> str:
     """Return the name that a file had before `with_revised_names`."""
     return re.sub(f"^{_MARK}", "", path)

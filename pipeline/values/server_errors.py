@@ -119,7 +119,7 @@ def meaning_of(number: int) -> Meaning:
     return _BY_NUMBER.get(number, Meaning.REFUSED)
 
 
-def explanation(number: int, text: str, names: Collection[str] = ()) -> str:
+def explain(number: int, text: str, names: Collection[str] = ()) -> str:
     """Return number and text without values of rows: of the quoted parts only `names`
     are kept.
 
@@ -135,18 +135,18 @@ def explanation(number: int, text: str, names: Collection[str] = ()) -> str:
     return f"error {number}: {line}" if number else line
 
 
-def names_of(table: TableName, columns: Collection[str]) -> frozenset[str]:
+def quotable_names(table: TableName, columns: Collection[str]) -> frozenset[str]:
     """Return the names by which a server's messages quote a table and its columns."""
     database, name = table.database, table.name
     names = {database, name, f"{database}.{name}", *columns}
     return frozenset(names | {f"{name}.{c}" for c in columns} | {f"{table}.{c}" for c in columns})
 
 
-KEPT: Final = 65_535
+MOST_WARNINGS: Final = 65_535
 """Largest number of warnings that a session keeps (MySQL manual, "max_error_count") and
 that the protocol can count. Further warnings cannot be read."""
 
-HARMLESS: Final = {
+HARMLESS_WARNINGS: Final = {
     1003: "a note about a statement",
     1264: "a generated column's value lies outside its type: the source shows the nearest",
     1265: "a generated column's value was cut to its type: the source shows it so",
@@ -166,7 +166,7 @@ HARMLESS: Final = {
 """Warnings that do not change the values which are read: every reader of the source
 gets them."""
 
-LIMITS: Final = {
+LIMIT_WARNINGS: Final = {
     1260: "raise group_concat_max_len",
     1301: "raise max_allowed_packet",
     4164: "raise max_allowed_packet",
@@ -183,8 +183,8 @@ class SourceWarning:
     text: str
 
 
-def harmless(warning: SourceWarning) -> bool:
-    return warning.level.lower() == "note" or warning.number in HARMLESS
+def is_harmless(warning: SourceWarning) -> bool:
+    return warning.level.lower() == "note" or warning.number in HARMLESS_WARNINGS
 
 
 def require_harmless(
@@ -197,22 +197,22 @@ def require_harmless(
     changed. `shown`: the warnings that the server kept. `names`: the names that a
     message may quote."""
     for warning in shown:
-        if not harmless(warning):
+        if not is_harmless(warning):
             raise TableError(
                 "the source warned while it was read: "
-                f"{explanation(warning.number, warning.text, names)}",
+                f"{explain(warning.number, warning.text, names)}",
                 hint=_cure(table, warning.number),
             )
-    if count > len(shown) or count >= KEPT:
+    if count > len(shown) or count >= MOST_WARNINGS:
         raise TableError(
             f"the source warned {count} times while it was read, and showed {len(shown)} of them",
-            hint=f"raise max_error_count to {KEPT} at the server, then "
+            hint=f"raise max_error_count to {MOST_WARNINGS} at the server, then "
             f"`lockstep reload {table} --reason …` reads it again and sees more of them",
         )
 
 
 def _cure(table: TableName, number: int) -> str:
     again = f"then `lockstep reload {table} --reason …` reads it again"
-    if number in LIMITS:
-        return f"{LIMITS[number]} at the server, {again}"
+    if number in LIMIT_WARNINGS:
+        return f"{LIMIT_WARNINGS[number]} at the server, {again}"
     return f"fix what it warns of at the source, {again}"

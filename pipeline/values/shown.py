@@ -16,13 +16,13 @@ _CONTROLS: Final = ("Cc", "Cf", "Zl", "Zp", "Cs")
 """Unicode categories of control characters, invisible formatting characters, line
 separators and surrogates."""
 
-NAMED: Final = 5
+MOST_NAMES: Final = 5
 """Largest number of names that a sentence lists."""
 
 _MARKDOWN: Final = frozenset("\\`*_[]<>|#~&!{}")
 
 
-def shown(text: str, keep: str = "") -> str:
+def printable(text: str, keep: str = "") -> str:
     """Return the text with control characters escaped as in a Python literal (`\\n`, `\\x1b`),
     except those in `keep`."""
     if text.isprintable():
@@ -38,14 +38,14 @@ def shown(text: str, keep: str = "") -> str:
 def in_markdown(text: str) -> str:
     """Return Markdown that displays the text literally."""
     return "".join(
-        f"\\{character}" if character in _MARKDOWN else character for character in shown(text)
+        f"\\{character}" if character in _MARKDOWN else character for character in printable(text)
     )
 
 
-def listed(names: Sequence[object]) -> str:
+def name_list(names: Sequence[object]) -> str:
     """Return the first names and the number of the others: `a, b, c, d, e and 2 more`."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(map(str, names[:NAMED])) + more
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return ", ".join(map(str, names[:MOST_NAMES])) + more
 
 
 _TOKEN: Final = re.compile(

@@ -20,13 +20,14 @@ from lockstep.pipeline.values.table import TableName
 
 
 @dataclass(frozen=True, slots=True)
-class Answering:
+class AnsweringServer:
     """The server that answered one connection. Whatever listens at the address, such as
-    a proxy, sends the greeting (`greeted_as`, its version; `greeted_id`, its connection
-    id) before the login; the other values are read by SQL after it."""
+    a proxy, sends the greeting (`greeting_version`, its version;
+    `greeting_connection_id`, its connection id) before the login; the other values are
+    read by SQL after it."""
 
-    greeted_as: str
-    greeted_id: int
+    greeting_version: str
+    greeting_connection_id: int
     version: str
     connection_id: int
     version_comment: str
@@ -71,7 +72,7 @@ class SurveyedTable:
     name: TableName
     kind: str
     engine: str
-    partitioned: bool
+    is_partitioned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +87,13 @@ class SurveyedForeignKey:
 
 
 @dataclass(frozen=True, slots=True)
-class OddSession:
+class SessionOverride:
     """Sessions with their own value of a variable, which differs from the global one.
-    `sessions`: their number."""
+    `session_count`: their number."""
 
     variable: str
     value: str
-    sessions: int
+    session_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +109,12 @@ class ReadReplica:
 @dataclass(frozen=True, slots=True)
 class Survey:
     """All facts about one server. `settings`: all global variables by lower-case name.
-    `answering`: the server behind each of several connections. `dumps`: number of
-    threads that send the log now. `account`: CURRENT_USER() (user@host). `grants`: the
-    lines of SHOW GRANTS without passwords. `dump_server_ids`: the server ids that
-    Lockstep's own dumps use. `unanswered`: names of the fields that are empty because
-    the account may not see them or the server does not have them. `clock_ahead`: the
-    server's clock minus ours.
+    `answering_servers`: the server behind each of several connections. `dump_count`:
+    number of threads that send the log now. `account`: CURRENT_USER() (user@host).
+    `grants`: the lines of SHOW GRANTS without passwords. `dump_server_ids`: the server
+    ids that Lockstep's own dumps use. `unanswered_fields`: names of the fields that are
+    empty because the account may not see them or the server does not have them.
+    `clock_ahead`: the server's clock minus ours.
     """
 
     flavour: str
@@ -122,20 +123,20 @@ class Survey:
     account: str
     grants: tuple[str, ...]
     dump_server_ids: range
-    answering: tuple[Answering, ...]
-    encrypted: bool
-    loopback: bool
+    answering_servers: tuple[AnsweringServer, ...]
+    is_encrypted: bool
+    is_loopback: bool
     clock_ahead: timedelta
     read_at: datetime
     replicas: tuple[RegisteredReplica, ...] = ()
-    dumps: int = 0
+    dump_count: int = 0
     channels: tuple[Channel, ...] = ()
     filters: LogFilters = LogFilters()
     tables: tuple[SurveyedTable, ...] = ()
     foreign_keys: tuple[SurveyedForeignKey, ...] = ()
-    odd_sessions: tuple[OddSession, ...] = ()
-    read_from: ReadReplica | None = None
-    unanswered: frozenset[str] = frozenset()
+    session_overrides: tuple[SessionOverride, ...] = ()
+    read_replica: ReadReplica | None = None
+    unanswered_fields: frozenset[str] = frozenset()
 
 
 def is_loopback(host: str) -> bool:
@@ -165,15 +166,15 @@ _EVERYTHING: Final = frozenset({"ALL", "ALL PRIVILEGES"})
 @dataclass(frozen=True, slots=True)
 class Grant:
     """Privileges on `database`.`table`. The database is a LIKE pattern; "*" matches
-    everything. `revoked`: the privileges are taken away from a wider grant
-    (partial_revokes). `columns`: the line also has privileges on single columns of the
-    table."""
+    everything. `is_revoked`: the privileges are taken away from a wider grant
+    (partial_revokes). `has_column_grants`: the line also has privileges on single
+    columns of the table."""
 
     privileges: frozenset[str]
     database: str
     table: str
-    revoked: bool = False
-    columns: bool = False
+    is_revoked: bool = False
+    has_column_grants: bool = False
 
     def gives(self, privilege: str) -> bool:
         return bool(self.privileges & {privilege, *_EVERYTHING})
@@ -208,7 +209,7 @@ def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
         and _like(grant.database, table.database)
         and grant.table in ("*", table.name)
     ]
-    granted = [grant for grant in matching if not grant.revoked]
+    granted = [grant for grant in matching if not grant.is_revoked]
     # A partial revoke restricts grants on `*.*` only, not those on a database or a
     # table.
     narrow = any(grant.database != "*" for grant in granted)
@@ -226,7 +227,7 @@ def _like(pattern: str, database: str) -> bool:
     return re.fullmatch(translate(shell), database) is not None
 
 
-def shown_whole(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozenset[TableName]:
+def readable_tables(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozenset[TableName]:
     """Return the tables that the account can certainly read with all columns. Tables
     with a grant on single columns are left out. The account may be able to read other
     tables too, for example through an inactive role."""
@@ -236,7 +237,9 @@ def shown_whole(grants: Iterable[Grant], tables: Iterable[TableName]) -> frozens
     readable = set[TableName]()
     for table in tables:
         candidates = (*wide, *own[table.name])
-        on_columns = any(grant.columns and grant.database == table.database for grant in candidates)
+        on_columns = any(
+            grant.has_column_grants and grant.database == table.database for grant in candidates
+        )
         if not on_columns and covers(candidates, "SELECT", table):
             readable.add(table)
     return frozenset(readable)
@@ -253,7 +256,7 @@ def grant_statement(what: str, where: str, account: str) -> str:
     return f"GRANT {what} ON {where} TO {account_name(account)}"
 
 
-def place(table: TableName) -> str:
+def quoted_table_name(table: TableName) -> str:
     """Return the table's quoted name, as GRANT takes it."""
     parts = (part.replace("`", "``") for part in (table.database, table.name))
     return ".".join(f"`{part}`" for part in parts)

@@ -21,7 +21,7 @@ from fnmatch import translate
 from functools import cached_property
 from typing import Final
 
-from lockstep.pipeline.values.shown import shown
+from lockstep.pipeline.values.shown import printable
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -36,7 +36,7 @@ class TableName:
 
     def __format__(self, spec: str) -> str:
         """In an f-string, escape control characters; `str` returns the name itself."""
-        return format(shown(str(self)), spec)
+        return format(printable(str(self)), spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +126,9 @@ class TablePatterns:
     exclude: tuple[str, ...] = ()
 
     def matches(self, table: TableName) -> bool:
-        return self.reason(table) is None
+        return self.exclusion_reason(table) is None
 
-    def reason(self, table: TableName) -> str | None:
+    def exclusion_reason(self, table: TableName) -> str | None:
         """Return why a table is not captured, or None if it is."""
         if table.database.lower() in SYSTEM_DATABASES:
             return "a system database"
@@ -146,7 +146,7 @@ class TablePatterns:
                 return f"excluded by {text!r}"
         return None
 
-    def idle(self, tables: Iterable[TableName]) -> list[str]:
+    def unmatched_patterns(self, tables: Iterable[TableName]) -> list[str]:
         """Return the patterns of `include` that match none of `tables`. Patterns for
         helper tables are left out, because those tables come and go."""
         captured = [table for table in tables if table.database.lower() not in SYSTEM_DATABASES]
@@ -201,15 +201,15 @@ class CaptureScope:
 
 @dataclass(frozen=True, slots=True)
 class PastRange:
-    """A range of batches that were captured with the same patterns. `last` is the id of
-    its last batch, `end` the position at which the next range begins."""
+    """A range of batches that were captured with the same patterns. `last_batch` is the
+    id of its last batch, `end` the position at which the next range begins."""
 
-    last: int
+    last_batch: int
     end: str
     patterns: TablePatterns
 
 
-def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
+def ranges_before(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[PastRange]:
     """Return the ranges before `batch`, which begins at `place`. Scopes and ranges
     ascend."""
     before = [scope for scope in scopes if scope.batch < batch]
@@ -220,7 +220,7 @@ def past_ranges(scopes: Sequence[CaptureScope], batch: int, place: str) -> list[
     ]
 
 
-def hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -> str | None:
+def end_of_hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -> str | None:
     """Return the end of the last past range in which the table's changes were not read,
     or None.
 
@@ -231,6 +231,6 @@ def hole(table: TableName, first_batch: int | None, past: Sequence[PastRange]) -
         past_range.end
         for past_range in past
         if not past_range.patterns.matches(table)
-        and (first_batch is None or first_batch <= past_range.last)
+        and (first_batch is None or first_batch <= past_range.last_batch)
     ]
     return missed[-1] if missed else None

@@ -22,7 +22,7 @@ from pydantic import (
 from lockstep.pipeline.catalog import DATABASE_PLACEHOLDER
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
-from lockstep.pipeline.values.policies import KEEP
+from lockstep.pipeline.values.policies import DEFAULT_KEEP
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.secrets import has_password, is_reference, is_sensitive, resolve
 from lockstep.resources.config.sources import SourceSection
@@ -114,7 +114,7 @@ class LakeSection(Section):
     path: Text = "lake"
     options: dict[str, Text] = Field(default_factory=dict)
     keep: Annotated[int, Field(ge=86_400), BeforeValidator(duration_in_seconds)] = int(
-        KEEP.total_seconds()
+        DEFAULT_KEEP.total_seconds()
     )
 
     @field_validator("path")

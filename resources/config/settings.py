@@ -19,7 +19,7 @@ from lockstep.pipeline.source_plan import SnapshotPlan, SourcePlan, StandbyPlan,
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.pipeline.values.table import NamePatterns, TablePatterns
@@ -136,7 +136,7 @@ class SourceSettings:
                     TablePatterns(tuple(map(self._pattern, section.match))),
                     section.policies,
                     section.shape_rules,
-                    None if section.into is None else Into.parse(section.into),
+                    None if section.into is None else MirrorNameTemplate.parse(section.into),
                 )
                 for section in self.section.table
             ),
@@ -146,7 +146,10 @@ class SourceSettings:
         """Return the rules that name the source's mirrors (the Delta tables with the
         current rows). Only references in patterns are resolved."""
         rules = [
-            (TablePatterns(tuple(map(self._pattern, section.match))), Into.parse(section.into))
+            (
+                TablePatterns(tuple(map(self._pattern, section.match))),
+                MirrorNameTemplate.parse(section.into),
+            )
             for section in self.section.table
             if section.into is not None
         ]

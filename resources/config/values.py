@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints
 
-from lockstep.pipeline.values.mirror_names import Into
+from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.places import OfRun, Place, parse_place
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.secrets import is_reference, is_sensitive
@@ -56,7 +56,7 @@ def check_table_pattern(text: str) -> str:
 
 def check_mirror_name(text: str) -> str:
     """Return the text if it is a valid value of `into`, the name of mirrors."""
-    Into.parse(text)
+    MirrorNameTemplate.parse(text)
     return text
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.strategy import FEW, NOTHING
+from lockstep.pipeline.mirror.strategy import FEW, NO_FEW_ROWS
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     FoldedChanges,
     Merge,
     MirrorTarget,
-    PartColumn,
     StagedFiles,
 )
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
@@ -46,7 +46,7 @@ def rehearse(scratch: Path, archive: Path) -> None:
     for few; when Java ends, it creates `archive`."""
     conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
     spark = SparkProcess(conf, use_archive=False, on_warning=print)
-    for few_limit in (NOTHING, FEW):
+    for few_limit in (NO_FEW_ROWS, FEW):
         folder = scratch / f"lake{few_limit.rows}"
         _write_mirror(
             SparkMirrors(folder, staging=scratch / "staging", spark=spark, few_limit=few_limit)
@@ -56,7 +56,7 @@ def rehearse(scratch: Path, archive: Path) -> None:
 
 
 def _write_mirror(mirrors: SparkMirrors) -> None:
-    part_columns = tuple(PartColumn(field.name, field.type) for field in _COLUMNS)
+    part_columns = tuple(ColumnOrigin(field.name, field.type) for field in _COLUMNS)
     for number, change in enumerate(("insert", "insert", "update_postimage"), start=1):
         ids = list(range(100))
         null_columns = [pa.nulls(len(ids), field.type) for field in list(_COLUMNS)[1:]]

@@ -13,7 +13,7 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.pipeline.values.policies import KEEP
+from lockstep.pipeline.values.policies import DEFAULT_KEEP
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
@@ -103,7 +103,7 @@ def open_lake(
     staging: str | Path,
     spark_conf: Mapping[str, str],
     on_warning: Callable[[str], None],
-    keep: timedelta = KEEP,
+    keep: timedelta = DEFAULT_KEEP,
 ) -> OpenLake:
     """Open the lake in a folder or under a prefix, which need not exist yet; nothing is
     started.

@@ -15,15 +15,15 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.ports.held import no_check
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     FoldedChanges,
     Merge,
     MirrorTarget,
     MirrorWrite,
-    PartColumn,
     StagedFiles,
 )
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, TableError
@@ -55,7 +55,7 @@ def require_correct_writes(spark: Spark, lake: LakePath, staging: Path) -> None:
     spark.session()
     trial_folder = lake / f"_lockstep-trial-{uuid4()}"
     trial_staging = Staging(staging)
-    mirrors = SparkMirrors(trial_folder, staging=staging, spark=spark, few_limit=NOTHING)
+    mirrors = SparkMirrors(trial_folder, staging=staging, spark=spark, few_limit=NO_FEW_ROWS)
     try:
         _require_rows(mirrors, trial_staging)
         _require_commits_once(spark, mirrors, trial_folder / "t", trial_staging)
@@ -120,7 +120,7 @@ def _trial_write(staging: Staging, number: int) -> MirrorWrite:
     files = (staging.stage("trial", pa.table({"_change_type": ["insert"], "id": [number]})),)
     target = MirrorTarget("t", _SCHEMA, "lockstep-trial", number, "")
     if number == 1:
-        return Append(target, (StagedFiles(files, (PartColumn("id", pa.int64()),)),))
+        return Append(target, (StagedFiles(files, (ColumnOrigin("id", pa.int64()),)),))
     return Merge(target, ("id",), FoldedChanges(files))
 
 

@@ -19,18 +19,18 @@ from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.snapshot.bounds import (
     Bound,
     Range,
-    asked,
     bound_of,
-    order,
+    key_expressions,
+    order_by,
     point_condition,
-    quoted,
-    where,
+    quoted_column,
+    range_condition,
 )
-from lockstep.pipeline.snapshot.condition import HINT, Condition
+from lockstep.pipeline.snapshot.condition import HINT, RowCondition
 from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, patience
 from lockstep.pipeline.values.errors import ConditionRefused
-from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of, names_of
+from lockstep.pipeline.values.server_errors import Meaning, explain, meaning_of, quotable_names
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.connection import (
     ConnectionSettings,
@@ -76,9 +76,9 @@ def next_bound(cursor: Cursor, schema: TableSchema, after: Bound | None, rows: i
         raise ValueError(f"a chunk of {rows} rows")
     _require_cut_by(schema, Range(after=after))
     cursor.execute(
-        f"select {', '.join(asked(schema))} from {quoted_table(schema.name)} "
-        f"{index_hint(schema)} where {where(Range(after=after))} "
-        f"order by {order(key)} limit 2 offset {rows - 1}"
+        f"select {', '.join(key_expressions(schema))} from {quoted_table(schema.name)} "
+        f"{index_hint(schema)} where {range_condition(Range(after=after))} "
+        f"order by {order_by(key)} limit 2 offset {rows - 1}"
     )
     last_rows = cursor.fetchall()
     return bound_of(schema, last_rows[0]) if len(last_rows) > 1 else None
@@ -95,8 +95,8 @@ def open_chunk(
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.chunk`."""
     _require_cut_by(schema, rows)
-    patience_of_read = patience(whole=rows.whole, most_seconds=most_seconds)
-    condition = None if rows.whole else where(rows)
+    patience_of_read = patience(whole=rows.is_whole_table, most_seconds=most_seconds)
+    condition = None if rows.is_whole_table else range_condition(rows)
     with (
         reading_cursor(settings) as cursor,
         watch(settings, cursor, schema.name, patience_of_read) as watched_read,
@@ -117,7 +117,7 @@ def open_chunk(
 def index_hint(schema: TableSchema) -> str:
     """Return the index hint for the key by which the table is cut; "" if there is none."""
     index = chunk_index(schema)
-    return "" if index is None else f"force index ({quoted(index.name)})"
+    return "" if index is None else f"force index ({quoted_column(index.name)})"
 
 
 def estimate_by_statistic(
@@ -152,7 +152,7 @@ _MOST_KEYS: Final = 1_000
 """Largest number of keys in one statement."""
 
 
-def estimated_where(settings: ConnectionSettings, table: TableName, condition: Condition) -> int:
+def estimated_where(settings: ConnectionSettings, table: TableName, condition: RowCondition) -> int:
     """See `pipeline.ports.SourceServer.estimated_where`."""
     with (
         connect(settings) as connection,
@@ -166,7 +166,7 @@ def estimated_where(settings: ConnectionSettings, table: TableName, condition: C
 def open_condition(
     settings: ConnectionSettings,
     schema: TableSchema,
-    condition: Condition,
+    condition: RowCondition,
     *,
     most_seconds: float = PIECE_SECONDS,
 ) -> Iterator[ConditionSnapshot]:
@@ -213,7 +213,7 @@ def _select_keys(
             yield from select_rows(cursor, key_structure, where=where)
 
 
-def _explain_rows(cursor: Cursor, table: TableName, condition: Condition) -> int:
+def _explain_rows(cursor: Cursor, table: TableName, condition: RowCondition) -> int:
     """Return the number of rows that EXPLAIN estimates. Raise `ConditionRefused` if the
     server refuses the condition."""
     try:
@@ -223,7 +223,7 @@ def _explain_rows(cursor: Cursor, table: TableName, condition: Condition) -> int
     except pymysql.MySQLError as error:
         if meaning_of(number_of(error)) is not Meaning.REFUSED:
             raise
-        message = explanation(number_of(error), text_of(error), names_of(table, ()))
+        message = explain(number_of(error), text_of(error), quotable_names(table, ()))
         raise ConditionRefused(
             f"{table}: the server refuses the condition: {message}", hint=HINT
         ) from error

@@ -40,7 +40,7 @@ from lockstep.pipeline.values.errors import (
     SourceUnavailable,
     TlsRefused,
 )
-from lockstep.pipeline.values.server_errors import Meaning, explanation, meaning_of
+from lockstep.pipeline.values.server_errors import Meaning, explain, meaning_of
 
 _NO_BINLOG = 1381  # ER_NO_BINARY_LOGGING
 _TLS_REQUIRED = 3159  # ER_SECURE_TRANSPORT_REQUIRED
@@ -251,7 +251,7 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
         case Meaning.NOT_NOW | Meaning.BUSY:
             return SourceUnavailable(
                 f"MySQL at {settings.host}:{settings.port} cannot answer now: "
-                f"{explanation(number, text)}",
+                f"{explain(number, text)}",
                 hint="run again; if it happens every time, look at the server's error log",
             )
         case Meaning.LOST:
@@ -259,7 +259,7 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
         case Meaning.REFUSED:
             return SourceRefused(
                 f"MySQL at {settings.host}:{settings.port} refuses a query: "
-                f"{explanation(number, text)}",
+                f"{explain(number, text)}",
                 hint="fix the problem that the server reports, then run again",
             )
 
@@ -461,7 +461,7 @@ def _try_to_set(cursor: Cursor, name: str, value: str, variables: Mapping[str, s
             return False
         raise ServerSettings(
             f"{name} is {variables[name]!r}, and the account may not set it for its sessions: "
-            f"{explanation(number_of(error), str(error.args[-1]), (name,))}",
+            f"{explain(number_of(error), str(error.args[-1]), (name,))}",
             hint=f"set global {name} = {value}; (and put it into the server's configuration)",
         ) from error
     return True

@@ -34,11 +34,11 @@ from lockstep.pipeline.values.retries import (
     Retry,
 )
 from lockstep.pipeline.values.server_errors import (
-    LIMITS,
+    LIMIT_WARNINGS,
     Meaning,
-    explanation,
+    explain,
     meaning_of,
-    names_of,
+    quotable_names,
 )
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.connection import (
@@ -405,7 +405,7 @@ def translate_table_errors(
         try:
             yield
         except pymysql.MySQLError as error:
-            names = names_of(table, columns)
+            names = quotable_names(table, columns)
             table_error = _table_error(settings, table, number_of(error), text_of(error), names)
             if table_error is None:
                 raise
@@ -424,7 +424,7 @@ def _table_error(
     table only."""
     if number in _MOVED_ERRORS:
         return structure_moved(table, text)
-    message = explanation(number, text, names)
+    message = explain(number, text, names)
     match meaning_of(number):
         case Meaning.BUSY:
             return TableBusy(
@@ -435,7 +435,7 @@ def _table_error(
                 settings, table, f"the account may not read the table: {message}"
             )
         case Meaning.REFUSED:
-            cure = LIMITS.get(number, "fix the problem that it reports")
+            cure = LIMIT_WARNINGS.get(number, "fix the problem that it reports")
             return TableError(
                 f"MySQL refuses to read the table: {message}", hint=f"{cure} at the source"
             )

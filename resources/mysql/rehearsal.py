@@ -96,7 +96,7 @@ def rehearse() -> None:
     while (group := buffer.get()) is not None:
         for block in group.blocks:
             for number, _, events in split_by_map(block):
-                layouts = read_layouts(buffer.maps.maps[number])
+                layouts = read_layouts(buffer.maps.table_maps[number])
                 schema = arrow_schema(structure)
                 decoder = TableDecoder(structure, layouts, schema, reports_updates=True)
                 list(decoder.decode(events))

@@ -30,7 +30,7 @@ from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
-from lockstep.pipeline.values.server_errors import names_of, require_harmless
+from lockstep.pipeline.values.server_errors import quotable_names, require_harmless
 from lockstep.pipeline.values.table import TableStructure
 from lockstep.resources.mysql.connection import ConnectionSettings, Dialect, connect, read_dialect
 from lockstep.resources.mysql.reader import reading_cursor, translate_table_errors
@@ -169,7 +169,7 @@ class HashRead:
         value."""
         if count := self.cursor.warning_count:
             structure = self.sql.structure
-            names = names_of(structure.name, structure.names)
+            names = quotable_names(structure.name, structure.names)
             require_harmless(structure.name, count, read_warnings(self.cursor), names)
 
     def require_structure(self) -> None:

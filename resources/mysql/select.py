@@ -29,7 +29,12 @@ from lockstep.pipeline.resultset.column_arrays import ResultBatches, mismatched_
 from lockstep.pipeline.resultset.packets import ErrorPacket
 from lockstep.pipeline.schema.types import TEXT_TYPES, arrow_schema
 from lockstep.pipeline.values.errors import StructureMoved, TableError
-from lockstep.pipeline.values.server_errors import KEPT, SourceWarning, names_of, require_harmless
+from lockstep.pipeline.values.server_errors import (
+    MOST_WARNINGS,
+    SourceWarning,
+    quotable_names,
+    require_harmless,
+)
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.receiving import Answer, ReadingCursor
 
@@ -165,7 +170,7 @@ def _checked_batches(
         raise pymysql.err.OperationalError(error.number, error.text) from None
     answer.finish()
     if batches.warning_count:
-        names = names_of(structure.name, structure.names)
+        names = quotable_names(structure.name, structure.names)
         warnings = read_warnings(cursor)
         require_harmless(structure.name, batches.warning_count, warnings, names)
     answer.close_statement()
@@ -252,7 +257,7 @@ def keep_warnings(cursor: Cursor) -> None:
     """Let the session keep as many warnings as possible, if the account may (MySQL
     requires SESSION_VARIABLES_ADMIN)."""
     with suppress(pymysql.err.OperationalError):
-        cursor.execute(f"set session max_error_count = {KEPT}")
+        cursor.execute(f"set session max_error_count = {MOST_WARNINGS}")
 
 
 def read_warnings(cursor: Cursor) -> list[SourceWarning]:

@@ -42,7 +42,7 @@ from lockstep.pipeline.ports.source import (
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.snapshot.bounds import Bound, Range
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.errors import (
     HostUnknown,
@@ -254,7 +254,9 @@ class MySqlServer:
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
-        return survey if self._replica is None else replace(survey, read_from=self._replica.state())
+        return (
+            survey if self._replica is None else replace(survey, read_replica=self._replica.state())
+        )
 
     def dump(self, start: Coordinates) -> MySqlDump:
         # COM_BINLOG_DUMP has 32 bits for the offset. After 4 GiB only a dump by GTIDs
@@ -415,7 +417,7 @@ class MySqlServer:
     def rows_where(
         self,
         schema: TableSchema,
-        condition: Condition,
+        condition: RowCondition,
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> AbstractContextManager[ConditionSnapshot]:
@@ -423,7 +425,7 @@ class MySqlServer:
             self._settings_for_read(), schema, condition, most_seconds=most_seconds
         )
 
-    def estimated_where(self, table: TableName, condition: Condition) -> int:
+    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
         return estimated_where(self._settings, table, condition)
 
     def source_load(self) -> SourceLoad:

@@ -44,7 +44,7 @@ from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Bound, Range
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.position import Coordinates
@@ -226,7 +226,7 @@ class ShapedServer(MySqlServer):
     def _decrypt_bounds(self, shaped_table: _ShapedTable, rows: Range) -> Range:
         """Return the range with decrypted bounds. Bounds that hide nothing are not
         encrypted."""
-        if rows.whole or not hides_bounds(shaped_table.schema, shaped_table.shaper):
+        if rows.is_whole_table or not hides_bounds(shaped_table.schema, shaped_table.shaper):
             return rows
         if self._shaping.key is None:
             raise structure_moved(
@@ -243,7 +243,7 @@ class ShapedServer(MySqlServer):
     def rows_where(
         self,
         schema: TableSchema,
-        condition: Condition,
+        condition: RowCondition,
         *,
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
@@ -395,13 +395,13 @@ class _BoundCipher:
 
     def encrypt(self, bound: Bound) -> Bound:
         """Return the encrypted bound."""
-        return bound.sealed(self._encrypt_literal)
+        return bound.seal(self._encrypt_literal)
 
     def decrypt(self, bound: Bound) -> Bound:
         """Return the decrypted bound. Raise `StructureMoved` if it was not encrypted
         for this table with this key; the table is then read from its beginning."""
         try:
-            return bound.opened(self._decrypt_literal)
+            return bound.open(self._decrypt_literal)
         except (InvalidTag, ValueError) as error:
             raise structure_moved(
                 self._table, "the bounds of its chunks were encrypted by another key"

@@ -17,11 +17,11 @@ import pymysql
 from pymysql.cursors import Cursor
 
 from lockstep.pipeline.values.survey import (
-    Answering,
+    AnsweringServer,
     Channel,
     LogFilters,
-    OddSession,
     RegisteredReplica,
+    SessionOverride,
     Survey,
     SurveyedForeignKey,
     SurveyedTable,
@@ -51,7 +51,7 @@ select constraint_schema, table_name, constraint_name, update_rule, delete_rule
 """The actions are queried separately, because MariaDB joins information_schema row by
 row, and shows this table only to accounts with more than SELECT."""
 
-_ODD_SESSIONS: Final = """
+_SESSION_OVERRIDES: Final = """
 select v.variable_name, v.variable_value, count(*) as sessions
   from performance_schema.variables_by_thread v
   join performance_schema.global_variables g on g.variable_name = v.variable_name
@@ -81,7 +81,7 @@ def take_survey(settings: ConnectionSettings) -> Survey:
             return _Surveyor(first, cursor).survey(settings, answering)
 
 
-def _identify_server(connection: pymysql.Connection[Cursor]) -> Answering:
+def _identify_server(connection: pymysql.Connection[Cursor]) -> AnsweringServer:
     greeting: Any = connection  # two calls without types
     with connection.cursor() as cursor:
         # ProxySQL answers exactly this statement itself, so the answer reveals
@@ -93,9 +93,9 @@ def _identify_server(connection: pymysql.Connection[Cursor]) -> Answering:
         with suppress(pymysql.err.OperationalError):  # MariaDB has none
             cursor.execute("select @@server_uuid")
             identity += _first_row(cursor)
-    return Answering(
-        greeted_as=greeting.get_server_info(),
-        greeted_id=greeting.thread_id(),
+    return AnsweringServer(
+        greeting_version=greeting.get_server_info(),
+        greeting_connection_id=greeting.thread_id(),
         version=version,
         connection_id=number,
         version_comment=comment,
@@ -115,14 +115,16 @@ class _Surveyor:
         self._cursor = cursor
         self._unanswered: set[str] = set()
 
-    def survey(self, settings: ConnectionSettings, answering: tuple[Answering, ...]) -> Survey:
+    def survey(
+        self, settings: ConnectionSettings, answering: tuple[AnsweringServer, ...]
+    ) -> Survey:
         self._cursor.execute("show global variables")
         variables = {name.lower(): value for name, value in self._cursor.fetchall()}
         self._cursor.execute("select current_user()")
         (account,) = _first_row(self._cursor)
         clock_ahead = self._clock_ahead()
         if variables.get("performance_schema") != "ON":
-            self._unanswered.add("odd_sessions")  # its tables exist, but are empty
+            self._unanswered.add("session_overrides")  # its tables exist, but are empty
         return Survey(
             flavour="mariadb" if "mariadb" in variables["version"].lower() else "mysql",
             version=variables["version"],
@@ -134,21 +136,23 @@ class _Surveyor:
                 for line in row.values()
             ),
             dump_server_ids=SERVER_IDS,
-            answering=answering,
-            encrypted=any(
+            answering_servers=answering,
+            is_encrypted=any(
                 row["value"]
-                for row in self._first_answer("encrypted", "show session status like 'Ssl_cipher'")
+                for row in self._first_answer(
+                    "is_encrypted", "show session status like 'Ssl_cipher'"
+                )
             ),
-            loopback=is_loopback(settings.host),
+            is_loopback=is_loopback(settings.host),
             clock_ahead=clock_ahead,
             read_at=datetime.now(UTC),
             replicas=tuple(
                 RegisteredReplica(int(row["server_id"]), row.get("host") or "")
                 for row in self._first_answer("replicas", "show replicas", "show slave hosts")
             ),
-            dumps=sum(
+            dump_count=sum(
                 str(row["command"]).startswith("Binlog Dump")
-                for row in self._first_answer("dumps", "show processlist")
+                for row in self._first_answer("dump_count", "show processlist")
             ),
             channels=tuple(
                 _channel(row)
@@ -159,11 +163,11 @@ class _Surveyor:
             filters=self._filters(),
             tables=self._tables(),
             foreign_keys=self._foreign_keys(),
-            odd_sessions=tuple(
-                OddSession(row["variable_name"], row["variable_value"], int(row["sessions"]))
-                for row in self._first_answer("odd_sessions", _ODD_SESSIONS)
+            session_overrides=tuple(
+                SessionOverride(row["variable_name"], row["variable_value"], int(row["sessions"]))
+                for row in self._first_answer("session_overrides", _SESSION_OVERRIDES)
             ),
-            unanswered=frozenset(self._unanswered),
+            unanswered_fields=frozenset(self._unanswered),
         )
 
     def _first_answer(self, field: str, *statements: str) -> Rows:

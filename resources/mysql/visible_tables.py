@@ -19,7 +19,12 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.values.errors import LockstepError, TableError
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.survey import grant_statement, place, read_grants, shown_whole
+from lockstep.pipeline.values.survey import (
+    grant_statement,
+    quoted_table_name,
+    read_grants,
+    readable_tables,
+)
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of
 from lockstep.resources.mysql.select import quoted_table
@@ -108,7 +113,7 @@ def partly_visible_tables(cursor: Cursor, tables: Sequence[TableName]) -> Iterat
     with suppress(pymysql.MySQLError):  # under skip_grant_tables there are none to show
         cursor.execute("show grants")
         grant_lines = [str(line) for row in cursor.fetchall() for line in row]
-    visible_whole = shown_whole(read_grants(tuple(grant_lines)), tables)
+    visible_whole = readable_tables(read_grants(tuple(grant_lines)), tables)
     for table in tables:
         if table not in visible_whole and _is_definition_refused(cursor, table):
             yield table
@@ -132,7 +137,7 @@ def unreadable_table_error(
     """Return the error for a table on which the account lacks a privilege; its hint is
     the GRANT to type."""
     return TableError(
-        sentence, hint=grant_statement("SELECT", place(table), _account_name(settings))
+        sentence, hint=grant_statement("SELECT", quoted_table_name(table), _account_name(settings))
     )
 
 

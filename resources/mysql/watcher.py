@@ -28,7 +28,7 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.snapshot.pace import Patience, cure, leaves
+from lockstep.pipeline.snapshot.pace import Patience, give_up_cure, reason_to_give_up
 from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable, TableBusy
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.table import TableName
@@ -58,8 +58,8 @@ class WatchedRead:
     def decide_to_give_up(self, *, waited_for: bool) -> bool:
         """Return whether to give the read up. If so, `reason` and `hint` are set."""
         seconds = monotonic() - self.begun_at
-        self.reason = leaves(self.patience, seconds, waited_for=waited_for)
-        self.hint = cure(self.patience, waited_for=waited_for)
+        self.reason = reason_to_give_up(self.patience, seconds, waited_for=waited_for)
+        self.hint = give_up_cure(self.patience, waited_for=waited_for)
         return self.reason is not None
 
     @contextmanager
@@ -132,7 +132,10 @@ def _watch(
     read: WatchedRead,
     stop: Event,
 ) -> None:
-    wait_seconds = min(read.patience.gives_way, read.patience.most or read.patience.gives_way)
+    wait_seconds = min(
+        read.patience.gives_way_seconds,
+        read.patience.most_seconds or read.patience.gives_way_seconds,
+    )
     if stop.wait(max(wait_seconds, _CHECK_SECONDS)):
         return
     while not stop.is_set():

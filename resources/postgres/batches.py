@@ -80,7 +80,7 @@ class PostgresBatches(Subject):
     def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
         return self._cached(batch_of, "batches", source=source, limit=limit)
 
-    def unfinished(self, source: str) -> list[Batch]:
+    def unfinished_batches(self, source: str) -> list[Batch]:
         return self._cached(batch_of, "unfinished", source=source)
 
     def live_batches(
@@ -109,7 +109,7 @@ class PostgresBatches(Subject):
         row = self._first("captured_batch", source=source, **values)
         return None if row is None else batch_of(row)
 
-    def lineage(self, source: str) -> tuple[ServerPeriod, ...]:
+    def server_periods(self, source: str) -> tuple[ServerPeriod, ...]:
         rows = self._all("server_periods", source=source)
         return tuple(ServerPeriod(row["server_uuid"], row["since"]) for row in rows)
 
@@ -241,11 +241,11 @@ class PostgresBatches(Subject):
             for row in self._all("batch_times", source=source)
         ]
 
-    def touched(self, source: str, first: int, last: int) -> dict[TableName, int]:
+    def first_changes(self, source: str, first: int, last: int) -> dict[TableName, int]:
         rows = self._all("touched", source=source, first=first, last=last)
         return {table_of(row): row["batch"] for row in rows}
 
-    def marks_within(self, source: str, first: int, last: int) -> SpecialBatches:
+    def special_batches(self, source: str, first: int, last: int) -> SpecialBatches:
         rows = self._all("marks_within", source=source, first=first, last=last)
         return SpecialBatches(
             {row["batch"]: ExtraRows(row["elsewhere"]) for row in rows if row["elsewhere"]},

@@ -11,7 +11,7 @@ from lockstep.pipeline.values.consumers import (
     ConsumerStart,
     Delivery,
     DeliveryBounds,
-    chosen_batches,
+    next_batches,
 )
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_consumer
@@ -44,9 +44,9 @@ class PostgresConsumers(Subject):
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
         with self._lock_consumer(source, name) as (transaction, consumer_id):
             rows = transaction.all(
-                "deliverable", source=source, consumer=consumer_id, limit=bounds.batches
+                "deliverable", source=source, consumer=consumer_id, limit=bounds.most_batches
             )
-            chosen = chosen_batches([(row["id"], row["changes"]) for row in rows], bounds)
+            chosen = next_batches([(row["id"], row["changes"]) for row in rows], bounds)
             if not chosen:
                 return None
             span = {"first_batch": chosen[0][0], "last_batch": chosen[-1][0]}

@@ -48,7 +48,7 @@ class PostgresDeletions(Subject):
         if table is not None:
             for row in self._all("cleared_of_table", source=source, **table_columns(table)):
                 # Changes of all tables up to the last note are deleted anyway.
-                if not notes or row["through"] > notes[-1].through:
+                if not notes or row["through"] > notes[-1].last_batch:
                     notes.append(
                         DeletedChanges(0, row["through"], position_of(row, "end"), table=table)
                     )
@@ -59,7 +59,11 @@ class PostgresDeletions(Subject):
             "batch"
         ]
         return DeletableChanges(
-            last_old_batch, [Holder(**row) for row in self._all("holders", source=source)]
+            last_old_batch,
+            [
+                Holder(row["kind"], row["name"], row["through"])
+                for row in self._all("holders", source=source)
+            ],
         )
 
     def change_files(self, source: str, above: int, through: int) -> list[ChangeFile]:
@@ -105,7 +109,7 @@ class PostgresDeletions(Subject):
                 source=lease.source,
                 token=lease.token,
                 **table_columns(tightening.table),
-                through=tightening.through,
+                through=tightening.last_batch,
                 columns=list(tightening.columns),
                 rows=tightening.has_fewer_rows,
                 rehashed=tightening.is_rehashed,

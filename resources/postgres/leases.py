@@ -81,7 +81,7 @@ class PostgresLeases(Subject):
                 connection.close()
 
     def _busy_error(self, source: str) -> SourceBusy:
-        lease = self.lease(source)
+        lease = self.newest_lease(source)
         holder_words = "another run"
         if lease is not None and lease.live:
             run = f", run {lease.dagster_run}" if lease.dagster_run else ""
@@ -91,7 +91,7 @@ class PostgresLeases(Subject):
             hint="Wait for that run to end, then run again; `lockstep status` shows it.",
         )
 
-    def lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
+    def newest_lease(self, source: str, *, before: int | None = None) -> LeaseView | None:
         if before is None:
             row = self._first("lease", source=source, namespace=LOCK_NAMESPACE)
         else:
@@ -108,7 +108,7 @@ class PostgresLeases(Subject):
         """Return whether the holder was a process of this host that is dead. Its lock
         is released a moment later, when Postgres has finished its last statement and
         finds the connection closed."""
-        lease = self.lease(source)
+        lease = self.newest_lease(source)
         return lease is not None and is_dead_holder(lease.holder)
 
     def _lose(self, lease: Lease) -> None:
@@ -138,11 +138,11 @@ class PostgresLeases(Subject):
 
     # -- runs that Dagster does not record -----------------------------------------------------
 
-    def runs_elsewhere(self, source: str, after: int, through: int) -> RunsOutsideDagster:
+    def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
         row = self._only("runs_elsewhere", source=source, after=after, through=through)
         return RunsOutsideDagster(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
 
-    def written_elsewhere(
+    def writes_outside_dagster(
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
     ) -> list[WritesOutsideDagster]:
         rows = self._all(

@@ -15,7 +15,7 @@ from lockstep.pipeline.model.life import (
     LifeEvent,
     NotAllowed,
     next_state,
-    replayed_state,
+    state_after,
 )
 from lockstep.pipeline.model.table_state import StopPlace, TableCondition, TableState
 from lockstep.pipeline.values.decisions import Lease
@@ -89,9 +89,7 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
     begins = {row["id"]: coordinates_of(row, "start") for row in abandoned}
     catching_up_ids = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
-        replayed_state(
-            name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up_ids
-        )
+        state_after(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up_ids)
         for name, rows in history.items()
     )
     event = life.BatchAbandoned(batch)

@@ -60,10 +60,10 @@ class PostgresTables(Subject):
         states = self._cached(state_of, "table_states", source=source)
         return {state.table: state for state in states}
 
-    def partial(self, source: str) -> list[Extent]:
+    def partial_tables(self, source: str) -> list[Extent]:
         return self._cached(_extent, "partial", source=source)
 
-    def note_whole(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
+    def note_complete(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         with self._transaction(lease) as transaction:
             extents = [Extent(table, None) for table in sorted(tables)]
             record_extents(transaction, lease.source, batch, extents)

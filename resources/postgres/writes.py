@@ -14,12 +14,12 @@ from lockstep.pipeline.model.life import MirrorWritten
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.intent import (
     Intent,
-    MirrorVersion,
     MissingReason,
     MissingTable,
     NewestWrites,
+    RecordedMirrorVersion,
+    RecordedVersionSet,
     SettledWrite,
-    VersionSet,
     VersionSetEntry,
 )
 from lockstep.pipeline.values.segment import RevisedSegment, Revision, Revisions
@@ -61,7 +61,7 @@ class PostgresWrites(Subject):
 
     # -- mirrors -------------------------------------------------------------------------------
 
-    def pending(self, source: str) -> dict[TableName, list[int]]:
+    def pending_batches(self, source: str) -> dict[TableName, list[int]]:
         rows = self._cached(dict, "pending", source=source)
         return {table_of(row): [*row["batches"]] for row in rows}
 
@@ -103,7 +103,7 @@ class PostgresWrites(Subject):
         with self._transaction(lease) as transaction:
             transaction.run("give_up", source=lease.source, **table_columns(table))
 
-    def intended(self, source: str, batch: int) -> list[Intent]:
+    def intents_of_batch(self, source: str, batch: int) -> list[Intent]:
         return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
 
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
@@ -111,21 +111,21 @@ class PostgresWrites(Subject):
             self._cached(_newest, "newest_writes", source=source, applications=sorted(applications))
         )
 
-    def pinned(
+    def mirror_version(
         self,
         source: str,
         *,
         write: int | None = None,
         applications: Collection[str] = (),
         before: int = 0,
-    ) -> MirrorVersion | None:
+    ) -> RecordedMirrorVersion | None:
         values = {"write": write, "applications": sorted(applications), "before": before}
         row = self._first("pinned", source=source, **values)
         return None if row is None else _mirror_version(row)
 
-    def version_set(self, source: str, batch: int) -> VersionSet:
+    def version_set(self, source: str, batch: int) -> RecordedVersionSet:
         rows = self._all("version_set", source=source, batch=batch)
-        return VersionSet(
+        return RecordedVersionSet(
             entries=[_entry(row) for row in rows if row["missing"] is None],
             missing_tables=[
                 MissingTable(table_of(row), MissingReason(row["missing"]), row["together"])
@@ -134,7 +134,9 @@ class PostgresWrites(Subject):
             ],
         )
 
-    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
+    def mirror_versions(
+        self, source: str, table: TableName, last: int
+    ) -> list[RecordedMirrorVersion]:
         rows = self._all("mirror_versions", source=source, last=last, **table_columns(table))
         return [_mirror_version(row) for row in rows]
 
@@ -249,7 +251,7 @@ class PostgresWrites(Subject):
         rows = self._all("replacement_times", source=source, folders=list(folders))
         return {row["mirror"]: row["at"] for row in rows}
 
-    def number_above(
+    def skip_numbers(
         self,
         lease: Lease,
         *,
@@ -269,7 +271,7 @@ class PostgresWrites(Subject):
         batch: int = self._only("highest_number")["batch"]
         return batch
 
-    def inherited(self, source: str) -> tuple[BatchSpan, ...]:
+    def inherited_batches(self, source: str) -> tuple[BatchSpan, ...]:
         rows = self._all("inherited", source=source)
         return tuple(BatchSpan(row["above"], row["through"]) for row in rows)
 
@@ -290,8 +292,8 @@ def _intent_columns(intent: Intent) -> dict[str, Any]:
     return {**values, **table_columns(intent.table)}
 
 
-def _mirror_version(row: Row) -> MirrorVersion:
-    return value_of(MirrorVersion, row, table=table_of(row), write_id=row["write"])
+def _mirror_version(row: Row) -> RecordedMirrorVersion:
+    return value_of(RecordedMirrorVersion, row, table=table_of(row), write_id=row["write"])
 
 
 def settled_write(row: Row) -> SettledWrite:

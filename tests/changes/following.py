@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.clustering import clustered_by
-from lockstep.pipeline.mirror.evolution import steps
+from lockstep.pipeline.mirror.evolution import evolution_steps
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.lineage import ColumnLineage, lineage
 from lockstep.pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorTarget
@@ -36,7 +36,7 @@ class Follower:
         version = self.mirrors.version(MIRROR)
         columns = None if version is None else self.mirrors.schema(MIRROR, version)
         line = lineage(server.versions[self.shown :], self.policies, mirror=columns)
-        todo = steps(line)
+        todo = evolution_steps(line)
         if version is not None:
             self.mirrors.evolve(
                 MIRROR, todo, app_id=APP, txn_version=self.number, after_version=version
@@ -56,10 +56,12 @@ class Follower:
             deletes=self.policies.deletes,
             readers=self.policies.readers,
             stamps=line.stamps,
-            cluster=clustered_by(self.policies.cluster_by, line.schema),
+            cluster_by=clustered_by(self.policies.cluster_by, line.schema),
         )
         parts = tuple(line.part(number) for number, _ in changes)
-        fold = Fold(line.schema, line.key, parts, ("_committed_at",) if target.soft else ())
+        fold = Fold(
+            line.schema, line.key, parts, ("_committed_at",) if target.marks_deleted else ()
+        )
         images = [[table.slice(0, 5), table.slice(5)] for _, table in changes]
         buckets = self.buckets if changes else 0
         with staged_images(self.mirrors, fold, images, buckets) as staged:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.values.row_images import pack_bits
 
 SCHEMA: Final = pa.schema(
@@ -23,8 +23,8 @@ NAMES: Final = tuple(SCHEMA.names)
 PRESENT: Final = "_present"
 PART: Final = StagedFiles(
     ("images",),
-    tuple(PartColumn(one.name, one.type, bit=at) for at, one in enumerate(SCHEMA)),
-    present=PRESENT,
+    tuple(ColumnOrigin(one.name, one.type, present_bit=at) for at, one in enumerate(SCHEMA)),
+    present_column=PRESENT,
 )
 """A part of a write; its file is called so."""
 

@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.mirror.coalescing import LOST, MOVED, OTHER_KEY, coalesced
+from lockstep.pipeline.mirror.coalescing import (
+    LOST_ROW_REASON,
+    MOVED_ROW_REASON,
+    OTHER_KEY_REASON,
+    coalesced,
+)
 from lockstep.pipeline.mirror.fold import Fold
-from lockstep.pipeline.ports.mirror_writes import Merge, MirrorTarget, PartColumn, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, Merge, MirrorTarget, StagedFiles
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import (
@@ -140,7 +145,7 @@ def test_a_row_that_moved_is_refused_where_its_old_key_tells_nothing(
     with pytest.raises(TableError) as refused:
         coalesced([(images, PART)], SCHEMA, ["id"], doubtful=doubtful)
     error = refused.value
-    assert (error.reason, error.need, error.by) == (MOVED, Need.ROWS, StoppedBy.RUN)
+    assert (error.reason, error.need, error.by) == (MOVED_ROW_REASON, Need.ROWS, StoppedBy.RUN)
 
 
 def test_a_row_that_is_gone_gives_no_values_to_the_next() -> None:
@@ -154,7 +159,7 @@ def test_a_row_that_is_gone_gives_no_values_to_the_next() -> None:
     )
     with pytest.raises(TableError) as refused:
         coalesced([(images, PART)], SCHEMA, ["id"])
-    assert refused.value.reason == LOST
+    assert refused.value.reason == LOST_ROW_REASON
 
 
 def test_images_without_the_key_are_refused() -> None:
@@ -162,7 +167,7 @@ def test_images_without_the_key_are_refused() -> None:
     images = images_table([("delete", row(1, c=4), has("c"))])
     with pytest.raises(TableError) as refused:
         coalesced([(images, PART)], SCHEMA, ["id"])
-    assert refused.value.reason == OTHER_KEY
+    assert refused.value.reason == OTHER_KEY_REASON
 
 
 def test_a_column_that_came_between_has_its_fill() -> None:
@@ -175,9 +180,9 @@ def test_a_column_that_came_between_has_its_fill() -> None:
         ],
         first=2,
     )
-    fill = PartColumn(value=pa.scalar(7, pa.int32()))
-    first = StagedFiles(("old",), (*PART.columns[:3], fill), present="_present")
-    parts = (first, StagedFiles(("new",), PART.columns, present="_present"))
+    fill = ColumnOrigin(value=pa.scalar(7, pa.int32()))
+    first = StagedFiles(("old",), (*PART.columns[:3], fill), present_column="_present")
+    parts = (first, StagedFiles(("new",), PART.columns, present_column="_present"))
     found = merged(None, old, new, parts=parts)
     assert found.to_pylist() == [row(1, 2, "x", 7)]
 
@@ -202,8 +207,8 @@ def test_a_column_that_went_stays_with_its_row() -> None:
         ],
         first=5,
     )
-    later = StagedFiles(("new",), (*PART.columns[:3], PartColumn()), present="_present")
-    parts = (StagedFiles(("old",), PART.columns, present="_present"), later)
+    later = StagedFiles(("new",), (*PART.columns[:3], ColumnOrigin()), present_column="_present")
+    parts = (StagedFiles(("old",), PART.columns, present_column="_present"), later)
     before = pa.Table.from_pylist([row(n, n, "t", 10 * n) for n in (1, 2, 3)], SCHEMA)
     found = merged(before, old, new, parts=parts)
     assert by_key(found) == [row(1, 6, "t", 5), row(2, 6, "t", 20), row(3, 6, "t", 30)]

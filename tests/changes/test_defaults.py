@@ -42,7 +42,7 @@ def images(*there: tuple[int, bool, bool]) -> RowImages:
         event=pa.array([0] * count, pa.int32()),
         row=pa.array(range(count), pa.int32()),
         change_type=pa.array([kind for kind, _, _ in there], pa.int8()),
-        nulled={},
+        nulled_counts={},
         present=_packed(has),
     )
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.mirror.coalescing import coalesced
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.mapping import folded
-from lockstep.pipeline.ports.mirror_writes import PartColumn, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
 from lockstep.pipeline.run.write.mirror_write import TOO_MANY_IMAGES
 from lockstep.pipeline.values.errors import LakeUnavailable, TableError
 from tests.changes.folding_made import staged_images
@@ -23,9 +23,9 @@ from tests.twins.lake import MemoryLake
 from tests.twins.mirrors import MemoryMirrors
 from tests.twins.spool import MemoryEventFile, MemorySpool
 
-OLD = StagedFiles((), (*PART.columns[:3], PartColumn()))
+OLD = StagedFiles((), (*PART.columns[:3], ColumnOrigin()))
 """Images that do not know the last column."""
-NEW = StagedFiles((), tuple(PartColumn(field.name, field.type) for field in SCHEMA))
+NEW = StagedFiles((), tuple(ColumnOrigin(field.name, field.type) for field in SCHEMA))
 MARKS = ("_committed_at",)
 
 
@@ -72,7 +72,7 @@ def test_buckets_make_no_difference(
             tables = [lake.files[path] for path in staged.changes.files]
         assert not lake.files
         rows = in_order([row for table in tables for row in table.to_pylist()])
-        found.append((rows, staged.bounds, staged.changes.kept))
+        found.append((rows, staged.bounds, staged.changes.kept_columns))
     assert found[0] == found[1]
     assert len({row["id"] for row in found[0][0]}) == len(found[0][0])
     assert ("_sequence" in found[0][0][0]) == numbered
@@ -82,7 +82,7 @@ def test_what_changes_a_row_that_was_gone_is_told_by_its_key_or_begins_one() -> 
     """As a log that is read twice has it, which is why there are two folds: of images that have
     every column, and of those that leave some out."""
     schema = pa.schema([("id", pa.int64()), ("a", pa.int64())])
-    told = tuple(PartColumn(field.name, field.type) for field in schema)
+    told = tuple(ColumnOrigin(field.name, field.type) for field in schema)
     first = pa.table(
         {
             "_change_type": ["insert", "delete"],
@@ -98,7 +98,7 @@ def test_what_changes_a_row_that_was_gone_is_told_by_its_key_or_begins_one() -> 
             "id": pa.array([7, 7]),
         }
     )
-    without = (told[0], PartColumn())
+    without = (told[0], ColumnOrigin())
     by_key = folded([(first, told), (second, without)], schema, ["id"])
     parts = [(first, StagedFiles((), told)), (second, StagedFiles((), without))]
     followed, lacking = coalesced(parts, schema, ["id"])

@@ -25,7 +25,7 @@ from lockstep.pipeline.mirror.layout import (
 from lockstep.pipeline.mirror.mapping import last_outcomes, mapped
 from lockstep.pipeline.mirror.marks import changelog_rows
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.ports.mirror_writes import PartColumn
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.values.table import TableName
 from tests.changes.tables_made import ID, PLACE, TABLE, a_column, a_table, a_version
@@ -121,7 +121,7 @@ def test_a_mark_is_a_row_without_columns_that_no_fold_sees() -> None:
     )
     assert row["_committed_at"] == row["_executed_at"] == MOMENT
     assert mark.schema.names[: len(MARKS)] == MARKS.names
-    own = [PartColumn("id", pa.int32())]
+    own = [ColumnOrigin("id", pa.int32())]
     kept = ["_change_type", "_sequence"]
     images = mapped(pa.Table.from_batches([mark]), own, pa.schema([("id", pa.int32())]), kept)
     assert last_outcomes(images, ["id"]).num_rows == 0

@@ -10,14 +10,14 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING, steps
+from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING, evolution_steps
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.lineage import ColumnLineage, ColumnsRead, lineage
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
+    ColumnOrigin,
     DropColumns,
     Fill,
-    PartColumn,
     RenameColumn,
     Rewrite,
     SetProperties,
@@ -55,33 +55,33 @@ def mirror(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 
 A, B, C = (a_column(name) for name in "abc")
 AB = mirror(("a", pa.int32()), ("b", pa.int32()))
-IDS = PartColumn("id", pa.int32())
+IDS = ColumnOrigin("id", pa.int32())
 
 
 def test_nothing_changed_needs_nothing() -> None:
     """One version: every column is its own."""
     line = lineage(history([A]), mirror=mirror(("a", pa.int32())))
-    assert line.mirror == line.versions[1] == (IDS, PartColumn("a", pa.int32()))
-    assert (steps(line), line.key, line.kept) == ((), ("id",), ())
+    assert line.mirror == line.versions[1] == (IDS, ColumnOrigin("a", pa.int32()))
+    assert (evolution_steps(line), line.key, line.kept_columns) == ((), ("id",), ())
 
 
 def test_a_table_without_a_mirror_needs_no_steps() -> None:
     """It begins with the last version's columns; older images are mapped to them."""
     line = lineage(history([A, B], ([B, C], ["b", None])))
     assert line.schema == mirror(("b", pa.int32()), ("c", pa.int32()))
-    assert steps(line) == ()
-    null = PartColumn(value=pa.scalar(None, pa.int32()))
-    assert line.versions[1] == (IDS, PartColumn("b", pa.int32()), null)
+    assert evolution_steps(line) == ()
+    null = ColumnOrigin(value=pa.scalar(None, pa.int32()))
+    assert line.versions[1] == (IDS, ColumnOrigin("b", pa.int32()), null)
 
 
 def test_an_added_column_is_filled_in_rows_and_images_of_before() -> None:
     """One ALTER, one UPDATE, and only where there is something to fill."""
     seven = a_column("b", default=ValueDefault("7"))
     line = lineage(history([A], ([A, seven, C], ["a", None, None])), mirror=AB.remove(2))
-    value = PartColumn(value=pa.scalar(7, pa.int32()))
-    null = PartColumn(value=pa.scalar(None, pa.int32()))
-    assert line.versions[1] == line.mirror == (IDS, PartColumn("a", pa.int32()), value, null)
-    assert steps(line) == (
+    value = ColumnOrigin(value=pa.scalar(7, pa.int32()))
+    null = ColumnOrigin(value=pa.scalar(None, pa.int32()))
+    assert line.versions[1] == line.mirror == (IDS, ColumnOrigin("a", pa.int32()), value, null)
+    assert evolution_steps(line) == (
         AddColumns(pa.schema([("b", pa.int32()), ("c", pa.int32())])),
         Fill((("b", pa.scalar(7, pa.int32())),)),
     )
@@ -90,7 +90,7 @@ def test_an_added_column_is_filled_in_rows_and_images_of_before() -> None:
 def test_swapped_names_go_through_a_temporary_one() -> None:
     """Each rename is a step, and no name is held twice."""
     line = lineage(history([A, B], ([B, A], ["a", "b"])), mirror=AB)
-    assert steps(line) == (
+    assert evolution_steps(line) == (
         SetProperties((MAPPING,)),
         RenameColumn("a", "_lockstep_0"),
         RenameColumn("b", "a"),
@@ -101,19 +101,23 @@ def test_swapped_names_go_through_a_temporary_one() -> None:
 def test_a_dropped_column_is_kept_and_unknown_to_later_images() -> None:
     """No step; the mirror's value stays."""
     line = lineage(history([A, B], ([B], ["b"])), mirror=AB)
-    assert (line.schema.names, line.kept, steps(line)) == (["id", "b", "a"], ("a",), ())
-    assert line.versions[2][2].absent
-    assert line.versions[1][2] == PartColumn("a", pa.int32())
+    assert (line.schema.names, line.kept_columns, evolution_steps(line)) == (
+        ["id", "b", "a"],
+        ("a",),
+        (),
+    )
+    assert line.versions[2][2].is_absent
+    assert line.versions[1][2] == ColumnOrigin("a", pa.int32())
 
 
 def test_a_dropped_column_is_dropped_by_policy() -> None:
     """And cannot be kept without a key."""
     dropped = (SetProperties((MAPPING,)), DropColumns(("a",)))
     line = lineage(history([A, B], ([B], ["b"])), DROPPING, mirror=AB)
-    assert steps(line) == dropped
+    assert evolution_steps(line) == dropped
     keyless = [a_version(1, a_table(A, B, keys=())), a_version(2, a_table(B, keys=()), ["b"])]
     line = lineage(keyless, mirror=AB.remove(0))
-    assert (line.key, line.kept, steps(line)) == ((), (), dropped)
+    assert (line.key, line.kept_columns, evolution_steps(line)) == ((), (), dropped)
 
 
 def test_widening_is_done_in_place() -> None:
@@ -124,7 +128,7 @@ def test_widening_is_done_in_place() -> None:
         DROPPING,
         mirror=mirror(("a", pa.int32()), ("b", pa.date32())),
     )
-    assert steps(line) == (
+    assert evolution_steps(line) == (
         SetProperties((MAPPING, WIDENING)),
         DropColumns(("b",)),
         WidenColumn("a", pa.int64()),
@@ -132,7 +136,7 @@ def test_widening_is_done_in_place() -> None:
     )
     versions = history([a_column("b", "date")], ([a_column("b", "datetime", length=0)], ["b"]))
     line = lineage(versions, mirror=mirror(("b", pa.date32())))
-    assert steps(line)[0] == SetProperties((WIDENING, LOCAL))
+    assert evolution_steps(line)[0] == SetProperties((WIDENING, LOCAL))
 
 
 @pytest.mark.parametrize("readers", [Readers.ANY, Readers.SPARK])
@@ -143,14 +147,14 @@ def test_one_commit_writes_everything_anew(readers: Readers) -> None:
     versions = history([a_column("a", kind), B], ([new, C], ["a", None]))
     line = lineage(versions, LakePolicies(readers=readers), mirror=lineage(versions[:1]).schema)
     old = line.mirror[1].type
-    assert steps(line) == (
+    assert evolution_steps(line) == (
         Rewrite(
             line.schema,
             (
                 IDS,
-                PartColumn("a", old),
-                PartColumn(value=pa.scalar(None, pa.int32())),
-                PartColumn("b", pa.int32()),
+                ColumnOrigin("a", old),
+                ColumnOrigin(value=pa.scalar(None, pa.int32())),
+                ColumnOrigin("b", pa.int32()),
             ),
         ),
     )
@@ -161,14 +165,14 @@ def test_any_reader_reads_an_added_column() -> None:
     line = lineage(
         history([A], ([A, B], ["a", None])), LakePolicies(readers=Readers.ANY), mirror=AB.remove(2)
     )
-    assert steps(line) == (AddColumns(pa.schema([("b", pa.int32())])),)
+    assert evolution_steps(line) == (AddColumns(pa.schema([("b", pa.int32())])),)
 
 
 def reread(line: ColumnLineage) -> str:
-    assert len(line.reread) == 1
+    assert len(line.reasons_to_reread) == 1
     with pytest.raises(ValueError, match="replaced"):
-        steps(line)
-    return line.reread[0]
+        evolution_steps(line)
+    return line.reasons_to_reread[0]
 
 
 def test_what_only_the_source_can_tell_is_read_again() -> None:
@@ -189,20 +193,20 @@ def test_columns_that_are_read_by_key_need_no_replacement() -> None:
     versions = history([A], ([A, made], ["a", None]), ([A, made, late], ["a", "made", None]))
     before = mirror(("a", pa.int32()))
     line = lineage(versions[:2], mirror=before, read=ColumnsRead(2, ("made",)))
-    null = PartColumn(value=pa.scalar(None, pa.int32()))
-    assert (line.asked, line.reread) == (("made",), ())
-    assert line.versions[1] == (IDS, PartColumn("a", pa.int32()), null)
-    assert steps(line) == (AddColumns(pa.schema([("made", pa.int32())])),)
+    null = ColumnOrigin(value=pa.scalar(None, pa.int32()))
+    assert (line.columns_by_key, line.reasons_to_reread) == (("made",), ())
+    assert line.versions[1] == (IDS, ColumnOrigin("a", pa.int32()), null)
+    assert evolution_steps(line) == (AddColumns(pa.schema([("made", pa.int32())])),)
     assert line.completion(2, ("file",), 7).columns == (
         IDS,
-        PartColumn(),
-        PartColumn("made", pa.int32()),
+        ColumnOrigin(),
+        ColumnOrigin("made", pa.int32()),
     )
     for read in (None, ColumnsRead(2, ("a",)), ColumnsRead(1)):
-        assert lineage(versions[:2], mirror=before, read=read).reread
-    (sentence,) = lineage(versions, mirror=before, read=ColumnsRead(2, ("made",))).reread
+        assert lineage(versions[:2], mirror=before, read=read).reasons_to_reread
+    (sentence,) = lineage(versions, mirror=before, read=ColumnsRead(2, ("made",))).reasons_to_reread
     assert "'late'" in sentence
-    assert lineage(versions, mirror=before, read=ColumnsRead(3)).asked == ("made", "late")
+    assert lineage(versions, mirror=before, read=ColumnsRead(3)).columns_by_key == ("made", "late")
 
 
 def test_a_carried_version_goes_on_where_nothing_differs() -> None:
@@ -211,7 +215,7 @@ def test_a_carried_version_goes_on_where_nothing_differs() -> None:
         a_version(1, a_table(ID, A)),
         a_version(2, a_table(ID, A), None, VersionOrigin.CARRIED),
     ]
-    assert lineage(versions, mirror=AB.remove(2)).reread == ()
+    assert lineage(versions, mirror=AB.remove(2)).reasons_to_reread == ()
 
 
 def test_a_start_elsewhere_goes_on_where_rows_are_built_alike() -> None:
@@ -222,7 +226,7 @@ def test_a_start_elsewhere_goes_on_where_rows_are_built_alike() -> None:
     alike = lineage(
         [before, a_version(2, known, None, VersionOrigin.BASELINE)], mirror=AB.remove(2)
     )
-    assert alike.reread == ()
+    assert alike.reasons_to_reread == ()
     assert "version 2" in reread(
         lineage([before, a_version(2, other, None, VersionOrigin.BASELINE)], mirror=AB.remove(2))
     )
@@ -242,7 +246,9 @@ def test_now_is_the_statement_s_moment() -> None:
         instant.replace(microsecond=123000),
         datetime(2026, 7, 1, 14),
     ]
-    assert len(lineage(history([], (columns, [None, None])), mirror=mirror()).reread) == 2
+    assert (
+        len(lineage(history([], (columns, [None, None])), mirror=mirror()).reasons_to_reread) == 2
+    )
 
 
 U = a_key("u", name="u", kind="unique")
@@ -318,8 +324,8 @@ def test_a_renamed_key_is_the_same_key() -> None:
 def test_files_are_read_under_their_changelog_s_names() -> None:
     """A snapshot has the table's own."""
     line = lineage(history([a_column("_row"), A]))
-    assert line.part(1, ("x",)).columns[1] == PartColumn("__row", pa.int32())
-    assert line.part(1, ("x",), read=Stamp(1)).columns[1] == PartColumn("_row", pa.int32())
+    assert line.part(1, ("x",)).columns[1] == ColumnOrigin("__row", pa.int32())
+    assert line.part(1, ("x",), read=Stamp(1)).columns[1] == ColumnOrigin("_row", pa.int32())
 
 
 def test_soft_deletes_have_a_column_of_their_own() -> None:
@@ -327,11 +333,11 @@ def test_soft_deletes_have_a_column_of_their_own() -> None:
     that were marked must go if they shall be no longer."""
     soft = LakePolicies(deletes=Deletes.SOFT)
     line = lineage(history([A]), soft, mirror=AB.remove(2))
-    assert steps(line) == (AddColumns(pa.schema([DELETED_AT])),)
+    assert evolution_steps(line) == (AddColumns(pa.schema([DELETED_AT])),)
     marked = AB.remove(2).append(DELETED_AT)
     line = lineage(history([A]), soft, mirror=marked)
-    assert (steps(line), line.schema.names) == ((), ["id", "a"])
-    assert len(lineage(history([A]), mirror=marked).reread) == 1
+    assert (evolution_steps(line), line.schema.names) == ((), ["id", "a"])
+    assert len(lineage(history([A]), mirror=marked).reasons_to_reread) == 1
     with pytest.raises(TableError, match="_deleted_at"):
         lineage(history([a_column("_deleted_at", "timestamp", length=6)]), soft)
 

@@ -42,5 +42,5 @@ def test_a_mirror_follows_columns_and_rows(
         for _ in range(size):
             server.step()
         line, _ = follower.run(server)
-        assert follower.rows(line) == server.shown(line.kept, stamps)
-        assert dropped == DroppedColumns.KEEP or not line.kept
+        assert follower.rows(line) == server.shown(line.kept_columns, stamps)
+        assert dropped == DroppedColumns.KEEP or not line.kept_columns

@@ -31,7 +31,7 @@ def test_all_images_count_where_nothing_settles() -> None:
         ]
     )
     assert (plan.replaces, plan.above, plan.segments) == (False, 0, (one, two))
-    assert (plan.first, plan.final, plan.versions) == (None, 3, (1, 2))
+    assert (plan.first_version, plan.final_version, plan.versions) == (None, 3, (1, 2))
 
 
 def test_only_what_comes_behind_the_last_truncate_counts() -> None:
@@ -40,7 +40,7 @@ def test_only_what_comes_behind_the_last_truncate_counts() -> None:
     truncated = event(TableEventKind.TRUNCATED, 8, 2)
     plan = plan_merge([TableContent(1, (before,)), TableContent(2, (across,), (truncated,))])
     assert (plan.replaces, plan.above, plan.segments) == (True, 8, (across,))
-    assert (plan.first, plan.final, plan.snapshot) == (2, 2, None)
+    assert (plan.first_version, plan.final_version, plan.snapshot) == (2, 2, None)
 
 
 def test_a_table_that_was_read_begins_with_its_rows() -> None:
@@ -52,7 +52,7 @@ def test_a_table_that_was_read_begins_with_its_rows() -> None:
             TableContent(2, (segment(6, 21, 22),), (event(TableEventKind.REREAD, 20, 6),), newer),
         ]
     )
-    assert (plan.above, plan.snapshot, plan.first, plan.final) == (20, newer, 6, 6)
+    assert (plan.above, plan.snapshot, plan.first_version, plan.final_version) == (20, newer, 6, 6)
     assert plan.versions == (6,)
 
 
@@ -68,7 +68,7 @@ def test_columns_that_were_read_settle_nothing() -> None:
     ]
     plan = plan_merge(parts)
     assert (plan.replaces, plan.snapshot, plan.completion) == (False, None, newer)
-    assert (plan.versions, plan.final) == ((1, 2, 3), 3)
+    assert (plan.versions, plan.final_version) == ((1, 2, 3), 3)
     emptied = TableContent(4, (segment(3, 14, 15),), (event(TableEventKind.TRUNCATED, 13, 3),))
     assert plan_merge([*parts, emptied]).completion is None
 
@@ -115,6 +115,6 @@ def test_a_dropped_table_keeps_the_version_it_had() -> None:
     """The version that says dropped has no columns to show."""
     events = (event(TableEventKind.CHANGED, 4, 2), event(TableEventKind.DROPPED, 5, 3))
     plan = plan_merge([TableContent(1, (segment(1, 1, 4),), events)])
-    assert (plan.dropped, plan.final) == (True, 2)
+    assert (plan.is_dropped, plan.final_version) == (True, 2)
     again = (*events, event(TableEventKind.CREATED, 5, 4))
-    assert plan_merge([TableContent(1, (), again)]).dropped is False
+    assert plan_merge([TableContent(1, (), again)]).is_dropped is False

@@ -20,7 +20,7 @@ from lockstep.pipeline.mirror.layout import (
 )
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.schema.history import BatchHistory, Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.values.decisions import Lease
@@ -114,7 +114,7 @@ class Shop:
         first = not self.ledger.batches(self.source)
         batch = (begun if first else following)(self.ledger, self.lease)
         self.ledger.record_capture(self.lease, batch.id, self._record(batch, changed, quarantined))
-        for segment in content_of(self.ledger, batch.source, batch.id).segments:
+        for segment in batch_content(self.ledger, batch.source, batch.id).segments:
             if publish:
                 self._publish(batch, segment)
             if segment.table not in quarantined:

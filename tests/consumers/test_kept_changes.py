@@ -77,7 +77,7 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
             adapters.workplace(SOURCE, SilentProgress()), clock=lambda: datetime.now(UTC)
         )
         due = plan_changes(work, KEEP, timedelta(days=30))
-        assert due.through == batches[READ - 1]
+        assert due.last_batch == batches[READ - 1]
         assert due.holder_sentence is not None
         assert "the consumer billing" in due.holder_sentence
         versions = DeltaTable(orders).version(), DeltaTable(notes).version()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.assets.names import SourceNames, job_name, output_name
-from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=64)
@@ -75,7 +75,7 @@ def test_the_keys_a_person_sees() -> None:
     raw = SourceNames("crm", prefix=("raw", "mysql"))
     assert raw.captured_key.path == ["raw", "mysql", "lockstep", "crm", "captured"]
     assert raw.table_key(TableName("shop", "orders")).path == ["raw", "mysql", "shop", "orders"]
-    rule = TablePatterns(("shop.*",)), Into.parse("raw_{source}.{database}_{table}")
+    rule = TablePatterns(("shop.*",)), MirrorNameTemplate.parse("raw_{source}.{database}_{table}")
     moved = SourceNames("crm", mirrors=MirrorNames("crm", (rule,)))
     assert moved.table_key(TableName("shop", "Audit Log")).path == [
         "crm",

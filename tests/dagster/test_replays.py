@@ -17,7 +17,7 @@ from lockstep.assets.coverage import FILE, next_coverage, read_coverage, write_c
 from lockstep.assets.dead_runs import GRACE, RunUnderWay, reason_dead, runs_under_way
 from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SOURCE_TAG, WAITS_TAG, SourceNames
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.partitions import Partitions
 from tests.dagster.place import Stand, source_of
 from tests.fix_mysql import MySqlStand
@@ -105,7 +105,7 @@ def test_the_past_begins_with_the_first_transaction(
     books.database.tell(
         "update lockstep.batches set anchor_file_created = 0 where id = %s", batch.id
     )
-    for part in content_of(books, "shop", batch.id).system_segments:
+    for part in batch_content(books, "shop", batch.id).system_segments:
         [file] = part.files
         path = lake.path(f"shop/{part.table}/{file.path}")
         rows = lake.files[path].to_pylist()
@@ -149,8 +149,8 @@ def test_each_night_the_last_hours_are_one_run(
             assert not waiting.done(), waiting.result().all_events
         [run] = found
         at = datetime.now(UTC) + GRACE / 2
-        assert reason_dead(run, stand.adapters.books.lease("shop"), at) is None
-        assert reason_dead(run, stand.adapters.books.lease("shop"), at + GRACE) is not None
+        assert reason_dead(run, stand.adapters.books.newest_lease("shop"), at) is None
+        assert reason_dead(run, stand.adapters.books.newest_lease("shop"), at + GRACE) is not None
         held.close()
         assert waiting.result().success
 

@@ -107,7 +107,7 @@ def test_a_run_materializes_what_changed_and_only_that(
             acknowledged(stand),
         )
         assert (acknowledged(stand) != before) == bool(traffic)
-    assert stand.adapters.books.unfinished("shop") == []
+    assert stand.adapters.books.unfinished_batches("shop") == []
     assert all(record.acknowledge_report is not None for record in stand.records)
 
 
@@ -148,7 +148,7 @@ def everything(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> I
 def test_a_run_is_under_one_lease_and_marked_with_it(everything: Everything) -> None:
     """All steps share the lease that names the run; afterwards the source is free."""
     stand, result = everything.stand, everything.result
-    lease = stand.adapters.books.lease("shop")
+    lease = stand.adapters.books.newest_lease("shop")
     assert lease is not None
     assert (lease.token, lease.dagster_run, lease.live) == (1, result.run_id, False)
     run = stand.instance.get_run_by_id(result.run_id)
@@ -188,7 +188,7 @@ def test_a_table_quarantined_does_not_hold_the_run(everything: Everything) -> No
     quarantined = checks["no_table_stopped"]
     assert (quarantined.passed, quarantined.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert checks["no_gap"].passed
-    assert everything.stand.adapters.books.unfinished("shop") == []
+    assert everything.stand.adapters.books.unfinished_batches("shop") == []
 
 
 def test_zero_dates_are_null_and_counted(everything: Everything) -> None:
@@ -251,7 +251,7 @@ def test_a_run_ends_at_its_tag(stand: Stand, mysql: MySqlStand, database: str) -
     assert told is not None
     for part in (UNTIL_TAG, "expected 2026-11-01T06:00:00Z", "hint: "):
         assert part in (told.description or "")
-    assert stand.adapters.books.lease("shop") is None
+    assert stand.adapters.books.newest_lease("shop") is None
     mysql.execute("insert into a values (1, 1)", database=database)
     until = str(head(mysql))
     mysql.execute("insert into a values (2, 2)", database=database)
@@ -273,12 +273,12 @@ def test_a_click_does_not_acknowledge_what_was_not_merged(
     clicked = stand.click(known, NAMES.table_key(TableName(database, "a")), NAMES.acknowledged_key)
     assert clicked.success
     assert materialized(clicked) == {*steps("acknowledged"), key(database, "a")}
-    assert [batch.state for batch in stand.adapters.books.unfinished("shop")] == [
+    assert [batch.state for batch in stand.adapters.books.unfinished_batches("shop")] == [
         BatchState.CAPTURED
     ]
     assert stand.adapters.books.cursors("shop").acknowledged is None
     assert materialized(stand.run()) == {*ALL_STEPS, key(database, "b")}
-    assert stand.adapters.books.unfinished("shop") == []
+    assert stand.adapters.books.unfinished_batches("shop") == []
 
 
 def test_a_click_on_a_table_with_nothing_captured_does_nothing(

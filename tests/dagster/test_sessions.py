@@ -128,7 +128,7 @@ def test_steps_of_one_run_wait_for_each_other(watched: Watched) -> None:
 def test_looking_takes_no_lease(watched: Watched) -> None:
     """A check may look while another run works."""
     watched.session().workplace()
-    assert watched.adapters.books.lease("shop") is None
+    assert watched.adapters.books.newest_lease("shop") is None
 
 
 def test_a_defect_is_kept_as_one(watched: Watched) -> None:

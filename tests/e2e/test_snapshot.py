@@ -131,7 +131,7 @@ def test_how_to_read_and_to_verify_tables_as_it_is_written(
     foreseen is read by nobody."""
     plan = project.json("plan")["sources"]["shop"]
     assert {one["table"] for one in plan["supplies"]} == TABLES
-    time, space = plan["forecast_loads"]
+    time, space = plan["loads_take"]
     assert "the server keeps its log for" in time
     assert "in the lake twice" in space
     orders, told = f"{DATABASE}.orders", list[Any]()

@@ -105,7 +105,9 @@ class Decoding:
         out = 0
         for block in read_prepared(opened, len(content), other):
             held = Block(self._data.holding(block.data.tobytes()), block.events)
-            out += sum(self.decode(other.maps[n].raw, part) for n, _, part in split_by_map(held))
+            out += sum(
+                self.decode(other.table_maps[n].raw, part) for n, _, part in split_by_map(held)
+            )
         return out
 
     def documents(self, chance: Random) -> int:

@@ -110,7 +110,7 @@ class GuardedBuffer:
         registers[:] = loop.registers.array
         loop.registers.array = registers
         maps, (bytes_, places, ids) = loop.maps, self._tables
-        maps.bytes = bytes_.last(64)
+        maps.contents = bytes_.last(64)
         maps.places = places.table(2, 3)
         table = ids.table(*maps.ids.shape)
         table[:] = maps.ids

@@ -209,6 +209,6 @@ class Dumps:
         for block in group.blocks:
             for number, _, part in split_by_map(block):
                 try:
-                    self._decoding.decode(buffer.maps.maps[number].raw, part)
+                    self._decoding.decode(buffer.maps.table_maps[number].raw, part)
                 except TableError:
-                    buffer.maps.skip_table(buffer.maps.maps[number].table)
+                    buffer.maps.skip_table(buffer.maps.table_maps[number].table)

@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from lockstep.pipeline.values.engines import engine_of, why_refused
+from lockstep.pipeline.values.engines import engine_of, reason_refused
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import Follower
@@ -96,11 +96,11 @@ def require_told(shop: Shop) -> None:
         if listed.name.database != shop.name:
             continue
         state, table = states.get(listed.name), listed.name.name
-        why = why_refused(listed.engine)
+        why = reason_refused(listed.engine)
         if why is not None:
             assert state is not None, (table, listed.engine)
             assert state.has_stopped, (table, listed.engine)
-            assert engine_of(listed.engine).why in (state.reason or ""), state.reason
+            assert engine_of(listed.engine).reason in (state.reason or ""), state.reason
             assert f"lockstep resume {listed.name} --reason" in (state.hint or "")
         elif state is None or state.is_complete:
             mirror = shop.follower.mirror(str(listed.name))

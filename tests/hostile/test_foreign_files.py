@@ -219,7 +219,7 @@ class Source:
     def changes(self) -> Changes:
         """Without those that a later batch caught up with, of what is kept no longer."""
         gone = self.follower.ledger.deletion_notes(SOURCE).newest
-        through = 1 << 60 if gone is None else gone.through
+        through = 1 << 60 if gone is None else gone.last_batch
         columns = [*PLACE, "_batch"]
         rows = self.table().to_pyarrow_table(columns=columns).to_pylist()
         return Counter(
@@ -247,7 +247,7 @@ class Source:
     def waits(self) -> bool:
         """Whether captured changes are not in the lake yet."""
         ledger = self.follower.ledger
-        return bool(ledger.unfinished(SOURCE)) or ledger.cursors(SOURCE).captured is None
+        return bool(ledger.unfinished_batches(SOURCE)) or ledger.cursors(SOURCE).captured is None
 
     def miscapture(self) -> None:
         """What is captured next has another value than the log, and ledger and lake believe it."""

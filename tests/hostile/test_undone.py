@@ -18,7 +18,7 @@ import pytest
 
 from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
     LedgerRefused,
@@ -96,7 +96,7 @@ def renamed(mysql: MySqlStand, name: str) -> Follower:
     )
     follower.run()
     [newest] = follower.batches(limit=1)
-    assert (newest.id, content_of(follower.ledger, SOURCE, 4).system_segments) == (4, ())
+    assert (newest.id, batch_content(follower.ledger, SOURCE, 4).system_segments) == (4, ())
     return follower
 
 
@@ -312,7 +312,7 @@ def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: st
     require_equal(follower, mysql, database)
     states = follower.states()
     assert states[TableName(database, "a")].condition is TableCondition.DROPPED
-    assert not follower.ledger.pending(SOURCE)
+    assert not follower.ledger.pending_batches(SOURCE)
 
 
 # -- by chance ----------------------------------------------------------------------------------

@@ -9,7 +9,12 @@ from contextlib import contextmanager
 import pytest
 
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.server_errors import HARMLESS, LIMITS, SourceWarning, require_harmless
+from lockstep.pipeline.values.server_errors import (
+    HARMLESS_WARNINGS,
+    LIMIT_WARNINGS,
+    SourceWarning,
+    require_harmless,
+)
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.outside import verify
@@ -87,11 +92,11 @@ TABLE = TableName("shop", "t")
 def test_the_table_of_warnings() -> None:
     """A number that nobody knows, one of a limit, and more than are shown: refused. No number
     is both, and no message holds a value."""
-    assert not HARMLESS.keys() & LIMITS.keys()
-    for number in HARMLESS:
+    assert not HARMLESS_WARNINGS.keys() & LIMIT_WARNINGS.keys()
+    for number in HARMLESS_WARNINGS:
         require_harmless(TABLE, 1, [SourceWarning("Warning", number, "x")])
     require_harmless(TABLE, 1, [SourceWarning("Note", 9999, "x")])
-    for number in (*LIMITS, 1300, 9999):
+    for number in (*LIMIT_WARNINGS, 1300, 9999):
         with pytest.raises(TableError) as caught:
             warning = SourceWarning("Warning", number, "of 'my secret' in 'c' at row 1")
             require_harmless(TABLE, 2, [SourceWarning("Warning", 1292, "x"), warning], ["c"])

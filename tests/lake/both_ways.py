@@ -15,7 +15,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.evolution import MAPPING, WIDENING
-from lockstep.pipeline.mirror.strategy import FEW, NOTHING
+from lockstep.pipeline.mirror.strategy import FEW, NO_FEW_ROWS
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -81,7 +81,7 @@ def write_both_ways(folder: Path, spark: SparkProcess) -> BothWays:
     """Three writes, the steps, and three more."""
     chance = Random(7)
     memory = memory_lake().mirrors
-    ways = [disk_lake(folder, spark, few).mirrors for few in (FEW, NOTHING)]
+    ways = [disk_lake(folder, spark, few).mirrors for few in (FEW, NO_FEW_ROWS)]
     number, shown = 0, dict[int, tuple[pa.Schema, list[Row]]]()
     for schema, steps in ((BEFORE, STEPS), (BEHIND, ())):
         for way, mode in enumerate(("append", "merge", "merge")):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from lockstep.pipeline.mirror.strategy import FEW, NOTHING, Size
+from lockstep.pipeline.mirror.strategy import FEW, NO_FEW_ROWS, Size
 from lockstep.pipeline.ports.changelog import Changelog
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.ports.segments import SegmentStore
@@ -96,7 +96,7 @@ def lake_of(kind: str, folder: Path, spark: SparkProcess) -> Lake:
     if kind == "memory":
         return memory_lake()
     if kind == "compiled":
-        return disk_lake(folder, Compiling(spark), NOTHING, in_memory=False)
+        return disk_lake(folder, Compiling(spark), NO_FEW_ROWS, in_memory=False)
     return disk_lake(folder, spark, in_memory=kind == "disk")
 
 

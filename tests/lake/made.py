@@ -13,11 +13,11 @@ from lockstep.pipeline.mirror.layout import MARKS, changelog_names
 from lockstep.pipeline.mirror.mapping import images_within
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     FoldedChanges,
     Merge,
     MirrorTarget,
     MirrorWrite,
-    PartColumn,
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
@@ -76,7 +76,7 @@ def a_target(
 def own_part(files: tuple[str, ...], schema: pa.Schema, above: int = 0) -> StagedFiles:
     """Files with the mirror's own columns, as a changelog spells them."""
     spelled = changelog_names(schema.names)
-    columns = (PartColumn(name, field.type) for name, field in zip(spelled, schema, strict=True))
+    columns = (ColumnOrigin(name, field.type) for name, field in zip(spelled, schema, strict=True))
     return StagedFiles(files, tuple(columns), above)
 
 
@@ -101,11 +101,11 @@ def folded_changes(
     numbered: bool = False,
 ) -> FoldedChanges:
     parts = tuple(part for _, part in images)
-    marks = ("_committed_at",) if target.soft else ()
+    marks = ("_committed_at",) if target.marks_deleted else ()
     ignored = target.deletes is Deletes.IGNORE
-    fold = Fold(target.schema, key, parts, marks, numbered, ignored=ignored)
+    fold = Fold(target.schema, key, parts, marks, numbered, ignores_deletes=ignored)
     table, lacking = fold.table([images_within(one, part) for one, part in images])
-    return FoldedChanges((mirrors.stage("folded", table),), fold.kept, lacking)
+    return FoldedChanges((mirrors.stage("folded", table),), fold.kept_columns, lacking)
 
 
 def content(mirrors: Mirrors, mirror: str, schema: pa.Schema, version: int) -> list[Row]:

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.clustering import clustered_by, unclusterable
 from lockstep.pipeline.mirror.evolution import MAPPING
-from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     DropColumns,
@@ -46,7 +46,7 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path, spark: SparkProcess) ->
     """Written in memory, or by queries as for many rows."""
     if request.param:
         return disk_lake(tmp_path, spark)
-    return disk_lake(tmp_path, spark, NOTHING, in_memory=False)
+    return disk_lake(tmp_path, spark, NO_FEW_ROWS, in_memory=False)
 
 
 def clustered(lake: Lake) -> tuple[str, ...] | None:

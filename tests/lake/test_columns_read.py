@@ -11,9 +11,9 @@ import pytest
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
+    ColumnOrigin,
     FoldedChanges,
     Merge,
-    PartColumn,
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
@@ -26,11 +26,11 @@ MIRROR = "shop/shop/people"
 OLD = pa.schema([("id", pa.int64()), ("name", pa.string())])
 NEW = pa.schema([*OLD, ("g", pa.string())])
 BEFORE = (
-    *(PartColumn(f.name, f.type) for f in OLD),
-    PartColumn(value=pa.scalar(None, pa.string())),
+    *(ColumnOrigin(f.name, f.type) for f in OLD),
+    ColumnOrigin(value=pa.scalar(None, pa.string())),
 )
-BEHIND = tuple(PartColumn(field.name, field.type) for field in NEW)
-READ = (BEHIND[0], PartColumn(), BEHIND[2])
+BEHIND = tuple(ColumnOrigin(field.name, field.type) for field in NEW)
+READ = (BEHIND[0], ColumnOrigin(), BEHIND[2])
 LOW = 6
 
 IMAGES = (

@@ -15,10 +15,10 @@ from deltalake import DeltaTable
 from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING, WIDENING
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
+    ColumnOrigin,
     DropColumns,
     Fill,
     MirrorStep,
-    PartColumn,
     RenameColumn,
     Rewrite,
     SetProperties,
@@ -131,9 +131,9 @@ def test_a_rewrite_is_one_commit(written_lake: Lake) -> None:
     after = begun(lake.before)
     schema = pa.schema([("id", pa.decimal128(19, 0)), ("c", pa.int32()), ("a", pa.timestamp("us"))])
     columns = (
-        PartColumn("id", pa.int64()),
-        PartColumn("a", pa.int32()),
-        PartColumn(value=pa.scalar(datetime(2020, 1, 1), pa.timestamp("us"))),
+        ColumnOrigin("id", pa.int64()),
+        ColumnOrigin("a", pa.int32()),
+        ColumnOrigin(value=pa.scalar(datetime(2020, 1, 1), pa.timestamp("us"))),
     )
     filled = (SetProperties((LOCAL,)), *STEPS[-2:])
     for _ in range(2):
@@ -173,7 +173,7 @@ def test_a_mirror_on_disk_follows(tmp_path: Path, spark: SparkProcess, seed: int
         for _ in range(size):
             server.step()
         line, _ = follower.run(server)
-        assert follower.rows(line) == server.shown(line.kept, stamps)
+        assert follower.rows(line) == server.shown(line.kept_columns, stamps)
     if readers == Readers.ANY:
         plain = DeltaTable(tmp_path / "lake" / FOLLOWED).to_pyarrow_table(columns=line.schema.names)
         assert plain.sort_by("id").to_pylist() == follower.rows(line)

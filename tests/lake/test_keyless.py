@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.ports.mirror_writes import (
+    ColumnOrigin,
     CountedMerge,
     CountedReplace,
-    PartColumn,
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import Mirrors
@@ -92,7 +92,7 @@ def test_an_exact_snapshot_is_counted_on(lake: Lake) -> None:
     table = pa.Table.from_pylist(
         [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA
     )
-    own = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
+    own = tuple(ColumnOrigin(field.name, field.type) for field in SCHEMA)
     behind = images(("delete", rows[0]), ("delete", rows[3]), ("insert", rows[2]))
     read = (StagedFiles((lake.mirrors.stage("read", table),), own),)
     lake.mirrors.write(

@@ -23,10 +23,10 @@ from pyspark.sql import SparkSession
 from lockstep.pipeline.mirror.evolution import LOCAL, MAPPING
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
+    ColumnOrigin,
     DropColumns,
     Fill,
     MirrorStep,
-    PartColumn,
     Rewrite,
     SetProperties,
 )
@@ -198,7 +198,7 @@ STEPS: dict[str, tuple[MirrorStep, ...]] = {
         Fill((("more", pa.scalar("late")),)),
     ),
     "rewritten": (
-        Rewrite(PEOPLE, (PartColumn("id", pa.int64()), PartColumn("name", pa.string()))),
+        Rewrite(PEOPLE, (ColumnOrigin("id", pa.int64()), ColumnOrigin("name", pa.string()))),
     ),
 }
 

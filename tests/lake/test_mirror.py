@@ -21,7 +21,7 @@ from lockstep.pipeline.values.errors import (
     MirrorRefused,
     TableError,
 )
-from lockstep.pipeline.values.policies import KEEP, Retention
+from lockstep.pipeline.values.policies import DEFAULT_KEEP, Retention
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,
@@ -170,9 +170,9 @@ def test_a_mirror_has_the_promised_properties(disk: Lake, folder: Path) -> None:
         "delta.logRetentionDuration": "interval 60 days",
     }
     assert [field.nullable for field in table.schema().fields] == [True, True]
-    assert disk.mirrors.retention(MIRROR) == Retention.promising(KEEP)
+    assert disk.mirrors.retention(MIRROR) == Retention.for_keep(DEFAULT_KEEP)
     (folder / MIRROR / "_delta_log" / f"{0:020d}.crc").unlink()
-    assert disk.mirrors.retention(MIRROR) == Retention.promising(KEEP)
+    assert disk.mirrors.retention(MIRROR) == Retention.for_keep(DEFAULT_KEEP)
     assert disk.mirrors.retention("shop/shop/none") is None
 
 

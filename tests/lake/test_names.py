@@ -20,6 +20,7 @@ from lockstep.pipeline.mirror.layout import changelog_names
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     Append,
+    ColumnOrigin,
     CountedMerge,
     CountedReplace,
     Fill,
@@ -27,7 +28,6 @@ from lockstep.pipeline.ports.mirror_writes import (
     Merge,
     MirrorStep,
     MirrorTarget,
-    PartColumn,
     RenameColumn,
     Replace,
     Rewrite,
@@ -208,7 +208,7 @@ def test_columns_that_come_later(odd: Odd, readers: Readers) -> None:
     [
         AddColumns(pa.schema([("order items", pa.int32())])),
         RenameColumn("id", "order items"),
-        Rewrite(pa.schema([("order items", pa.int64())]), (PartColumn("id", pa.int64()),)),
+        Rewrite(pa.schema([("order items", pa.int64())]), (ColumnOrigin("id", pa.int64()),)),
     ],
     ids=["added", "renamed", "rewritten"],
 )

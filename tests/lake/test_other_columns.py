@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.mirror.layout import DELETED_AT
-from lockstep.pipeline.ports.mirror_writes import PartColumn, Replace, StagedFiles
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, Replace, StagedFiles
 from lockstep.pipeline.values.policies import Deletes
 from lockstep.pipeline.values.stamps import Stamp
 from tests.lake.conftest import ALIKE, Lake
@@ -34,7 +34,7 @@ def test_rows_that_are_gone_keep_what_the_new_columns_hold(lake: Lake) -> None:
     for number, key in ((2, ("id",)), (3, ("name",))):
         schema = other if number == 2 else pa.schema([("name", pa.string())])
         read = [{"id": 2, "name": date(2026, 1, 1), "n": 9}] if number == 2 else [{"name": "x"}]
-        own = tuple(PartColumn(field.name, field.type) for field in schema)
+        own = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         staged = lake.mirrors.stage("read", pa.Table.from_pylist(read, schema=schema))
         target = a_target(number, schema, deletes=Deletes.SOFT)
         lake.mirrors.write(
@@ -57,6 +57,6 @@ def test_a_column_that_no_image_knows_stays(lake: Lake) -> None:
     left = pa.schema([PEOPLE.field("id")])
     before = {"_change_type": "update_preimage", "id": 1}
     images = changes(left, [before, update(id=1), {"id": 3}])
-    part = StagedFiles((), (PartColumn("id", pa.int64()), PartColumn()))
+    part = StagedFiles((), (ColumnOrigin("id", pa.int64()), ColumnOrigin()))
     lake.mirrors.write(a_fold(lake.mirrors, a_target(2), [(images, part)]))
     assert content(lake.mirrors, MIRROR, PEOPLE, 1) == [*rows, {"id": 3, "name": None}]

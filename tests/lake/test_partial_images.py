@@ -7,8 +7,8 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from lockstep.pipeline.mirror.coalescing import LOST
-from lockstep.pipeline.ports.mirror_writes import Merge, PartColumn, Replace, StagedFiles
+from lockstep.pipeline.mirror.coalescing import LOST_ROW_REASON
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, Merge, Replace, StagedFiles
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.values.errors import TableError
 from tests.changes.partial_images import NAMES, PART, SCHEMA, Row, Workload, images_table
@@ -16,7 +16,7 @@ from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import a_fold, a_target, content, folded_changes
 
 MIRROR = "shop/shop/people"
-OWN = tuple(PartColumn(field.name, field.type) for field in SCHEMA)
+OWN = tuple(ColumnOrigin(field.name, field.type) for field in SCHEMA)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_many_of_each_row_are_merged(lake: Lake) -> None:
     before = shown(lake)
     with pytest.raises(TableError) as refused:
         lake.mirrors.write(a_merge(lake, 2, (an_update(1000, 1000, a=5), PART)))
-    assert refused.value.reason == LOST
+    assert refused.value.reason == LOST_ROW_REASON
     assert shown(lake) == before
     for _ in range(50):
         workload.change()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.model.foreign_commits import judge_foreign
 from lockstep.pipeline.model.lake_commit import metadata_text
 from lockstep.pipeline.ports.held import no_check
@@ -145,7 +145,7 @@ def test_no_file_has_what_it_showed(
     are read as before. Soft deletes of before go with the write that forgets them. Where rows are
     put together in memory, the lake is an object store's."""
     place = object_store.prefix() if in_memory else tmp_path / "lake"
-    lake = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=in_memory)
+    lake = lake_at(place, tmp_path / "staging", spark, NO_FEW_ROWS, in_memory=in_memory)
     mirrors = lake.mirrors
     version = read_again(lake, 12)
     assert sum(WORD in there for there in files(place).values()) > 10
@@ -177,7 +177,7 @@ def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProce
     before; what is written meanwhile stays, whether it is committed already or not. Who lost the
     source cuts nothing."""
     place = tmp_path / "lake"
-    lake = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=False)
+    lake = lake_at(place, tmp_path / "staging", spark, NO_FEW_ROWS, in_memory=False)
     mirrors, before = lake.mirrors, lake.before
     version = read_again(lake, 2)
     there = files(place)

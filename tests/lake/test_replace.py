@@ -13,6 +13,7 @@ import pytest
 from lockstep.pipeline.mirror.layout import DELETED_AT, keep_names
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     CountedMerge,
     CountedReplace,
     FoldedChanges,
@@ -20,7 +21,6 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorRows,
     MirrorTarget,
     MirrorWrite,
-    PartColumn,
     Replace,
     StagedFiles,
 )
@@ -41,7 +41,7 @@ from tests.lake.made import (
 )
 
 MIRROR = "shop/shop/people"
-OWN = tuple(PartColumn(field.name, field.type) for field in PEOPLE)
+OWN = tuple(ColumnOrigin(field.name, field.type) for field in PEOPLE)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NIGHT = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -76,7 +76,7 @@ def a_replacement(
     parts: tuple[StagedFiles, ...] = ()
     if snapshot is not None:
         table = pa.Table.from_pylist(list(snapshot), schema=schema)
-        own = tuple(PartColumn(field.name, field.type) for field in schema)
+        own = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         parts = (StagedFiles((mirrors.stage("snapshot", table),), own),)
     target, changes = a_target(number, schema, deletes=deletes), FoldedChanges()
     if behind is not None:
@@ -129,13 +129,13 @@ def test_files_of_another_structure_are_mapped(lake: Lake) -> None:
     """Renamed, cast, filled and unknown columns, in a snapshot and behind it."""
     schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("more", pa.decimal128(5, 0))])
     own = (
-        PartColumn("key", pa.int32()),
-        PartColumn(value=pa.scalar("it's")),
-        PartColumn("flag", pa.bool_()),
+        ColumnOrigin("key", pa.int32()),
+        ColumnOrigin(value=pa.scalar("it's")),
+        ColumnOrigin("flag", pa.bool_()),
     )
     table = pa.table({"key": pa.array([1, 2], pa.int32()), "flag": pa.array([True, None])})
     behind = images(("insert", 3, "c"))
-    later = (*OWN, PartColumn())
+    later = (*OWN, ColumnOrigin())
     target = a_target(1, schema)
     changes = folded_changes(lake.mirrors, target, [(behind, StagedFiles((), later))])
     read = (StagedFiles((lake.mirrors.stage("read", table),), own),)
@@ -162,7 +162,7 @@ def test_rows_of_another_mirror_at_a_version(lake: Lake) -> None:
     before.write(_marking(lake, other, gone, marked))
     later = [{"id": 9, "name": "later"}]
     before.write(a_write(before, 3, "append", later, mirror=other, deletes=Deletes.SOFT))
-    columns = (*OWN, PartColumn(value=pa.scalar(7)))
+    columns = (*OWN, ColumnOrigin(value=pa.scalar(7)))
     schema = pa.schema([*PEOPLE, ("n", pa.int32())])
     target = a_target(1, schema, deletes=Deletes.SOFT)
     told = changes(
@@ -200,7 +200,7 @@ def test_an_earlier_version_of_the_same_mirror(lake: Lake) -> None:
     target = a_target(3, schema)
     told = changes(schema, [delete(id=2, name="n2", n=7), {"id": 6, "name": "new", "n": 8}])
     folded = folded_changes(lake.mirrors, target, [(told, own_part((), schema))])
-    columns = (*OWN, PartColumn(value=pa.scalar(7)))
+    columns = (*OWN, ColumnOrigin(value=pa.scalar(7)))
     snapshot = (MirrorRows(lake.mirrors.path(MIRROR), 0, columns),)
     write = Replace(target, ("id",), snapshot, folded)
     commits = [lake.mirrors.write(write) for _ in range(2)]
@@ -292,7 +292,9 @@ def test_rows_that_went_have_their_own_moments(lake: Lake) -> None:
             "name": pa.array(names, pa.string()),
             keep: list(keeps),
         }
-        return FoldedChanges((lake.mirrors.stage("gone", pa.table(staged)),), kept=("name",))
+        return FoldedChanges(
+            (lake.mirrors.stage("gone", pa.table(staged)),), kept_columns=("name",)
+        )
 
     def emptied(number: int, changes: pa.Table, left: FoldedChanges) -> Replace:
         write = a_replacement(

@@ -59,7 +59,7 @@ def test_images_that_leave_columns_out_have_files_of_their_own(lake: Lake) -> No
     partial = partial.append_column(logged, pa.array([["id"]]))
     partial = partial.append_column("_present", pa.array([b"\x01"], pa.binary()))
     files = written(lake.segments, whole, listed, partial)
-    assert [(file.listed, file.partial) for file in files] == [
+    assert [(file.has_logged, file.has_present) for file in files] == [
         (False, False),
         (True, False),
         (True, True),
@@ -100,9 +100,9 @@ def test_files_that_say_what_updates_changed_are_told_by_name(lake: Lake) -> Non
     writer.write(whole)
     writer.write(listed)
     files = writer.close()
-    assert [(file.updated, file.listed) for file in files] == [(True, False), (True, True)]
+    assert [(file.has_updated, file.has_logged) for file in files] == [(True, False), (True, True)]
     assert pa.concat_tables(lake.segments.pieces(FOLDER, files[:1])) == whole
-    assert not any(file.updated for file in written(lake.segments, listed, batch=8))
+    assert not any(file.has_updated for file in written(lake.segments, listed, batch=8))
     assert [lake.segments.discard("shop", batch) for batch in (7, 8)] == [2, 1]
 
 

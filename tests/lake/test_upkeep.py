@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lockstep.pipeline.mirror.evolution import MAPPING
-from lockstep.pipeline.mirror.strategy import NOTHING
+from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.model.foreign_commits import judge_foreign
 from lockstep.pipeline.model.lake_commit import metadata_text
 from lockstep.pipeline.ports.mirror_writes import SetProperties
@@ -36,7 +36,7 @@ def test_deleted_rows_go_from_the_files(
     commit that frees the files of them changes no row, says what it was told to, and is made behind
     the version it was planned on or not at all."""
     place = object_store.prefix()
-    lake = lake_at(place, tmp_path / "staging", spark, NOTHING, in_memory=False)
+    lake = lake_at(place, tmp_path / "staging", spark, NO_FEW_ROWS, in_memory=False)
     mirrors, before = lake.mirrors, lake.before
     rows = [{"id": number, "name": "x"} for number in range(100)]
     before.write(a_write(before, 1, "append", rows[:1]))

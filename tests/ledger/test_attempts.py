@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
 from lockstep.pipeline.values.decisions import (
     STRUCTURES_KIND,
     Attempt,
@@ -58,17 +58,17 @@ def test_whose_move_it_is_is_kept(ledger: Ledger, lease: Lease, recovery: Recove
 
 def test_the_newest_comparison_of_structures_counts(ledger: Ledger, lease: Lease) -> None:
     """Which tables are still to be compared, and since when; none once all were."""
-    assert unproven(ledger, lease.source) is None
+    assert unproven_structures(ledger, lease.source) is None
     tables = (TableName("shop", "a.b"), TableName("shop", "c"))
     for open_ in (tables[:1], tables):
         one = Decision(STRUCTURES_KIND, "structures-not-compared", "why", structures=open_)
         decided = ledger.decide(lease, one)
         ledger.decide(lease, IDLE)
         found = UnprovenStructures(frozenset(open_), decided.decided_at, "why")
-        assert unproven(ledger, lease.source) == found
+        assert unproven_structures(ledger, lease.source) == found
     assert ledger.decisions(lease.source, limit=2)[1].decision.structures == tables
     ledger.decide(lease, replace(decided.decision, structures=()))
-    assert unproven(ledger, lease.source) is None
+    assert unproven_structures(ledger, lease.source) is None
 
 
 def test_facts_are_no_values(ledger: Ledger, lease: Lease) -> None:

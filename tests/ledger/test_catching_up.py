@@ -58,7 +58,7 @@ def test_the_chain_goes_on_behind_it(ledger: Ledger, lease: Lease) -> None:
     assert after == replace(before, batch=batch.id)
     assert ledger.captured_batch(lease.source, server_uuid=SERVER, at=place(150)) == second
     assert ledger.table_states(lease.source)[ORDERS].is_complete
-    assert ledger.pending(lease.source)[ORDERS] == [batch.id]
+    assert ledger.pending_batches(lease.source)[ORDERS] == [batch.id]
     third = following(ledger, lease)
     assert (third.start, third.predecessor) == (batch.end, batch.id)
     assert ledger.live_batches(lease.source, batch.id, batch.id) == [batch]

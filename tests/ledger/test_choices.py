@@ -113,13 +113,13 @@ def test_the_lineage_names_each_server_in_its_turn(ledger: Ledger, lease: Lease)
     first = first_captured(ledger, lease)
     second = next_captured(ledger, lease)
     tried = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
-    assert ledger.lineage(lease.source)[-1] == ServerPeriod(OTHER, tried.id)
+    assert ledger.server_periods(lease.source)[-1] == ServerPeriod(OTHER, tried.id)
     ledger.abandon(lease, tried.id, "found unfinished")
-    assert ledger.lineage(lease.source) == (ServerPeriod(SERVER, first.id),)
+    assert ledger.server_periods(lease.source) == (ServerPeriod(SERVER, first.id),)
     again = elsewhere(ledger, lease, second, CONTIGUOUS, on(OTHER, position(4)))
     there = captured_elsewhere(ledger, lease, again, on(OTHER, position(300)))
     back = elsewhere(ledger, lease, there, CONTIGUOUS, position(4, number=5))
-    assert ledger.lineage(lease.source) == (
+    assert ledger.server_periods(lease.source) == (
         ServerPeriod(SERVER, first.id),
         ServerPeriod(OTHER, there.id),
         ServerPeriod(SERVER, back.id),

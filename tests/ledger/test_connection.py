@@ -87,7 +87,7 @@ def test_an_idle_connection_that_was_dropped_is_opened_again(embedded_dsn: str) 
     with open_ledger(dsn, Path()) as ledger, ledger.lock("dropped", "a test", None) as lease:
         batch = begun(ledger, lease)
         _cut(embedded_dsn)
-        assert ledger.unfinished("dropped") == [batch]
+        assert ledger.unfinished_batches("dropped") == [batch]
         _cut(embedded_dsn)
         ledger.decide(lease, DECISION)
         assert len(ledger.decisions("dropped")) == 2

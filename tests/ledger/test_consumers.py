@@ -7,10 +7,10 @@ import pytest
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.consumers import (
-    MOST_BATCHES,
+    BATCH_LIMIT,
     Delivery,
     DeliveryBounds,
-    chosen_batches,
+    next_batches,
 )
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConfigurationError
@@ -97,17 +97,17 @@ def test_a_delivery_keeps_its_bounds(
 @pytest.mark.parametrize(
     ("bounds", "count"),
     [
-        (ALL, MOST_BATCHES),
+        (ALL, BATCH_LIMIT),
         (DeliveryBounds(max_batches=2), 2),
         (DeliveryBounds(max_changes=1), 1),
         (DeliveryBounds(max_changes=30), 3),
-        (DeliveryBounds(max_batches=10**9), MOST_BATCHES),
+        (DeliveryBounds(max_batches=10**9), BATCH_LIMIT),
     ],
 )
 def test_bounds_are_met_from_below(bounds: DeliveryBounds, count: int) -> None:
     """Of batches with ten changes each."""
-    waiting = [(number, 10) for number in range(MOST_BATCHES + 1)]
-    assert len(chosen_batches(waiting, bounds)) == count
+    waiting = [(number, 10) for number in range(BATCH_LIMIT + 1)]
+    assert len(next_batches(waiting, bounds)) == count
 
 
 @pytest.mark.parametrize("bound", ["max_batches", "max_changes"])

@@ -14,7 +14,7 @@ from lockstep.pipeline.model.table_state import (
     StoppedTable,
     TableCondition,
 )
-from lockstep.pipeline.ports.ledger import Ledger, attempts_of, content_of
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, batch_content
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.intent import VersionSetEntry
@@ -47,16 +47,16 @@ QUARANTINED = StoppedTable(ORDERS, "a type is not supported", "exclude it", "bin
 
 def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> None:
     """No question needs a source to be known."""
-    assert ledger.lease(source) is None
+    assert ledger.newest_lease(source) is None
     assert ledger.cursors(source).captured is None
     assert ledger.cursors(source).acknowledged is None
     assert ledger.batches(source) == []
-    assert ledger.unfinished(source) == []
+    assert ledger.unfinished_batches(source) == []
     assert ledger.decisions(source) == []
     assert attempts_of(ledger, source) == []
     assert ledger.open_override(source) is None
     assert ledger.gaps(source) == []
-    assert ledger.lineage(source) == ()
+    assert ledger.server_periods(source) == ()
     assert ledger.captured_batch(source, run="run-1") is None
     assert ledger.batch_times(source) == []
     assert ledger.table_states(source) == {}
@@ -71,16 +71,16 @@ def test_an_empty_ledger_answers_with_nothing(ledger: Ledger, source: str) -> No
     assert ledger.schema_statements(source) == []
     assert ledger.has_history(source) is False
     assert ledger.captured_batch(source, server_uuid=SERVER, at=place(4)) is None
-    assert content_of(ledger, source, 0).events == ()
-    assert content_of(ledger, source, 0).snapshots == ()
+    assert batch_content(ledger, source, 0).events == ()
+    assert batch_content(ledger, source, 0).snapshots == ()
     assert ledger.open_orders(source) == []
-    assert ledger.pending(source) == {}
+    assert ledger.pending_batches(source) == {}
     assert ledger.open_intents(source) == []
     assert ledger.open_prepared(source) == []
     assert ledger.writes_within(source, 1, 1) == []
-    assert ledger.intended(source, 1) == []
+    assert ledger.intents_of_batch(source, 1) == []
     assert ledger.version_set(source, 0).entries == []
-    assert content_of(ledger, source, 0).segments == ()
+    assert batch_content(ledger, source, 0).segments == ()
 
 
 def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
@@ -88,7 +88,7 @@ def test_a_batch_begins_as_capturing(ledger: Ledger, lease: Lease) -> None:
     batch = begun(ledger, lease)
     assert (batch.state, batch.start, batch.end) == (BatchState.CAPTURING, position(4), None)
     assert (batch.token, batch.dagster_run, batch.base) == (lease.token, "run-1", 0)
-    assert ledger.unfinished(lease.source) == [batch]
+    assert ledger.unfinished_batches(lease.source) == [batch]
     assert ledger.cursors(lease.source).captured is None
 
 
@@ -107,7 +107,7 @@ def test_files_belong_to_their_rows_however_postgres_numbers_them(
         for one in made.segments
     )
     ledger.record_capture(lease, batch.id, replace(made, snapshots=parts))
-    content = content_of(ledger, lease.source, batch.id)
+    content = batch_content(ledger, lease.source, batch.id)
     for recorded, kept in ((made.segments, content.segments), (parts, content.snapshots)):
         files = [{part.table: part.files for part in some} for some in (recorded, kept)]
         assert files[0] == files[1]
@@ -122,7 +122,7 @@ def test_a_capture_is_given_back_whole(ledger: Ledger, lease: Lease) -> None:
     ledger.record_capture(lease, batch.id, recorded)
     captured = newest(ledger, lease)
     assert captured.server_process == recorded.server_process
-    assert list(content_of(ledger, lease.source, batch.id).segments) == list(recorded.segments)
+    assert list(batch_content(ledger, lease.source, batch.id).segments) == list(recorded.segments)
     assert ledger.table_states(lease.source) == {t: state(t) for t in (ORDERS, STOCK)}
     versions = [replace(version(t), batch=batch.id) for t in (ORDERS, STOCK)]
     assert ledger.schemas_at(lease.source) == versions
@@ -145,8 +145,11 @@ def test_files_of_the_sources_own_tables_are_given_back_by_name(
     transactions = SystemTableSegment(SystemTable.TRANSACTIONS, files)
     made = replace(record(batch), system_segments=(transactions, ddl))
     ledger.record_capture(lease, batch.id, made)
-    assert list(content_of(ledger, lease.source, batch.id).system_segments) == [ddl, transactions]
-    assert content_of(ledger, lease.source, first.id).system_segments == ()
+    assert list(batch_content(ledger, lease.source, batch.id).system_segments) == [
+        ddl,
+        transactions,
+    ]
+    assert batch_content(ledger, lease.source, first.id).system_segments == ()
 
 
 def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
@@ -154,7 +157,7 @@ def test_others_see_what_was_recorded(stand: Stand, source: str) -> None:
     with stand.ledger.lock(source, "writer", None) as lease:
         first_captured(stand.ledger, lease, ORDERS)
         assert stand.other.batches(source) == stand.ledger.batches(source)
-        assert stand.other.pending(source) == stand.ledger.pending(source)
+        assert stand.other.pending_batches(source) == stand.ledger.pending_batches(source)
 
 
 def test_sequences_go_on(ledger: Ledger, lease: Lease) -> None:
@@ -175,7 +178,7 @@ def test_an_abandoned_batch_gives_its_start_back(ledger: Ledger, lease: Lease) -
         BatchState.CAPTURING,
         BatchState.ABANDONED,
     ]
-    assert ledger.unfinished(lease.source) == [again]
+    assert ledger.unfinished_batches(lease.source) == [again]
 
 
 def test_damaged_captures_are_abandoned_newest_first(ledger: Ledger, lease: Lease) -> None:
@@ -188,7 +191,7 @@ def test_damaged_captures_are_abandoned_newest_first(ledger: Ledger, lease: Leas
     cursor = ledger.cursors(lease.source).captured
     assert cursor is not None
     assert cursor.batch == first.id
-    assert ledger.pending(lease.source) == {ORDERS: [first.id]}
+    assert ledger.pending_batches(lease.source) == {ORDERS: [first.id]}
 
 
 def test_pending_names_what_no_settled_write_covers(ledger: Ledger, lease: Lease) -> None:
@@ -197,9 +200,9 @@ def test_pending_names_what_no_settled_write_covers(ledger: Ledger, lease: Lease
     second = next_captured(ledger, lease, ORDERS)
     intent = intended(ledger, lease, ORDERS, first.id, first.id)
     both = {ORDERS: [first.id, second.id], STOCK: [first.id]}
-    assert ledger.pending(lease.source) == both
+    assert ledger.pending_batches(lease.source) == both
     ledger.settle(lease, intent, 0)
-    assert ledger.pending(lease.source) == {ORDERS: [second.id], STOCK: [first.id]}
+    assert ledger.pending_batches(lease.source) == {ORDERS: [second.id], STOCK: [first.id]}
 
 
 def test_an_intent_is_open_until_it_is_settled(stand: Stand, source: str) -> None:
@@ -247,7 +250,7 @@ def test_acknowledging_moves_the_cursor(ledger: Ledger, lease: Lease) -> None:
     assert [one.requests for one in ledger.batches(lease.source)] == [RequestCounts(77, None)]
     assert batch.end is not None
     assert ledger.cursors(lease.source).acknowledged == Cursor(batch.id, batch.end, ANCHOR)
-    assert ledger.unfinished(lease.source) == []
+    assert ledger.unfinished_batches(lease.source) == []
     assert ledger.version_set(lease.source, batch.id).entries == [
         VersionSetEntry(ORDERS, "s/shop/orders", 7),
         VersionSetEntry(STOCK, "s/shop/stock", 2),
@@ -259,7 +262,7 @@ def test_a_table_quarantined_holds_nothing_up(ledger: Ledger, lease: Lease) -> N
     batch = first_captured(ledger, lease, ORDERS, STOCK)
     ledger.quarantine(lease, QUARANTINED)
     merged(ledger, lease, STOCK, batch.id, batch.id, 1)
-    assert ledger.pending(lease.source) == {}
+    assert ledger.pending_batches(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
     assert [e.table for e in ledger.version_set(lease.source, batch.id).entries] == [STOCK]
@@ -287,7 +290,7 @@ def test_a_capture_quarantines_tables(ledger: Ledger, lease: Lease) -> None:
     recorded = replace(record(batch, ORDERS, STOCK, first=True), stopped_tables=(QUARANTINED,))
     ledger.record_capture(lease, batch.id, recorded)
     assert ledger.table_states(lease.source)[ORDERS].has_stopped
-    assert ledger.pending(lease.source) == {STOCK: [batch.id]}
+    assert ledger.pending_batches(lease.source) == {STOCK: [batch.id]}
 
 
 def test_an_open_write_is_settled_after_a_capture_quarantine_its_table(
@@ -335,7 +338,7 @@ def test_the_highest_number_is_one_given_or_passed_over(ledger: Ledger, lease: L
     batch = begun(ledger, lease)
     ledger.abandon(lease, batch.id, "damaged")
     assert ledger.highest_number() == batch.id
-    ledger.number_above(lease, batch=batch.id + 70, txn_version=0)
+    ledger.skip_numbers(lease, batch=batch.id + 70, txn_version=0)
     assert ledger.highest_number() == batch.id + 70
     assert begun(ledger, lease).id == batch.id + 71
 
@@ -343,8 +346,8 @@ def test_the_highest_number_is_one_given_or_passed_over(ledger: Ledger, lease: L
 def test_what_a_recovered_ledger_took_over_is_kept(
     ledger: Ledger, source: str, lease: Lease
 ) -> None:
-    assert ledger.inherited(source) == ()
-    ledger.number_above(lease, batch=0, txn_version=0, inherited=[BatchSpan(0, 3)])
+    assert ledger.inherited_batches(source) == ()
+    ledger.skip_numbers(lease, batch=0, txn_version=0, inherited=[BatchSpan(0, 3)])
     spans = (BatchSpan(0, 2), BatchSpan(4, 7))
-    ledger.number_above(lease, batch=0, txn_version=0, inherited=reversed(spans))
-    assert ledger.inherited(source) == spans
+    ledger.skip_numbers(lease, batch=0, txn_version=0, inherited=reversed(spans))
+    assert ledger.inherited_batches(source) == spans

@@ -119,5 +119,5 @@ def test_a_set_is_trusted_until_it_lapses(
                 ledger.abandon(lease, newest(ledger, lease).id, "damaged")
             case "acknowledge":
                 ledger.mark_merged(lease)
-                ledger.acknowledge(lease, ledger.unfinished(lease.source)[0].id)
+                ledger.acknowledge(lease, ledger.unfinished_batches(lease.source)[0].id)
     assert trust(ledger, lease) == expected

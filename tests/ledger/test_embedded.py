@@ -129,7 +129,7 @@ def test_processes_share_a_server(folder: Path) -> None:
         pid = postmaster(folder)
         with another_process(folder) as other:
             assert postmaster(folder) == pid
-            lease = ledger.lease("shop")
+            lease = ledger.newest_lease("shop")
             assert lease is not None
             assert (lease.holder, lease.live) == ("the other process", True)
             other.send_signal(signal.SIGINT)

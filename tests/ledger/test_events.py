@@ -15,7 +15,7 @@ from lockstep.pipeline.model.table_state import (
     TableEvent,
     TableEventKind,
 )
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SegmentFile
@@ -84,14 +84,14 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
         snapshots=parts,
     )
     ledger.record_capture(lease, batch.id, made)
-    assert list(content_of(ledger, lease.source, batch.id).events) == [
+    assert list(batch_content(ledger, lease.source, batch.id).events) == [
         events[1],
         events[0],
         *events[2:],
     ]
-    assert list(content_of(ledger, lease.source, batch.id).snapshots) == [*reversed(parts)]
-    assert content_of(ledger, "another source", batch.id).events == ()
-    assert content_of(ledger, "another source", batch.id).snapshots == ()
+    assert list(batch_content(ledger, lease.source, batch.id).snapshots) == [*reversed(parts)]
+    assert batch_content(ledger, "another source", batch.id).events == ()
+    assert batch_content(ledger, "another source", batch.id).snapshots == ()
 
 
 EXPLAINED = (
@@ -110,10 +110,10 @@ def test_a_batch_waits_for_what_happened(
     first = first_captured(ledger, lease, ORDERS)
     merged(ledger, lease, ORDERS, first.id, first.id, 1)
     batch = captured(ledger, lease, kind)
-    assert ledger.pending(lease.source) == {ORDERS: [batch.id]}
+    assert ledger.pending_batches(lease.source) == {ORDERS: [batch.id]}
     assert ledger.mark_merged(lease) == [first.id]
     merged(ledger, lease, ORDERS, batch.id, batch.id, 2)
-    assert ledger.pending(lease.source) == {}
+    assert ledger.pending_batches(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     for one in (first, batch):
         ledger.acknowledge(lease, one.id)
@@ -171,7 +171,7 @@ def test_a_table_that_is_made_anew_has_another_life(ledger: Ledger, lease: Lease
     made = with_events(batch, event(batch, TableEventKind.DROPPED))
     ledger.record_capture(lease, batch.id, replace(made, tables=(gone,)))
     assert ledger.table_states(lease.source) == {ORDERS: replace(gone, mirror_version=1)}
-    assert ledger.pending(lease.source) == {ORDERS: [batch.id]}
+    assert ledger.pending_batches(lease.source) == {ORDERS: [batch.id]}
     merged(ledger, lease, ORDERS, batch.id, batch.id, 2)
     ledger.mark_merged(lease)
     again = following(ledger, lease)

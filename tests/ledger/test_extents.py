@@ -33,12 +33,12 @@ def test_the_newest_word_of_a_live_batch_counts(ledger: Ledger, lease: Lease) ->
     first_captured(ledger, lease, ORDERS, STOCK)
     begin = [Extent(UNSEEN, place(4), place(9)), Extent(ORDERS, place(4)), Extent(STOCK, place(4))]
     captured(ledger, lease, *begin)
-    assert ledger.partial(lease.source) == begin
+    assert ledger.partial_tables(lease.source) == begin
     batch = captured(ledger, lease, Extent(STOCK, None), Extent(ORDERS, place(7)))
-    assert ledger.partial(lease.source) == [begin[0], Extent(ORDERS, place(7))]
+    assert ledger.partial_tables(lease.source) == [begin[0], Extent(ORDERS, place(7))]
     ledger.abandon(lease, batch, "a test")
-    assert ledger.partial(lease.source) == begin
-    assert ledger.partial("another source") == []
+    assert ledger.partial_tables(lease.source) == begin
+    assert ledger.partial_tables("another source") == []
 
 
 def test_a_dropped_table_is_not_partial(ledger: Ledger, lease: Lease) -> None:
@@ -49,14 +49,14 @@ def test_a_dropped_table_is_not_partial(ledger: Ledger, lease: Lease) -> None:
     extents = (Extent(ORDERS, place(4)), Extent(STOCK, place(4)))
     made = replace(record(batch), tables=(dropped,), extents=extents)
     ledger.record_capture(lease, batch.id, made)
-    assert [one.table for one in ledger.partial(lease.source)] == [STOCK]
+    assert [one.table for one in ledger.partial_tables(lease.source)] == [STOCK]
 
 
 def test_what_was_found_equal_is_whole(ledger: Ledger, lease: Lease) -> None:
     """As of the batch; a later one may say otherwise."""
     first_captured(ledger, lease, ORDERS, STOCK)
     batch = captured(ledger, lease, Extent(ORDERS, place(4)), Extent(STOCK, place(4)))
-    ledger.note_whole(lease, batch, {ORDERS})
-    assert [one.table for one in ledger.partial(lease.source)] == [STOCK]
+    ledger.note_complete(lease, batch, {ORDERS})
+    assert [one.table for one in ledger.partial_tables(lease.source)] == [STOCK]
     captured(ledger, lease, Extent(ORDERS, place(8)))
-    assert [one.table for one in ledger.partial(lease.source)] == [ORDERS, STOCK]
+    assert [one.table for one in ledger.partial_tables(lease.source)] == [ORDERS, STOCK]

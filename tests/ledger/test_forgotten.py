@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import ConsumerRefused, LedgerRefused
@@ -42,22 +42,22 @@ def test_changes_go_once_nobody_needs_them(
     forgettable = ledger.deletable_changes(source, later)
     assert forgettable.last_old_batch == batches[-1]
     assert ledger.deletable_changes(source, later - timedelta(days=1)).last_old_batch == 0
-    holders = {one.kind: one.through for one in forgettable.holders}
+    holders = {one.kind: one.last_unneeded_batch for one in forgettable.holders}
     assert holders == {"consumer": batches[1], "recovery": batches[4] - 1}
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
         ledger.begin_deletion(lease, batches[2])
-    assert ledger.deletion_notes(source).through == 0
+    assert ledger.deletion_notes(source).last_batch == 0
 
     ledger.begin_deletion(lease, batches[1])
     gone = ledger.deletion_notes(source).newest
     assert gone is not None
-    assert (gone.above, gone.through, gone.unlisted_at, gone.is_deleted) == (
+    assert (gone.after_batch, gone.last_batch, gone.unlisted_at, gone.is_deleted) == (
         0,
         batches[1],
         None,
         False,
     )
-    files = ledger.change_files(source, gone.above, gone.through)
+    files = ledger.change_files(source, gone.after_batch, gone.last_batch)
     assert {one.table for one in files} == {ORDERS, SystemTable.TRANSACTIONS}
     assert ledger.change_files(source, batches[-1], batches[-1]) == []
     delivery = given(consumers, source, ALL)
@@ -72,7 +72,9 @@ def test_changes_go_once_nobody_needs_them(
     with pytest.raises(LedgerRefused, match="forgotten_unneeded"):
         ledger.note_deletion_step(lease, DeletionStep.UNLISTED, batches[3])
         ledger.begin_deletion(lease, batches[4])
-    assert [(one.above, one.through) for one in ledger.deletion_notes(source).unfinished] == [
+    assert [
+        (one.after_batch, one.last_batch) for one in ledger.deletion_notes(source).unfinished
+    ] == [
         (0, batches[1]),
         (batches[1], batches[3]),
     ]
@@ -80,7 +82,7 @@ def test_changes_go_once_nobody_needs_them(
         ledger.note_deletion_step(lease, DeletionStep.DELETED, batches[1])
     with pytest.raises(LedgerRefused, match="pruned_deleted"):
         ledger.prune(lease, PrunableRows.CONTENTS, batches[1], batches[3], 1000)
-    later_rows = {one: content_of(ledger, source, one).segments for one in batches[2:]}
+    later_rows = {one: batch_content(ledger, source, one).segments for one in batches[2:]}
     mirror = [f"lockstep/{source}/shop.orders/mirror/1"]
     newest = ledger.newest_writes(source, mirror)
     pruned = ledger.prune(lease, PrunableRows.CONTENTS, 0, batches[1], batches[1])
@@ -91,16 +93,16 @@ def test_changes_go_once_nobody_needs_them(
     )
     ledger.note_deletion_step(lease, DeletionStep.PRUNED, batches[1])
     assert ledger.newest_writes(source, mirror) == newest
-    assert {one: content_of(ledger, source, one).segments for one in batches[2:]} == later_rows
-    assert content_of(ledger, source, batches[0]).segments == ()
-    assert [one.files for one in content_of(ledger, source, batches[1]).segments] == [()]
+    assert {one: batch_content(ledger, source, one).segments for one in batches[2:]} == later_rows
+    assert batch_content(ledger, source, batches[0]).segments == ()
+    assert [one.files for one in batch_content(ledger, source, batches[1]).segments] == [()]
     assert (ledger.version_set(source, batches[0]).entries, ledger.pruned_through(source)) == (
         [],
         batches[1],
     )
     assert len(ledger.version_set(source, batches[1]).entries) == 1
-    assert content_of(ledger, source, batches[0]).system_segments == ()
-    assert [one.through for one in ledger.deletion_notes(source).unfinished] == [batches[3]]
+    assert batch_content(ledger, source, batches[0]).system_segments == ()
+    assert [one.last_batch for one in ledger.deletion_notes(source).unfinished] == [batches[3]]
 
     assert consumers.make_consumer(source, "early", "earliest").cursor == batches[3]
     assert consumers.make_consumer(source, "right", batches[3]).cursor == batches[3]
@@ -109,4 +111,4 @@ def test_changes_go_once_nobody_needs_them(
     assert refused.value.rule == "consumers_start_kept"
     following(ledger, lease)
     holding = ledger.deletable_changes(source, ledger.clock()).holders
-    assert ("batch", 0) in {(one.kind, one.through) for one in holding}
+    assert ("batch", 0) in {(one.kind, one.last_unneeded_batch) for one in holding}

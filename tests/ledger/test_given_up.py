@@ -27,7 +27,7 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
     for _ in range(2):
         ledger.quarantine(lease, REFUSED)
         assert ledger.open_intents(lease.source) == [other]
-        assert ledger.intended(lease.source, first.id) == [intent, other]
+        assert ledger.intents_of_batch(lease.source, first.id) == [intent, other]
     with refused(ledger, lease, "writes_given_up_once"):
         ledger.settle(lease, intent, 1)
     batch = carried_out(ledger, lease, resume(ledger, lease).id)
@@ -38,7 +38,7 @@ def test_a_table_quarantined_at_its_merge_leaves_no_intent(ledger: Ledger, lease
     again = carried_out(ledger, lease, resume(ledger, lease).id)
     last = merged(ledger, lease, ORDERS, first.id, again.id, 1)
     assert [one.intent for one in ledger.writes_within(lease.source, first.id, first.id)] == [last]
-    assert list(ledger.pending(lease.source)) == [STOCK]
+    assert list(ledger.pending_batches(lease.source)) == [STOCK]
 
 
 def test_a_capture_gives_no_write_up(ledger: Ledger, lease: Lease) -> None:

@@ -32,8 +32,8 @@ def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) ->
     """A lease is live exactly while its lock is held; it ended where it was given back, and not
     where the lock was lost. It says whether Dagster records the run."""
     with stand.ledger.lock(source, "the holder", "run-1", in_dagster=True):
-        held = stand.other.lease(source)
-    left = stand.other.lease(source)
+        held = stand.other.newest_lease(source)
+    left = stand.other.newest_lease(source)
     assert held is not None
     assert held.beat_at is not None
     expected = LeaseView(1, "the holder", "run-1", held.taken_at, True, held.beat_at, True)
@@ -44,14 +44,14 @@ def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) ->
 def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:
     """Whether it gave its lease back, also once a command that is no run held the source."""
     with stand.ledger.lock(source, "first", "run-1") as first:
-        assert stand.ledger.lease(source, before=first.token) is None
+        assert stand.ledger.newest_lease(source, before=first.token) is None
     with stand.other.lock(source, "killed", "run-2") as killed:
-        before = stand.other.lease(source, before=killed.token)
+        before = stand.other.newest_lease(source, before=killed.token)
         stand.lose_lock(source)
     with stand.ledger.lock(source, "a command", None):
         pass
     with stand.ledger.lock(source, "third", "run-3") as third:
-        then = stand.ledger.lease(source, before=third.token)
+        then = stand.ledger.newest_lease(source, before=third.token)
     assert before is not None
     assert then is not None
     assert [(one.dagster_run, one.ended, one.live) for one in (before, then)] == [
@@ -63,7 +63,7 @@ def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:
 def test_a_held_source_is_busy_at_once(stand: Stand, source: str) -> None:
     """The refusal names who holds the source, its run, and since when."""
     with stand.ledger.lock(source, "the holder", "run-1"):
-        lease = stand.other.lease(source)
+        lease = stand.other.newest_lease(source)
         with pytest.raises(SourceBusy) as refused, stand.other.lock(source, "another", None):
             pass
     assert lease is not None
@@ -155,17 +155,17 @@ def test_what_others_did_is_told_by_the_leases_of_a_span(ledger: Ledger, source:
         ledger.settle(lease, left, 1)
 
     def written(after: int, through: int, **more: TableName) -> list[tuple[TableName, int, int]]:
-        found = ledger.written_elsewhere(source, after, through, more.get("beyond"), 9)
+        found = ledger.writes_outside_dagster(source, after, through, more.get("beyond"), 9)
         return [
             (one.newest_write.intent.table, one.first_batch, one.newest_write.delta_version)
             for one in found
         ]
 
-    assert ledger.runs_elsewhere(source, 0, 4) == RunsOutsideDagster(2, (one,))
-    assert ledger.runs_elsewhere(source, 1, 3) == RunsOutsideDagster(0, ())
-    assert ledger.runs_elsewhere(source, 0, 9).deleted_lease_count == 5
+    assert ledger.runs_outside_dagster(source, 0, 4) == RunsOutsideDagster(2, (one,))
+    assert ledger.runs_outside_dagster(source, 1, 3) == RunsOutsideDagster(0, ())
+    assert ledger.runs_outside_dagster(source, 0, 9).deleted_lease_count == 5
     assert written(0, 4) == [(ORDERS, two, 1), (STOCK, one, 1)]
     assert written(0, 4, beyond=ORDERS) == [(STOCK, one, 1)]
     assert (written(1, 3), written(1, 2)) == ([(STOCK, two, 1)], [])
-    (first,) = ledger.written_elsewhere(source, 0, 4, None, 1)
+    (first,) = ledger.writes_outside_dagster(source, 0, 4, None, 1)
     assert first.newest_write.intent.table == ORDERS

@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg2
 from psycopg2.extras import RealDictCursor
 
-from lockstep.pipeline.model.life import replayed_state
+from lockstep.pipeline.model.life import state_after
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.values.decisions import Lease
@@ -76,7 +76,7 @@ def test_a_state_is_what_its_events_make_of_it(embedded_dsn: str) -> None:
     }
     assert all(row["token"] for row in rows)
     assert {
-        name: replayed_state(
+        name: state_after(
             name,
             [(row["batch"], event_of(row)) for row in rows if row["name"] == name.name],
             begins,

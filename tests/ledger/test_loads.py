@@ -130,7 +130,7 @@ def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Leas
     begun = following(ledger, lease)
     ledger.record_capture(lease, begun.id, follows(begun, load))
     assert ledger.table_states(lease.source)[ORDERS].is_loading
-    assert ledger.pending(lease.source) == {}
+    assert ledger.pending_batches(lease.source) == {}
     assert ledger.table_states(lease.source)[ORDERS].missing_since == begun.id
     ledger.mark_merged(lease)
     ledger.acknowledge(lease, begun.id)
@@ -138,7 +138,7 @@ def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Leas
     ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
     assert ledger.open_loads(lease.source) == []
     assert ledger.table_states(lease.source)[ORDERS].is_complete
-    assert list(ledger.pending(lease.source)[ORDERS]) == [begun.id, last.id]
+    assert list(ledger.pending_batches(lease.source)[ORDERS]) == [begun.id, last.id]
 
 
 def test_an_abandoned_batch_leaves_the_chunks(ledger: Ledger, lease: Lease) -> None:

@@ -100,7 +100,7 @@ def test_a_paused_table_holds_nothing_up(ledger: Ledger, lease: Lease) -> None:
     assert orders(ledger, lease).missing_since == first.id
     assert orders(ledger, lease).stopped == StopPlace(second.id, place(204))
     merged(ledger, lease, STOCK, first.id, first.id, 1)
-    assert ledger.pending(lease.source) == {}
+    assert ledger.pending_batches(lease.source) == {}
     assert ledger.mark_merged(lease) == [first.id, second.id]
     for batch in (first, second):
         ledger.acknowledge(lease, batch.id)
@@ -121,11 +121,11 @@ def test_a_resumed_table_is_caught_up_by_a_capture(ledger: Ledger, lease: Lease)
     batch = carried_out(ledger, lease, order.id)
     assert ledger.open_orders(lease.source) == []
     assert orders(ledger, lease) == replace(state(ORDERS), missing_since=first.id)
-    assert ledger.pending(lease.source) == {ORDERS: [first.id, batch.id]}
+    assert ledger.pending_batches(lease.source) == {ORDERS: [first.id, batch.id]}
     assert ledger.mark_merged(lease) == []
     merged(ledger, lease, ORDERS, first.id, batch.id, 1)
     assert orders(ledger, lease) == state(ORDERS)
-    assert ledger.pending(lease.source) == {}
+    assert ledger.pending_batches(lease.source) == {}
     assert ledger.mark_merged(lease) == [batch.id]
     ledger.acknowledge(lease, batch.id)
     assert [one.table for one in ledger.version_set(lease.source, batch.id).entries] == [ORDERS]

@@ -178,11 +178,11 @@ def test_a_step_that_takes_long_does_not_end_the_signs_of_life(
             cursor.execute("select from lockstep.sources where name = %s for update", [source])
             threading.Event().wait(0.1)
             other.rollback()
-        before = ledger.lease(source)
+        before = ledger.newest_lease(source)
         assert before is not None
         assert before.beat_at is not None
         while True:
-            now = ledger.lease(source)
+            now = ledger.newest_lease(source)
             assert now is not None
             if now.beat_at is not None and now.beat_at > before.beat_at:
                 break

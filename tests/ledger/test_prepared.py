@@ -14,7 +14,7 @@ from lockstep.pipeline.model.batch import (
     WaitingFile,
     Xid,
 )
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.values.decisions import Lease
 from tests.ledger.made import (
     ORDERS,
@@ -136,14 +136,15 @@ def test_a_batch_knows_what_it_ended(ledger: Ledger, lease: Lease) -> None:
     )
     second = newest(ledger, lease).id
     assert [
-        content_of(ledger, lease.source, of).ended_transactions for of in (a.batch, first, second)
+        batch_content(ledger, lease.source, of).ended_transactions
+        for of in (a.batch, first, second)
     ] == [
         (),
         (b,),
         (a, c),
     ]
     ledger.abandon(lease, second, "damaged")
-    assert content_of(ledger, lease.source, second).ended_transactions == ()
+    assert batch_content(ledger, lease.source, second).ended_transactions == ()
 
 
 def test_sources_share_no_xids(ledger: Ledger, lease: Lease) -> None:

@@ -23,7 +23,7 @@ from lockstep.pipeline.model.batch import (
     PreparedTransaction,
 )
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import Ledger, content_of
+from lockstep.pipeline.ports.ledger import Ledger, batch_content
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.upkeep.changes import DeletionStep, PrunableRows, PruneResult
 from lockstep.pipeline.values.consumers import DeliveryBounds
@@ -179,8 +179,8 @@ class Past:
     def forget(self) -> int | None:
         """Changes up to a batch that nobody needs; which one."""
         holders = self.ledger.deletable_changes(self.source, self.ledger.clock()).holders
-        last = min(one.through for one in holders)
-        above = self.ledger.deletion_notes(self.source).through
+        last = min(one.last_unneeded_batch for one in holders)
+        above = self.ledger.deletion_notes(self.source).last_batch
         known = [one.id for one in self.ledger.live_batches(self.source, above + 1, last)]
         if not known:
             return None
@@ -231,7 +231,7 @@ class Past:
             "first": next(iter(ledger.live_batches(source, limit=1)), None),
             "overlaps": ledger.live_batches(source, continuity=Continuity.OVERLAP),
             "gaps": ledger.gaps(source),
-            "lineage": ledger.lineage(source),
+            "lineage": ledger.server_periods(source),
             "states": ledger.table_states(source),
             "scopes": ledger.capture_scopes(source),
             "anchors": ledger.set_anchors(source, cursor.batch),
@@ -246,8 +246,8 @@ class Past:
                 [v for v in ledger.mirror_versions(source, table, _END) if v.last_batch > through]
                 for table in TABLES
             ],
-            "segments": [content_of(ledger, source, one.id).segments for one in live[1:]],
-            "parts": [content_of(ledger, source, one.id).system_segments for one in live[1:]],
+            "segments": [batch_content(ledger, source, one.id).segments for one in live[1:]],
+            "parts": [batch_content(ledger, source, one.id).system_segments for one in live[1:]],
             "runs": [
                 ledger.captured_batch(source, run=f"run-{self.runs - back}") for back in range(3)
             ],
@@ -256,14 +256,14 @@ class Past:
                 for one in some[2:]
             ],
             "times": [one for one in ledger.batch_times(source) if one.id > through],
-            "learnt": ledger.marks_within(source, through + 1, _END).with_structures,
+            "learnt": ledger.special_batches(source, through + 1, _END).with_structures,
             "written": ledger.newest_writes(source, [f"{source}/{table}@1" for table in TABLES]),
             "prepared": ledger.open_prepared(source),
             "ended": [
-                content_of(ledger, source, number).ended_transactions
+                batch_content(ledger, source, number).ended_transactions
                 for number in range(since + 1, cursor.batch + 1)
             ],
-            "pending": (ledger.pending(source), ledger.open_intents(source)),
+            "pending": (ledger.pending_batches(source), ledger.open_intents(source)),
             "consumers": self.stand.consumers.consumers(source),
             "holders": ledger.deletable_changes(source, MOMENT).holders,
         }

@@ -46,7 +46,7 @@ def test_a_holder_gives_signs_of_life(
     """Without a step of its own; whoever gives them is not taken over."""
     monkeypatch.setattr(leases, "BEAT_SECONDS", 0.01)
     with postgres.lock(source, "the holder", None):
-        first = postgres.lease(source)
+        first = postgres.newest_lease(source)
         assert first is not None
         assert first.beat_at is not None
         silence(dsn, source)
@@ -57,7 +57,7 @@ def test_a_holder_gives_signs_of_life(
 
 
 def has_beaten(postgres: PostgresLedger, source: str, moment: datetime) -> bool:
-    lease = postgres.lease(source)
+    lease = postgres.newest_lease(source)
     return lease is not None and lease.beat_at is not None and lease.beat_at > moment
 
 
@@ -84,7 +84,7 @@ def test_the_end_of_a_silent_holder_leaves_the_new_one_alone(
     silence(dsn, source)
     with postgres.lock(source, "quick", None):
         silent.__exit__(None, None, None)
-        lease = postgres.lease(source)
+        lease = postgres.newest_lease(source)
         assert lease is not None
         assert (lease.holder, lease.live) == ("quick", True)
 

@@ -18,7 +18,7 @@ from lockstep.pipeline.model.batch import (
     ExtraRows,
 )
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import Ledger, content_of, contents_of
+from lockstep.pipeline.ports.ledger import Ledger, batch_content, table_contents
 from lockstep.pipeline.replay.spans import Span, batches_in_span, ends_early, needed_id_ranges
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import Lease
@@ -129,24 +129,24 @@ def test_all_at_once_is_each_by_itself(ledger: Ledger, lease: Lease, seed: int) 
     for first, last in ((live[at].id, live[at + 9].id) for at in range(0, len(live) - 9, 7)):
         inside = [one for one in live if first <= one.id <= last]
         touched = {one.id: _touched(ledger, one) for one in inside}
-        assert ledger.touched(source, first, last).keys() == set().union(*touched.values())
-        assert ledger.marks_within(source, first, last).with_structures == {
+        assert ledger.first_changes(source, first, last).keys() == set().union(*touched.values())
+        assert ledger.special_batches(source, first, last).with_structures == {
             one.id for one in inside if one.id in made.learnt
         }
-        assert ledger.marks_within(source, first, last).revision_counts == {
+        assert ledger.special_batches(source, first, last).revision_counts == {
             batch: count for batch, count in made.revised.items() if first <= batch <= last
         }
         told = {one.id: _elsewhere(ledger, one) for one in inside}
-        assert ledger.marks_within(source, first, last).with_extra_rows == {
+        assert ledger.special_batches(source, first, last).with_extra_rows == {
             batch: why for batch, why in told.items() if why is not None
         }
         for table in TABLES:
-            assert contents_of(ledger, source, table, first, last) == [
-                content_of(ledger, source, one.id).by_table()[table]
+            assert table_contents(ledger, source, table, first, last) == [
+                batch_content(ledger, source, one.id).by_table()[table]
                 for one in inside
                 if table in touched[one.id]
             ]
-    firsts = ledger.touched(source, 1, live[-1].id)
+    firsts = ledger.first_changes(source, 1, live[-1].id)
     captured = [one for one in live if one.state is not BatchState.CAPTURING]
     assert firsts == {
         table: next(one.id for one in captured if table in _touched(ledger, one))
@@ -176,16 +176,16 @@ def _answer(span: Span, chain: list[Batch], times: list[BatchTimes] | None) -> o
 
 
 def _touched(ledger: Ledger, batch: Batch) -> set[TableName]:
-    return content_of(ledger, batch.source, batch.id).changed_tables
+    return batch_content(ledger, batch.source, batch.id).changed_tables
 
 
 def _elsewhere(ledger: Ledger, batch: Batch) -> ExtraRows | None:
-    events = content_of(ledger, batch.source, batch.id).events
+    events = batch_content(ledger, batch.source, batch.id).events
     if any(event.kind is TableEventKind.REREAD for event in events):
         return ExtraRows.SOURCE
     early = any(
         one.batch < batch.id
-        for one in content_of(ledger, batch.source, batch.id).ended_transactions
+        for one in batch_content(ledger, batch.source, batch.id).ended_transactions
     )
     return ExtraRows.PREPARED if early else None
 
@@ -219,7 +219,7 @@ def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
         (second.id, ORDERS, RowCounts(1, 2, 3), 10, 3000, 0),
         (second.id, STOCK, RowCounts(), 0, 4000, 40),
     ]
-    assert content_of(ledger, source, first.id).events == ()
+    assert batch_content(ledger, source, first.id).events == ()
     contents = ledger.contents(source, first.id, lost.id)
     assert [one for content in contents for one in content.events] == [truncated, reread]
     merged(ledger, lease, ORDERS, first.id, second.id, 5)

@@ -15,7 +15,7 @@ from pymysql.cursors import Cursor
 from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.snapshot.bounds import Range, where
+from lockstep.pipeline.snapshot.bounds import Range, range_condition
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.chunks import next_bound
 from lockstep.resources.mysql.connection import connect
@@ -160,7 +160,9 @@ class Knife:
         whole = _counted(select_rows(self.reader, structure))
         while True:
             through = next_bound(self.session, schema, after, rows)
-            batches = select_rows(self.reader, structure, where=where(Range(after, through)))
+            batches = select_rows(
+                self.reader, structure, where=range_condition(Range(after, through))
+            )
             found.append(_counted(batches))
             if through is None:
                 return Cut(schema, whole, found)

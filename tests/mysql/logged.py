@@ -64,7 +64,7 @@ def logged(
     ):
         for block in run.blocks:
             for number, _, part in split_by_map(block):
-                known = buffer.maps.maps[number]
+                known = buffer.maps.table_maps[number]
                 table = tables.setdefault(known.table, Logged())
                 try:
                     table.structure, decoder = decoders.of(number, known)

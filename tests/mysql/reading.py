@@ -77,7 +77,7 @@ def _read(buffer: TransactionBuffer, group: TransactionGroup) -> Iterator[Read]:
     tables: dict[int, list[TableName]] = {}
     for block in group.blocks:
         for event in block.events.tolist():
-            table = buffer.maps.maps[event[columns.MAP]].table
+            table = buffer.maps.table_maps[event[columns.MAP]].table
             tables.setdefault(event[columns.TRANSACTION], []).append(table)
     for number, row in enumerate(group.transactions):
         file = group.files[row[columns.FILE]]
@@ -94,7 +94,7 @@ def table_maps(source: MySqlServer, start: Coordinates, table: TableName) -> lis
     """Each distinct TABLE_MAP of the table, in order."""
     found: list[TableMap] = []
     for buffer, _ in runs(source, start):
-        found = [known for known in buffer.maps.maps if known.table == table]
+        found = [known for known in buffer.maps.table_maps if known.table == table]
     return found
 
 

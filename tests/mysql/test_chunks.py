@@ -10,7 +10,7 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_structure
-from lockstep.pipeline.snapshot.bounds import Range, where
+from lockstep.pipeline.snapshot.bounds import Range, range_condition
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.snapshot.pace import SourceLoad
 from lockstep.pipeline.values.table import TableName
@@ -166,7 +166,7 @@ def _require_few_reads(
         through = next_bound(cursor, schema, middle, size)
         assert size <= _read_so_far(cursor) - before <= size + 20, name
         before = _read_so_far(reader)
-        rows = select_rows(reader, structure, where=where(Range(middle, through)))
+        rows = select_rows(reader, structure, where=range_condition(Range(middle, through)))
         assert sum(batch.num_rows for batch in rows) == size, name
         assert size <= _read_so_far(reader) - before <= size + 20, name
 

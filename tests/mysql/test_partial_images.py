@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from lockstep.pipeline.mirror.coalescing import MOVED
+from lockstep.pipeline.mirror.coalescing import MOVED_ROW_REASON
 from lockstep.pipeline.ports.source import TableSnapshot
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.schema.model import TableSchema
@@ -309,7 +309,7 @@ def read_in_chunks(mysql: MySqlStand, database: str, statements: Iterator[str]) 
     """Tables that are older than the log, to be read three rows at a time while others write."""
     mysql.execute("flush binary logs")
     follower = Follower(Written(mysql, database, statements), [f"{database}.*"], start="snapshot")
-    pace = Pace(seconds=1e-9, least=3, first=3, most=3)
+    pace = Pace(seconds=1e-9, least_rows=3, first_rows=3, most_rows=3)
     follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=1, pace=pace)
     return follower
 
@@ -348,7 +348,11 @@ def test_a_row_that_no_chunk_has_is_read_again(mysql: MySqlStand, database: str)
     follower = read_in_chunks(mysql, database, iter(statements))
     follower.run()
     (state,) = follower.ledger.table_states(SOURCE).values()
-    assert (state.reason, state.need, state.stopped_by) == (MOVED, Need.ROWS, StoppedBy.RUN)
+    assert (state.reason, state.need, state.stopped_by) == (
+        MOVED_ROW_REASON,
+        Need.ROWS,
+        StoppedBy.RUN,
+    )
     follower.run()
     assert unequal(follower) == []
 

@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.pipeline.check import Finding, SourceEvidence, preflight
 from lockstep.pipeline.values.errors import SourceUnavailable
-from lockstep.pipeline.values.survey import Channel, OddSession, Survey, SurveyedForeignKey
+from lockstep.pipeline.values.survey import Channel, SessionOverride, Survey, SurveyedForeignKey
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
@@ -75,13 +75,13 @@ def test_a_server_is_who_it_says(mysql: MySqlStand) -> None:
     survey = look(mysql)
     assert (survey.flavour, survey.version) == ("mysql", mysql.rows("select @@version")[0][0])
     assert survey.account == f"{mysql.account}@%"
-    assert len({answering.identity for answering in survey.answering}) == 1
-    assert all(one.greeted_id == one.connection_id for one in survey.answering)
-    assert all(one.greeted_as == one.version for one in survey.answering)
-    assert survey.loopback
-    assert not survey.encrypted
+    assert len({answering.identity for answering in survey.answering_servers}) == 1
+    assert all(one.greeting_connection_id == one.connection_id for one in survey.answering_servers)
+    assert all(one.greeting_version == one.version for one in survey.answering_servers)
+    assert survey.is_loopback
+    assert not survey.is_encrypted
     assert abs(survey.clock_ahead.total_seconds()) < 5
-    assert look(mysql, tls="required").encrypted
+    assert look(mysql, tls="required").is_encrypted
 
 
 def test_a_source_as_it_should_be_has_no_refusal(mysql: MySqlStand, database: str) -> None:
@@ -119,7 +119,7 @@ def test_foreign_keys_are_seen(mysql: MySqlStand, database: str) -> None:
 def test_an_account_without_privileges_gets_its_grant(mysql: MySqlStand, bare: str) -> None:
     """What it may not ask is named as unanswered, and running the GRANT mends it."""
     source = MySqlServer(settings(mysql, user=bare, password="x"))
-    assert source.survey().unanswered >= {"channels", "replicas", "filters"}
+    assert source.survey().unanswered_fields >= {"channels", "replicas", "filters"}
     found = findings(source, "nowhere")
     grant = found["replication privileges"].hint
     assert grant == f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '{bare}'@'%';"
@@ -128,7 +128,7 @@ def test_an_account_without_privileges_gets_its_grant(mysql: MySqlStand, bare: s
     mysql.execute(grant, xa)
     mended = findings(source, "nowhere")
     assert [mended[name].level for name in ("replication privileges", "xa")] == ["ok", "ok"]
-    assert source.survey().unanswered <= {"odd_sessions"}
+    assert source.survey().unanswered_fields <= {"session_overrides"}
 
 
 def test_a_role_s_privileges_count(mysql: MySqlStand, bare: str) -> None:
@@ -168,9 +168,9 @@ def test_sessions_that_differ_are_seen(odd: MySqlStand, asked: MySqlServer) -> N
         survey = source.survey()
         found = findings(source, "shop")
         cursor.execute("set global sync_binlog = 1")
-    assert set(survey.odd_sessions) == {
-        OddSession("binlog_format", "STATEMENT", 1),
-        OddSession("sql_log_bin", "OFF", 1),
+    assert set(survey.session_overrides) == {
+        SessionOverride("binlog_format", "STATEMENT", 1),
+        SessionOverride("sql_log_bin", "OFF", 1),
     }
     warned = {s.split(" (")[0] for s, finding in found.items() if finding.level == "warning"}
     assert warned >= {"session sql_log_bin", "session binlog_format", "sync_binlog", "shop.items"}
@@ -224,7 +224,7 @@ def test_a_mariadb_replica_is_asked_about_itself(mariadb: MySqlStand) -> None:
         "replica state": "warning",
         "writable replica": "warning",
     }
-    assert (unseen.channels, "channels" in unseen.unanswered) == ((), True)
+    assert (unseen.channels, "channels" in unseen.unanswered_fields) == ((), True)
 
 
 def test_a_mariadb_is_surveyed(mariadb: MySqlStand, mariadb_database: str) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pymysql
 
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.values.errors import StreamEndedEarly
 from lockstep.pipeline.values.retries import STEP
@@ -118,7 +118,7 @@ class Shop:
         ledger = self.follower.ledger
         batches = ledger.batches(SOURCE, limit=1000)
         parts = [
-            part for batch in batches for part in content_of(ledger, SOURCE, batch.id).snapshots
+            part for batch in batches for part in batch_content(ledger, SOURCE, batch.id).snapshots
         ]
         return [part.table.name for part in parts]
 

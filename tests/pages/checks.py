@@ -28,9 +28,9 @@ def _engines() -> list[str]:
     """The engines in the order of their list; those of which the same is said share a row."""
     named: dict[tuple[str, str], list[str]] = {}
     for engine in ENGINES.values():
-        named.setdefault((engine.level, engine.why), []).append(engine.name)
+        named.setdefault((engine.level, engine.reason), []).append(engine.name)
     rows = [row((", ".join(names), f"**{level}**", why)) for (level, why), names in named.items()]
-    last = row(("any other", "**refusal**", engine_of("x").why))
+    last = row(("any other", "**refusal**", engine_of("x").reason))
     return ["### Engines", "", "| engine | level | why |\n|---|---|---|", *rows, last]
 
 

@@ -25,12 +25,12 @@ def named() -> dict[str, Retry]:
 
 def _row(one: Retry) -> str:
     often = "until it answers"
-    if one.most is not None:
-        often = f"{one.most} times"
+    if one.most_tries is not None:
+        often = f"{one.most_tries} times"
     elif one.seconds is not None:
         often = f"for {one.seconds:g} s"
     between = ", ".join(f"{pause:g} s" for pause in one.pauses if pause) or "at once"
-    return row((one.what, one.why, often, between, one.end))
+    return row((one.operation, one.reason, often, between, one.consequence))
 
 
 PART: Final = MadePart("retries", "docs/operating.md", table)

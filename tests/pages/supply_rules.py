@@ -12,11 +12,11 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.load import Load
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.supply.plan import (
     RULES,
-    ColumnsRead,
+    ColumnsFromServer,
     FromChangelog,
     FromLog,
     FromPast,
@@ -24,15 +24,15 @@ from lockstep.pipeline.supply.plan import (
     LogSpan,
     NewColumns,
     Plan,
-    RowsRead,
-    SomeRowsRead,
-    Standing,
+    RowsFromServer,
+    SomeRowsFromServer,
     Supply,
+    SupplyStanding,
     Want,
     plan,
 )
 from lockstep.pipeline.values.errors import Need
-from lockstep.pipeline.values.intent import MirrorVersion
+from lockstep.pipeline.values.intent import RecordedMirrorVersion
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 from tests.pages.made import MadePart, row
@@ -41,20 +41,20 @@ SUPPLIES: Final[dict[type[Supply], str]] = {
     FromPast: "log before it was followed",
     FromLog: "log",
     FromChangelog: "changelog, or version of its mirror and changelog",
-    ColumnsRead: "MySQL (columns)",
-    SomeRowsRead: "MySQL (some rows)",
-    RowsRead: "MySQL",
+    ColumnsFromServer: "MySQL (columns)",
+    SomeRowsFromServer: "MySQL (some rows)",
+    RowsFromServer: "MySQL",
 }
 
 TABLE: Final = TableName("shop", "orders")
 LOG: Final = LogSpan(cast("Any", None), cast("Any", None), None, Coordinates.parse("a.000001:4"))
 CHANGELOG: Final = ChangelogOrigin((TableContent(7),), 1)
 BASED: Final = ChangelogOrigin(
-    (TableContent(9),), 2, MirrorVersion(3, TABLE, "shop/shop/orders", 5, 8)
+    (TableContent(9),), 2, RecordedMirrorVersion(3, TABLE, "shop/shop/orders", 5, 8)
 )
 COLUMNS: Final = NewColumns(3, ("note",))
 PAST: Final = Past.after(Coordinates.parse("a.000001:4"), "the log begins there")
-ROWS: Final = Condition("id = 7")
+ROWS: Final = RowCondition("id = 7")
 LOAD: Final = Load(1, TABLE, "ada", "a reason", datetime(2026, 11, 1, tzinfo=UTC))
 
 
@@ -76,7 +76,7 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
     lacking = {frozenset(pair) for pair in product(Need, repeat=2)} | {frozenset[Need]()}
     haves = [
         Have(TABLE, standing, needs=needs, reason="a reason", load=load)
-        for standing, needs, load in product(Standing, lacking, (None, LOAD))
+        for standing, needs, load in product(SupplyStanding, lacking, (None, LOAD))
     ]
     wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
     wants.append(Want(rows=ROWS))
@@ -84,7 +84,7 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
     changelogs: tuple[ChangelogOrigin | str, ...] = (CHANGELOG, "a gap")
     earlier: tuple[ChangelogOrigin | str, ...] = (BASED, "no version is left")
     columns: tuple[NewColumns | str, ...] = (COLUMNS, "more")
-    pasts: tuple[Past | str, ...] = (PAST, replace(PAST, whole=True), "purged")
+    pasts: tuple[Past | str, ...] = (PAST, replace(PAST, is_whole=True), "purged")
     conditions = (None, "its rows cannot be merged one by one")
     every = product(logs, changelogs, earlier, (True, False), columns, pasts, conditions)
     reaches = [Reached(*reached) for reached in every]

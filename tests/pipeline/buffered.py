@@ -135,7 +135,7 @@ class Decoders:
     def read(self, buffer: TransactionBuffer, block: Block) -> Iterator[Decoded]:
         """The images of a block, by table map, a batch at a time."""
         for number, which, part in split_by_map(block):
-            mapped = buffer.maps.maps[number]
+            mapped = buffer.maps.table_maps[number]
             structure, decoder = self.of(number, mapped)
             for images in decoder.decode(part):
                 yield Decoded(mapped, structure, which, part, images)

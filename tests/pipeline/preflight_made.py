@@ -9,7 +9,7 @@ from typing import Any
 from lockstep.pipeline.check.findings import MirrorRetention, RunEvidence, SourceEvidence
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
-from lockstep.pipeline.values.survey import Answering, Survey, SurveyedTable
+from lockstep.pipeline.values.survey import AnsweringServer, Survey, SurveyedTable
 from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
 
 PATTERNS = TablePatterns(("shop.*",))
@@ -44,7 +44,7 @@ GOOD = {
     "system_time_zone": "CET",
     "time_zone": "SYSTEM",
 }
-ANSWERING = Answering("9.7.4", 7, "9.7.4", 7, "Community", ("db1", "3306", "1", "uuid-1"))
+ANSWERING = AnsweringServer("9.7.4", 7, "9.7.4", 7, "Community", ("db1", "3306", "1", "uuid-1"))
 SURVEY = Survey(
     flavour="mysql",
     version="9.7.4",
@@ -55,14 +55,14 @@ SURVEY = Survey(
         "GRANT XA_RECOVER_ADMIN ON *.* TO `lockstep`@`%`",
     ),
     dump_server_ids=range(2147483648, 2164260864),
-    answering=(ANSWERING, replace(ANSWERING, greeted_id=8, connection_id=8)),
-    encrypted=True,
-    loopback=False,
+    answering_servers=(ANSWERING, replace(ANSWERING, greeting_connection_id=8, connection_id=8)),
+    is_encrypted=True,
+    is_loopback=False,
     clock_ahead=timedelta(),
     read_at=datetime(2026, 11, 21, tzinfo=UTC),
     tables=(
-        SurveyedTable(ORDERS, "BASE TABLE", "InnoDB", partitioned=False),
-        SurveyedTable(ITEMS, "BASE TABLE", "InnoDB", partitioned=False),
+        SurveyedTable(ORDERS, "BASE TABLE", "InnoDB", is_partitioned=False),
+        SurveyedTable(ITEMS, "BASE TABLE", "InnoDB", is_partitioned=False),
     ),
 )
 

@@ -19,7 +19,7 @@ from lockstep.pipeline.run.catalog import CatalogReport, EntryChangeKind, differ
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
-from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName, TablePatterns
@@ -313,7 +313,7 @@ def test_an_entry_has_the_name_of_the_mirror() -> None:
     source = Source(Fallible())
     source.happen("create", "a")
     source.run()
-    rule = TablePatterns(("shop.a",)), Into.parse("crm.{database}_{table}")
+    rule = TablePatterns(("shop.a",)), MirrorNameTemplate.parse("crm.{database}_{table}")
     source.mirror_names = MirrorNames(SOURCE, (rule,))
     assert [one.deed for one in source.run().done] == [EntryChangeKind.RENAMED]
     assert source.shown().keys() == {EntryName("crm", "shop_a")}
@@ -328,7 +328,7 @@ def test_entries_take_the_names_of_others(names: str, marks: bool) -> None:
         source.happen("create", table)
     source.run()
     rules = (
-        (TablePatterns((f"shop.{table}",)), Into.parse(f"{{database}}.{name}"))
+        (TablePatterns((f"shop.{table}",)), MirrorNameTemplate.parse(f"{{database}}.{name}"))
         for table, name in zip("ab", names, strict=True)
     )
     source.mirror_names = MirrorNames(SOURCE, tuple(rules))

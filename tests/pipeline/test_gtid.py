@@ -206,7 +206,7 @@ def test_a_shortened_set_says_what_it_leaves_out(model: Model, limit: int) -> No
     """The text in full, or its first intervals within the limit and the number of the rest."""
     one = built(model)
     count = sum(map(len, one.intervals.values()))
-    text = one.shortened(limit)
+    text = one.shortened_text(limit)
     shown, _, rest = text.partition(" and ")
     kept = GtidSet.parse(shown)
     left_out = int(rest.partition(" ")[0]) if rest else 0
@@ -219,5 +219,5 @@ def test_a_shortened_set_says_what_it_leaves_out(model: Model, limit: int) -> No
 def test_a_set_of_many_holes_makes_a_short_message() -> None:
     """100,000 intervals are shown as the first few and a number."""
     numbers = ":".join(map(str, range(1, 200_001, 2)))
-    text = GtidSet.parse(f"{UUIDS[0]}:{numbers}").shortened(60)
+    text = GtidSet.parse(f"{UUIDS[0]}:{numbers}").shortened_text(60)
     assert text == f"{UUIDS[0]}:1:3:5:7:9:11:13:15:17 and 99,991 more intervals"

@@ -8,18 +8,18 @@ import pytest
 
 from lockstep.pipeline.check.findings import MirrorRetention, findings_of
 from lockstep.pipeline.check.mirrors import KEEPING_RULES
-from lockstep.pipeline.values.policies import FILES, KEEP, LOG, Retention
+from lockstep.pipeline.values.policies import DEFAULT_KEEP, FILES_PROPERTY, LOG_PROPERTY, Retention
 from tests.pipeline.preflight_made import ORDERS, looked
 
 DAY = timedelta(days=1)
 
 
-@pytest.mark.parametrize("keep", [KEEP, DAY, 400 * DAY, timedelta(hours=36)])
+@pytest.mark.parametrize("keep", [DEFAULT_KEEP, DAY, 400 * DAY, timedelta(hours=36)])
 def test_a_promise_is_read_back_as_it_was_written(keep: timedelta) -> None:
     """And holds: the log longer than the files, or versions would go with its checkpoints."""
-    promised = Retention.promising(keep)
+    promised = Retention.for_keep(keep)
     assert Retention.of(promised.properties()) == promised
-    assert promised.holds(keep)
+    assert promised.covers(keep)
     assert promised.log > promised.files == keep
 
 
@@ -27,11 +27,11 @@ def test_a_promise_is_read_back_as_it_was_written(keep: timedelta) -> None:
     ("properties", "expected"),
     [
         ({}, Retention(7 * DAY, 30 * DAY)),
-        ({FILES: "interval 2 weeks"}, Retention(14 * DAY, 30 * DAY)),
-        ({FILES: "1 day 12 hours"}, Retention(36 * timedelta(hours=1), 30 * DAY)),
-        ({LOG: "INTERVAL 90 DAYS"}, Retention(7 * DAY, 90 * DAY)),
-        ({FILES: "interval 1 month"}, None),
-        ({LOG: "for ever"}, None),
+        ({FILES_PROPERTY: "interval 2 weeks"}, Retention(14 * DAY, 30 * DAY)),
+        ({FILES_PROPERTY: "1 day 12 hours"}, Retention(36 * timedelta(hours=1), 30 * DAY)),
+        ({LOG_PROPERTY: "INTERVAL 90 DAYS"}, Retention(7 * DAY, 90 * DAY)),
+        ({FILES_PROPERTY: "interval 1 month"}, None),
+        ({LOG_PROPERTY: "for ever"}, None),
     ],
 )
 def test_what_properties_say(properties: dict[str, str], expected: Retention | None) -> None:
@@ -47,10 +47,10 @@ def test_a_shorter_one_is_a_warning_with_what_to_type(files: int, log: int) -> N
     assert (found.level, found.subject) == ("warning", "shop.orders")
     assert found.hint is not None
     assert "ALTER TABLE delta.`/lake/shop/orders` SET TBLPROPERTIES" in found.hint
-    assert f"'{LOG}' = 'interval 60 days'" in found.hint
+    assert f"'{LOG_PROPERTY}' = 'interval 60 days'" in found.hint
 
 
 def test_a_log_may_be_kept_as_short_as_its_files() -> None:
     """Both as long as was promised: no warning."""
-    mirror = MirrorRetention(ORDERS, "/lake/shop/orders", Retention(KEEP, KEEP))
+    mirror = MirrorRetention(ORDERS, "/lake/shop/orders", Retention(DEFAULT_KEEP, DEFAULT_KEEP))
     assert [one.level for one in findings_of(KEEPING_RULES, looked(mirrors=(mirror,)))] == ["ok"]

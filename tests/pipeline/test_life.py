@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hypothesis.stateful import run_state_machine_as_test as run_machine
 
 from lockstep.pipeline.model import life as events
-from lockstep.pipeline.model.life import TRANSITIONS, NotAllowed, next_state, replayed_state
+from lockstep.pipeline.model.life import TRANSITIONS, NotAllowed, next_state, state_after
 from lockstep.pipeline.model.table_state import StopPlace, TableCondition, TableState
 from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.position import Coordinates
@@ -63,7 +63,7 @@ def test_a_reload_of_a_table_that_an_abandoned_batch_had_made_anew() -> None:
         (2, followed()),
         (None, events.Reloaded("ada", "wait", StopPlace(2, place(20)))),
     ]
-    state = replayed_state(ORDERS, told, {2: place(10)})
+    state = state_after(ORDERS, told, {2: place(10)})
     assert state is not None
     assert (state.condition, state.stopped) == (TableCondition.DROPPED, here)
 
@@ -173,16 +173,14 @@ def test_a_table_that_an_abandoned_batch_saw_first_is_still_known() -> None:
         (1, dropped(here)),
         (None, stop(StoppedBy.SYSTEM, here)),
     ]
-    state = replayed_state(ORDERS, told, {1: place(4)})
+    state = state_after(ORDERS, told, {1: place(4)})
     assert state is not None
     assert (state.has_stopped, state.stopped) == (True, StopPlace(1, place(4)))
 
 
 def test_a_table_that_an_abandoned_batch_alone_had_the_log_of_lacks_its_rows() -> None:
     """Nobody reads the log again that a batch read which caught tables up."""
-    states = [
-        replayed_state(ORDERS, [(1, followed())], {1: place(4)}, alone) for alone in ((), {1})
-    ]
+    states = [state_after(ORDERS, [(1, followed())], {1: place(4)}, alone) for alone in ((), {1})]
     assert [state and state.need for state in states] == [None, Need.ROWS]
 
 
@@ -247,7 +245,7 @@ class World:
     def abandon(self, number: int) -> None:
         self.abandoned[number] = self.begins[number]
         self.end -= 10
-        self.state = replayed_state(ORDERS, self.told, self.abandoned)
+        self.state = state_after(ORDERS, self.told, self.abandoned)
 
     @property
     def seen(self) -> TableState | None:

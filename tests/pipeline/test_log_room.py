@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.snapshot.log_room import SHARE, LogRoom, keep_longer, kept_for
+from lockstep.pipeline.snapshot.log_room import SHARE, LogRoom, log_retention, week_statement
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 
 
@@ -27,7 +27,7 @@ from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 )
 def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None) -> None:
     """None: until somebody purges them."""
-    assert kept_for(settings) == kept
+    assert log_retention(settings) == kept
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None
 def test_a_log_is_kept_longer_by_a_variable_that_the_server_has(
     settings: dict[str, str], statement: str
 ) -> None:
-    assert keep_longer(settings) == statement
+    assert week_statement(settings) == statement
 
 
 @given(st.none() | st.timedeltas(min_value=timedelta(seconds=1)), st.floats(1, 1e7))
@@ -59,11 +59,11 @@ def test_tables_are_read_for_half_of_the_time_that_the_log_is_kept(
     room = LogRoom(kept, wanted)
     limits = (room.seconds, room.piece_seconds)
     if kept is None:
-        assert (*limits, room.short) == (wanted, PIECE_SECONDS, None)
+        assert (*limits, room.shortening_sentence) == (wanted, PIECE_SECONDS, None)
         return
     half = kept.total_seconds() * SHARE
     assert limits == (min(wanted, half), min(PIECE_SECONDS, half))
-    assert (room.short is None) == (wanted <= half)
+    assert (room.shortening_sentence is None) == (wanted <= half)
 
 
 def test_what_a_reading_takes_is_told_beside_the_log_s_time() -> None:

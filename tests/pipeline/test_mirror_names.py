@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lockstep.pipeline.mirror.layout import free_place, is_folder_of, mirror_path, no_place
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings
-from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 LETTERS = "abA_.@/ =é%{}-"
@@ -28,7 +28,8 @@ RULES = st.lists(st.tuples(st.sampled_from(["*", "a*.*", "*.*b*", "*.*a*"]), INT
 
 def names_of(*rules: tuple[str, str]) -> MirrorNames:
     return MirrorNames(
-        "shop", tuple((TablePatterns((match,)), Into.parse(into)) for match, into in rules)
+        "shop",
+        tuple((TablePatterns((match,)), MirrorNameTemplate.parse(into)) for match, into in rules),
     )
 
 
@@ -49,7 +50,7 @@ def test_tables_have_places_of_their_own_or_are_told_to_meet(
         assert paths[table].lower() not in others
     for table, other in met.items():
         assert tables.index(other) < tables.index(table)
-        assert names.folded(table) == names.folded(other)
+        assert names.lower_case_name(table) == names.lower_case_name(other)
 
 
 @given(TABLES, RULES, st.integers(1, 3), st.integers(1, 3))
@@ -78,7 +79,7 @@ def test_a_folder_is_known_by_its_name(
 )
 def test_names_that_no_lake_takes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"mirror|lake"):
-        Into.parse(text)
+        MirrorNameTemplate.parse(text)
 
 
 def test_a_later_block_counts() -> None:
@@ -92,9 +93,9 @@ def test_a_later_block_counts() -> None:
 
 def test_a_name_means_a_table_or_its_mirror() -> None:
     names, a, b = names_of(("shop.a", "shop.b")), TableName("shop", "a"), TableName("shop", "b")
-    assert names.called(b, [a]) == [a]
-    assert names.called(b, [a, b]) == [a, b]
-    assert names.called(a, [a, b]) == [a]
+    assert names.tables_named(b, [a]) == [a]
+    assert names.tables_named(b, [a, b]) == [a, b]
+    assert names.tables_named(a, [a, b]) == [a]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +112,9 @@ def test_a_name_means_a_table_or_its_mirror() -> None:
 def test_when_a_mirror_moves(mirror: str, into: str | None, moves: bool) -> None:
     """Where the settings say another place, also of one that a ledger found in the lake."""
     table, every = TableName("shop", "a"), TablePatterns(("*",))
-    settings = () if into is None else (TableSettings(every, {}, into=Into.parse(into)),)
+    settings = (
+        () if into is None else (TableSettings(every, {}, into=MirrorNameTemplate.parse(into)),)
+    )
     plan = SourcePlan("shop", every, None, table_settings=settings)
     state = TableState(table, TableCondition.FOLLOWING, 1, mirror, "", adopted_version=3)
     assert (plan.misplaced_mirror(state) is not None) is moves

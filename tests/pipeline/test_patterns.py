@@ -50,15 +50,17 @@ def test_helpers_of_online_schema_changes_are_left_out(name: str) -> None:
     assert is_helper(table)
     for pattern in ("shop.*", "*.*", "shop.?*", "shop.[_]*", "shop.*" + name[-4:]):
         patterns = TablePatterns((pattern,))
-        assert patterns.reason(table) == (
+        assert patterns.exclusion_reason(table) == (
             "a helper table of online schema changes; a pattern may name it"
         )
-        assert patterns.idle([table]) == [pattern]
+        assert patterns.unmatched_patterns([table]) == [pattern]
     for pattern in (f"shop.{name}", "shop._*", "*._*"):
         patterns = TablePatterns(("shop.*", pattern))
         assert patterns.matches(table)
-        assert patterns.idle([table]) == ["shop.*"]
-        assert patterns.idle([]) == (["shop.*"] if "*" in pattern else ["shop.*", pattern])
+        assert patterns.unmatched_patterns([table]) == ["shop.*"]
+        assert patterns.unmatched_patterns([]) == (
+            ["shop.*"] if "*" in pattern else ["shop.*", pattern]
+        )
         assert not TablePatterns(("shop.*", pattern), exclude=(pattern,)).matches(table)
 
 
@@ -69,7 +71,7 @@ def test_other_tables_are_not_taken_for_helpers(name: str) -> None:
 
 def test_why_a_table_is_left_out() -> None:
     patterns = TablePatterns(("shop.*", "mysql.*"), exclude=("shop.tmp_*",))
-    assert patterns.reason(TableName("mysql", "user")) == "a system database"
-    assert patterns.reason(TableName("other", "orders")) == "no pattern matches"
-    assert patterns.reason(named("tmp_1")) == "excluded by 'shop.tmp_*'"
-    assert patterns.reason(named("orders")) is None
+    assert patterns.exclusion_reason(TableName("mysql", "user")) == "a system database"
+    assert patterns.exclusion_reason(TableName("other", "orders")) == "no pattern matches"
+    assert patterns.exclusion_reason(named("tmp_1")) == "excluded by 'shop.tmp_*'"
+    assert patterns.exclusion_reason(named("orders")) is None

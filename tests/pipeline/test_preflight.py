@@ -36,15 +36,15 @@ from lockstep.pipeline.values.errors import (
     PrivilegeMissing,
     ServerSettings,
 )
-from lockstep.pipeline.values.mirror_names import Into, MirrorNames
+from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
 from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies, Retention
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.survey import (
     Channel,
     LogFilters,
-    OddSession,
     ReadReplica,
     RegisteredReplica,
+    SessionOverride,
     SurveyedForeignKey,
     SurveyedTable,
 )
@@ -90,12 +90,14 @@ def foreign_key(on_delete: str | None, **found: str) -> SourceEvidence:
 
 def odd(variable: str, value: str) -> SourceEvidence:
     """Two sessions have that value for themselves."""
-    return looked(surveyed({variable: "?"}, odd_sessions=(OddSession(variable, value, 2),)))
+    return looked(
+        surveyed({variable: "?"}, session_overrides=(SessionOverride(variable, value, 2),))
+    )
 
 
 def answering(**changes: Any) -> SourceEvidence:
     """The second connection is answered otherwise."""
-    return looked(surveyed(answering=(ANSWERING, replace(ANSWERING, **changes))))
+    return looked(surveyed(answering_servers=(ANSWERING, replace(ANSWERING, **changes))))
 
 
 def columns(*found: Column, **changed: str) -> SourceEvidence:
@@ -166,7 +168,7 @@ def into(text: str, *tables: str) -> SourceEvidence:
     found = tuple(
         SurveyedTable(TableName("shop", name), "BASE TABLE", "InnoDB", False) for name in tables
     )
-    rules = ((TablePatterns(("*",)), Into.parse(text)),)
+    rules = ((TablePatterns(("*",)), MirrorNameTemplate.parse(text)),)
     return replace(looked(surveyed(tables=found)), mirror_names=MirrorNames("shop", rules))
 
 
@@ -197,9 +199,9 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("settings of tables", replace(looked(), table_settings=(block("shop.orders"),)), "ok"),
     ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
     ("proxy", answering(version_comment="(ProxySQL)"), "warning"),
-    ("proxy", answering(greeted_as="8.0.11"), "warning"),
-    ("proxy", answering(greeted_id=4711), "warning"),
-    ("tls", looked(surveyed(encrypted=False)), "warning"),
+    ("proxy", answering(greeting_version="8.0.11"), "warning"),
+    ("proxy", answering(greeting_connection_id=4711), "warning"),
+    ("tls", looked(surveyed(is_encrypted=False)), "warning"),
     ("clock", looked(surveyed(clock_ahead=timedelta(minutes=-3))), "warning"),
     ("time zone", looked(), "ok"),
     ("net_write_timeout", settings(net_write_timeout="10"), "warning"),
@@ -220,7 +222,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("triggers and views", looked(), "ok"),
     (
         "triggers and views",
-        looked(surveyed(odd_sessions=(OddSession("binlog_format", "STATEMENT", 1),))),
+        looked(surveyed(session_overrides=(SessionOverride("binlog_format", "STATEMENT", 1),))),
         "warning",
     ),
     (
@@ -273,13 +275,13 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("replica state", replica(replace(UPSTREAM, lag=7200)), "warning"),
     (
         "hidden replica",
-        looked(surveyed({"gtid_slave_pos": "0-1-5"}, unanswered=frozenset({"channels"}))),
+        looked(surveyed({"gtid_slave_pos": "0-1-5"}, unanswered_fields=frozenset({"channels"}))),
         "warning",
     ),
     ("log filters", looked(surveyed(filters=LogFilters(only=("crm",)))), "refusal"),
     ("log filters", looked(surveyed(filters=LogFilters(never=("shop",)))), "refusal"),
-    ("read_from", looked(surveyed(read_from=ReadReplica("db3:3306"))), "ok"),
-    ("read_from", looked(surveyed(read_from=ReadReplica("db3:3306", "no GTIDs"))), "refusal"),
+    ("read_from", looked(surveyed(read_replica=ReadReplica("db3:3306"))), "ok"),
+    ("read_from", looked(surveyed(read_replica=ReadReplica("db3:3306", "no GTIDs"))), "refusal"),
     ("galera", settings(wsrep_on="ON"), "warning"),
     ("engine", kind("BASE TABLE", "MyISAM"), "warning"),
     ("engine", kind("BASE TABLE", "Aria"), "warning"),

@@ -13,7 +13,7 @@ from lockstep.pipeline.mirror.layout import application_id, changelog_path
 from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_table_path
 from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord
 from lockstep.pipeline.model.table_state import OrderKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.context import SilentProgress, Workplace
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.source_plan import SourcePlan
@@ -181,7 +181,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
             app_id=application_id("shop", state, "changelog"),
             batch=used.id,
             schema=SCHEMA,
-            files=content_of(stand.ledger, used.source, used.id).segments[1].files,
+            files=batch_content(stand.ledger, used.source, used.id).segments[1].files,
             user_metadata="",
         )
     stand.damage(batches[0])
@@ -245,7 +245,7 @@ def test_a_lost_file_of_transactions_that_are_shown_is_left_to_publish(stand: St
         app_id=system_table_app_id("shop", SystemTable.TRANSACTIONS),
         batch=batch.id,
         schema=SCHEMA,
-        files=content_of(stand.ledger, batch.source, batch.id).system_segments[0].files,
+        files=batch_content(stand.ledger, batch.source, batch.id).system_segments[0].files,
         user_metadata="",
     )
     stand.damage(batch)

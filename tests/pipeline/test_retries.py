@@ -88,7 +88,7 @@ def test_each_retry_is_used() -> None:
 def test_tries_and_pauses() -> None:
     """The last try has no pause behind it; the last pause is repeated."""
     slept: list[float] = []
-    retry = replace(STEP, most=4, pauses=(0.5, 2.0))
+    retry = replace(STEP, most_tries=4, pauses=(0.5, 2.0))
     assert list(retry.tries(slept.append)) == [0.5, 2.0, 2.0, None]
     assert slept == [0.5, 2.0, 2.0]
 
@@ -101,7 +101,7 @@ def test_what_succeeds_is_not_tried_again() -> None:
 
 
 def test_a_time_that_is_over_still_has_one_try() -> None:
-    assert list(replace(STEP, most=None, seconds=0.0).tries()) == [None]
+    assert list(replace(STEP, most_tries=None, seconds=0.0).tries()) == [None]
 
 
 def test_without_an_end_there_is_always_another_try() -> None:

@@ -14,7 +14,7 @@ from rich.markdown import Markdown
 from lockstep.commands.check import finding_lines
 from lockstep.pipeline.check import Finding
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
-from lockstep.pipeline.values.shown import in_markdown, shown
+from lockstep.pipeline.values.shown import in_markdown, printable
 from lockstep.pipeline.values.table import TableName
 
 FORGED = "t\n2026-01-01 all is well\x1b[2J\u202e\r"
@@ -24,7 +24,7 @@ FORGED = "t\n2026-01-01 all is well\x1b[2J\u202e\r"
 def test_nothing_in_a_name_does_something(name: str) -> None:
     """Neither a line break, nor a terminal's command, nor another direction; and two names that
     are shown alike differ by a backslash at most."""
-    said = shown(name)
+    said = printable(name)
     assert [c for c in said if unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Cs")] == []
     assert said == name or not name.isprintable()
 

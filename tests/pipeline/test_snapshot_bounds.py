@@ -13,7 +13,13 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
-from lockstep.pipeline.snapshot.bounds import Bound, Range, asked, bound_of, where
+from lockstep.pipeline.snapshot.bounds import (
+    Bound,
+    Range,
+    bound_of,
+    key_expressions,
+    range_condition,
+)
 from lockstep.pipeline.snapshot.keys import chunk_key, only_on_mysql
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
@@ -56,7 +62,7 @@ def holds(condition: str, row: dict[str, int]) -> bool:
 )
 def test_a_condition_compares_column_by_column(rows: Range, expected: str) -> None:
     """What is behind the first bound and not behind the second."""
-    assert where(rows) == expected
+    assert range_condition(rows) == expected
 
 
 @given(st.lists(st.tuples(INTEGERS, INTEGERS, INTEGERS), min_size=1, unique=True), st.data())
@@ -66,7 +72,7 @@ def test_ranges_that_meet_have_each_row_once(
     """Whatever the bounds between them are, also places where no row is."""
     cuts = sorted(data.draw(st.sets(st.tuples(INTEGERS, INTEGERS, INTEGERS))))
     bounds = [None, *(bound(a=a, b=b, c=c) for a, b, c in cuts), None]
-    conditions = [where(Range(after, through)) for after, through in pairwise(bounds)]
+    conditions = [range_condition(Range(after, through)) for after, through in pairwise(bounds)]
     for a, b, c in rows:
         found = [holds(condition, {"a": a, "b": b, "c": c}) for condition in conditions]
         expected = sum(cut < (a, b, c) for cut in cuts)
@@ -117,13 +123,13 @@ def test_a_value_is_written_as_it_compares(
 def test_no_statement_is_made_of_a_sealed_bound() -> None:
     """It is text and back, and opened it is what it was."""
     whole = bound(a=1, b=2)
-    sealed = whole.sealed(lambda literal: literal.encode()[::-1])
+    sealed = whole.seal(lambda literal: literal.encode()[::-1])
     assert Bound.from_json(json.loads(json.dumps(to_json(sealed)))) == sealed
-    assert sealed.opened(lambda data: data[::-1].decode()) == whole
+    assert sealed.open(lambda data: data[::-1].decode()) == whole
     with pytest.raises(ValueError, match="sealed"):
-        where(Range(after=sealed))
+        range_condition(Range(after=sealed))
     with pytest.raises(ValueError, match="not sealed"):
-        whole.opened(lambda data: data.decode())
+        whole.open(lambda data: data.decode())
 
 
 @pytest.mark.parametrize("number", [0.1, 1 / 3, 2.0**-1074, 1e22, 123456789012345678.0, -1e-7])
@@ -136,9 +142,9 @@ def test_a_double_comes_back(number: float) -> None:
 def test_what_is_asked_for_is_named_as_it_is() -> None:
     """Backticks included."""
     built = table(column("a`b", "varchar", charset="latin1"), column("f", "float"))
-    assert asked(built) == ("hex(`a``b`)", "`f` * 1e0")
+    assert key_expressions(built) == ("hex(`a``b`)", "`f` * 1e0")
     key = bound_of(built, ["61", "1.5"])
-    assert where(Range(through=key)) == (
+    assert range_condition(Range(through=key)) == (
         "(`a``b` < _latin1 x'61' or (`a``b` = _latin1 x'61' and `f` <= 1.5e0))"
     )
 
@@ -175,8 +181,8 @@ def test_what_is_no_bound_is_refused(data: Any) -> None:
 def test_a_range_without_bounds_is_the_table(after: Bound | None, through: Bound | None) -> None:
     """And has no columns."""
     one = Range(after, through)
-    assert one.whole == (after is None and through is None)
-    assert one.columns == (() if one.whole else ("a",))
+    assert one.is_whole_table == (after is None and through is None)
+    assert one.columns == (() if one.is_whole_table else ("a",))
 
 
 def test_a_range_has_bounds_of_one_key() -> None:

@@ -18,10 +18,10 @@ from lockstep.pipeline.snapshot.pace import (
     Patience,
     SourceLoad,
     Throttle,
-    cure,
-    leaves,
+    give_up_cure,
     next_size,
     patience,
+    reason_to_give_up,
     throttle,
 )
 from lockstep.pipeline.snapshot.progress import LoadProgress
@@ -65,22 +65,22 @@ def test_a_chunk_is_as_large_as_the_time_allows(chunk: ChunkRead, expected: int)
 )
 def test_a_size_is_bounded(asked: int, rows: int, seconds: float, width: int) -> None:
     """Never nothing, never more than the most, and a step at a time from a size that is."""
-    asked = min(asked, PACE.most)
+    asked = min(asked, PACE.most_rows)
     found = next_size(PACE, ChunkRead(asked, rows, rows * width, seconds))
-    assert 1 <= found <= PACE.most
-    assert found <= max(PACE.least, asked * GROWS)
+    assert 1 <= found <= PACE.most_rows
+    assert found <= max(PACE.least_rows, asked * GROWS)
     if rows * width <= PACE.most_bytes and width * found < PACE.most_bytes // 2 and rows:
-        assert found >= min(PACE.least, asked) * SHRINKS
+        assert found >= min(PACE.least_rows, asked) * SHRINKS
 
 
 @pytest.mark.parametrize("speed", [800.0, 20_000.0, 400_000.0])
 def test_the_size_comes_to_the_target(speed: float) -> None:
     """Of a source of any speed, from the first size on, and stays there."""
-    size, sizes = PACE.first, []
+    size, sizes = PACE.first_rows, []
     for _ in range(20):
         size = next_size(PACE, read(size, size / speed))
         sizes.append(size)
-    wanted = min(max(speed * PACE.seconds, PACE.least), PACE.most)
+    wanted = min(max(speed * PACE.seconds, PACE.least_rows), PACE.most_rows)
     assert sizes[-5:] == [pytest.approx(wanted, rel=0.01)] * 5
 
 
@@ -182,12 +182,12 @@ def test_a_read_is_left_for_others(
     rule: Patience, seconds: float, waited_for: bool, left: str | None
 ) -> None:
     """A whole table at once, a chunk when it takes long."""
-    found = leaves(rule, seconds, waited_for=waited_for)
+    found = reason_to_give_up(rule, seconds, waited_for=waited_for)
     assert found == left or (left is not None and found is not None and left in found)
 
 
 def test_the_cure_is_the_cause_s() -> None:
     """Who gave way has only to come again."""
     whole = patience(whole=True)
-    assert cure(whole, waited_for=True) == "the next run reads it again"
-    assert "PRIMARY KEY" in cure(whole, waited_for=False)
+    assert give_up_cure(whole, waited_for=True) == "the next run reads it again"
+    assert "PRIMARY KEY" in give_up_cure(whole, waited_for=False)

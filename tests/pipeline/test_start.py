@@ -53,7 +53,7 @@ def test_resume_same_server_at_file_and_offset(mode: str, place: Coordinates) ->
 
 def test_resume_same_server_comes_before_what_is_configured() -> None:
     """`start` in lockstep.toml counts for the first run only."""
-    asked = question_of(facts(executed=READ), cursor(read=READ), SAME, configured=Earliest())
+    asked = question_of(facts(executed=READ), cursor(read=READ), SAME, configured_start=Earliest())
     assert decide_start(asked).rule is StartRule.RESUME_SAME_SERVER
 
 

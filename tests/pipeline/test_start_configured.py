@@ -25,13 +25,13 @@ MOMENT = datetime(2026, 11, 1, 5, 30, tzinfo=UTC)
 
 
 def decided(place: Place | None, found: ServerFacts | None = None) -> tuple[StartRule, LogPlace]:
-    start = started(decide_start(question_of(found or facts(), configured=place)))
+    start = started(decide_start(question_of(found or facts(), configured_start=place)))
     assert (start.predecessor, start.follows, start.continuity) == (None, None, None)
     return start.rule, start.where
 
 
 def refusal_of(place: Place | None, found: ServerFacts) -> tuple[StartRule, type[Exception], str]:
-    refusal = refused(decide_start(question_of(found, configured=place)))
+    refusal = refused(decide_start(question_of(found, configured_start=place)))
     return refusal.rule, type(refusal.error), refusal.reason
 
 
@@ -127,7 +127,7 @@ def test_configured_snapshot() -> None:
     """At the log's end; or where a run that died had begun to read tables, while that is there."""
     assert decided(Snapshot()) == (StartRule.CONFIGURED_SNAPSHOT, at(4, 1000))
     for low, where in ((at(3, 700), at(3, 700)), (at(1, 700), at(4, 1000))):
-        asked = question_of(facts(), configured=Snapshot(), load_low=low)
+        asked = question_of(facts(), configured_start=Snapshot(), load_low=low)
         assert started(decide_start(asked)).where == where
 
 
@@ -154,7 +154,8 @@ def test_start_not_chosen() -> None:
 def test_no_rule_applies_to_a_run_as_start() -> None:
     """lockstep.toml refuses it: a source without a cursor has no run to name."""
     assert (
-        decide_start(question_of(facts(), configured=OfRun("x"))).rule is StartRule.NO_RULE_APPLIES
+        decide_start(question_of(facts(), configured_start=OfRun("x"))).rule
+        is StartRule.NO_RULE_APPLIES
     )
 
 

@@ -119,7 +119,7 @@ questions = st.builds(
     ),
     anchor_reading=st.sampled_from(AnchorReading),
     set_reading=st.sampled_from(SetReading),
-    configured=configurations,
+    configured_start=configurations,
     policies=st.builds(
         StartPolicies,
         st.sampled_from(OnPositionLost),
@@ -191,7 +191,7 @@ def test_no_rule_applies_only_by_a_race_or_a_run_as_start(question: Question) ->
         return
     assert question.override is None
     if question.cursor is None:
-        assert isinstance(question.configured, OfRun)
+        assert isinstance(question.configured_start, OfRun)
     else:
         listed = [log.file for log in question.facts.binlogs]
         assert (question.is_same_server, question.anchor_reading) == (True, NOT_READ)
@@ -205,8 +205,8 @@ def test_a_set_is_followed_only_where_it_proves_that_nothing_is_missing(question
     by_set = (StartRule.RESUME_AFTER_PURGE, StartRule.RESUME_OTHER_SERVER)
     if isinstance(answer, Start) and answer.rule in by_set:
         assert isinstance(answer.where, GtidSet)
-        assert answer.where.contains(question.purged)
-        assert question.executed.contains(answer.where)
+        assert answer.where.contains(question.purged_gtids)
+        assert question.executed_gtids.contains(answer.where)
         assert question.can_resume_by_gtid
         assert question.set_reading in (SetReading.SAME, SetReading.NOT_KEPT)
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.supply.plan import (
-    OLDER,
+    OLDER_REASON,
     RULES,
-    ColumnsRead,
+    ColumnsFromServer,
     FormerName,
     FromChangelog,
     FromLog,
@@ -20,27 +20,27 @@ from lockstep.pipeline.supply.plan import (
     FromPast,
     Have,
     Plan,
-    RowsRead,
-    SomeRowsRead,
-    Standing,
+    RowsFromServer,
+    SomeRowsFromServer,
+    SupplyStanding,
     Want,
-    copied,
     plan,
+    supply_after_rename,
 )
 from lockstep.pipeline.values.errors import Need
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, ROWS, Reached
 from tests.pages.supply_rules import TABLE as ORDERS
 
-WHOLE = replace(PAST, whole=True)
-NEW = Have(ORDERS, Standing.NEW, reason="a reason")
+WHOLE = replace(PAST, is_whole=True)
+NEW = Have(ORDERS, SupplyStanding.NEW, reason="a reason")
 LATE = Want(supplier=Supplier.LOG)
-STOPPED = Have(ORDERS, Standing.STOPPED, reason="a reason")
+STOPPED = Have(ORDERS, SupplyStanding.STOPPED, reason="a reason")
 
 
-WRONG = replace(STOPPED, standing=Standing.FOLLOWING)
+WRONG = replace(STOPPED, standing=SupplyStanding.FOLLOWING)
 SOME = Want(rows=ROWS)
-SOME_READ: list[tuple[type, str]] = [(SomeRowsRead, "a reason")]
+SOME_READ: list[tuple[type, str]] = [(SomeRowsFromServer, "a reason")]
 
 
 def kinds(found: Plan) -> list[type]:
@@ -54,13 +54,13 @@ reaches = st.builds(
     earlier_version=st.sampled_from([BASED, "no version is left"]),
     goes_on=st.booleans(),
     columns=st.sampled_from([COLUMNS, "there are more"]),
-    past=st.sampled_from([PAST, replace(PAST, whole=True), "it was purged"]),
+    past=st.sampled_from([PAST, replace(PAST, is_whole=True), "it was purged"]),
     by_condition=st.sampled_from([None, "it is not continued"]),
 )
 haves = st.builds(
     Have,
     table=st.just(ORDERS),
-    standing=st.sampled_from(Standing),
+    standing=st.sampled_from(SupplyStanding),
     needs=st.frozensets(st.sampled_from(Need)),
     reason=st.just("a reason"),
     load=st.sampled_from([None, LOAD]),
@@ -80,36 +80,36 @@ def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
     supply comes besides it, and the server is asked only for what nothing else has, and never
     where a person asks for the changelog: then the table waits, and says why."""
     found = plan(have, want, reach)
-    if found.waits is not None:
+    if found.reason_to_wait is not None:
         assert want.supplier is Supplier.CHANGELOG
-        assert plan(have, replace(want, supplier=None), reach).asks_server
+        assert plan(have, replace(want, supplier=None), reach).reads_server
         return
-    assert want.supplier is not Supplier.CHANGELOG or not found.asks_server
+    assert want.supplier is not Supplier.CHANGELOG or not found.reads_server
     assert found.rule in {rule.name for rule in RULES}
     assert [kind for kind in kinds(found)[1:] if kind is FromLog] == []
     assert len(found.steps) <= 2
     assert all(step.reason for step in found.steps if not isinstance(step.supply, FromLog))
-    if found.asks_server:
+    if found.reads_server:
         lacking = (
             want.rewrite
             or want.rows
             or have.needs
             or have.load is not None
-            or have.standing in (Standing.NEW, Standing.LOADING)
+            or have.standing in (SupplyStanding.NEW, SupplyStanding.LOADING)
         )
         assert lacking or isinstance(reach.log, str) or isinstance(reach.changelog, str)
     if have.needs & {Need.ROWS, Need.SHAPE, Need.LOG, Need.MIRROR}:
         rewritten = want.rewrite and found.rule == "written again"
-        assert rewritten or isinstance(found.steps[-1].supply, RowsRead)
+        assert rewritten or isinstance(found.steps[-1].supply, RowsFromServer)
 
 
 @given(haves, is_captured, reaches)
 def test_a_run_with_a_fixed_end_reads_no_rows(have: Have, want: Want, reach: Reached) -> None:
     """A table that needs rows of the server waits, and says why; any other goes on as it would."""
     found = plan(have, want, reach)
-    later = found.if_no_rows_are_read
-    assert not later.asks_server
-    assert later == found if not found.asks_server else later.waits is not None
+    later = found.without_reading_rows
+    assert not later.reads_server
+    assert later == found if not found.reads_server else later.reason_to_wait is not None
 
 
 def lacking(need: Need) -> Have:
@@ -117,24 +117,30 @@ def lacking(need: Need) -> Have:
 
 
 def rows(reason: str) -> list[tuple[type, str]]:
-    return [(RowsRead, reason)]
+    return [(RowsFromServer, reason)]
 
 
 CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
     ("nothing is lacking", STOPPED, Want(), Reached(), []),
-    ("some rows", WRONG, SOME, Reached(), [(SomeRowsRead, "a reason")]),
+    ("some rows", WRONG, SOME, Reached(), [(SomeRowsFromServer, "a reason")]),
     ("some rows, after the log", STOPPED, SOME, Reached(LOG), [(FromLog, ""), *SOME_READ]),
     (
         "some rows that cannot be merged",
         WRONG,
         SOME,
         Reached(by_condition="row images leave columns out"),
-        [(RowsRead, "a reason; row images leave columns out")],
+        [(RowsFromServer, "a reason; row images leave columns out")],
     ),
     ("some rows of a table that lacks more", lacking(Need.ROWS), SOME, Reached(), rows("a reason")),
     ("the log", STOPPED, Want(), Reached(LOG), [(FromLog, "")]),
-    ("its past", NEW, LATE, Reached(past=PAST), [(FromPast, PAST.why), (RowsRead, "a reason")]),
-    ("its whole past", NEW, LATE, Reached(past=WHOLE), [(FromPast, PAST.why)]),
+    (
+        "its past",
+        NEW,
+        LATE,
+        Reached(past=PAST),
+        [(FromPast, PAST.reason), (RowsFromServer, "a reason")],
+    ),
+    ("its whole past", NEW, LATE, Reached(past=WHOLE), [(FromPast, PAST.reason)]),
     ("no past", NEW, LATE, Reached(), rows("a reason")),
     ("the log is gone", STOPPED, Want(), Reached("it was purged"), rows("it was purged")),
     (
@@ -149,19 +155,19 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         lacking(Need.COLUMNS),
         Want(),
         Reached(LOG),
-        [(FromLog, ""), (ColumnsRead, "a reason")],
+        [(FromLog, ""), (ColumnsFromServer, "a reason")],
     ),
     (
         "too many columns",
         lacking(Need.COLUMNS),
         Want(),
         Reached(LOG, columns="there are more"),
-        [(FromLog, ""), (RowsRead, "there are more")],
+        [(FromLog, ""), (RowsFromServer, "there are more")],
     ),
     (
         "columns, and a structure that a person gave",
         lacking(Need.COLUMNS),
-        Want(given=True),
+        Want(has_structure=True),
         Reached(LOG),
         rows("a reason"),
     ),
@@ -177,7 +183,7 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         lacking(Need.MIRROR),
         Want(),
         Reached(LOG),
-        [(FromLog, ""), (RowsRead, "its mirror is written again: a reason")],
+        [(FromLog, ""), (RowsFromServer, "its mirror is written again: a reason")],
     ),
     (
         "a reload from the changelog",
@@ -228,17 +234,17 @@ CASES: list[tuple[str, Have, Want, Reached, list[tuple[type, str]]]] = [
         rows("less of it is shown than when it stopped"),
     ),
     ("a reading goes on", replace(STOPPED, load=LOAD), Want(), Reached(LOG), rows("a reason")),
-    ("new", Have(ORDERS, Standing.NEW), Want(), Reached(), rows(OLDER)),
+    ("new", Have(ORDERS, SupplyStanding.NEW), Want(), Reached(), rows(OLDER_REASON)),
     (
         "a reading that was void",
-        replace(STOPPED, standing=Standing.LOADING),
+        replace(STOPPED, standing=SupplyStanding.LOADING),
         Want(),
         Reached(),
         rows("a reason"),
     ),
     (
         "part of the log was lost",
-        replace(STOPPED, standing=Standing.FOLLOWING, needs=frozenset({Need.LOG})),
+        replace(STOPPED, standing=SupplyStanding.FOLLOWING, needs=frozenset({Need.LOG})),
         Want(),
         Reached(),
         rows("the log after its rows is gone"),
@@ -261,7 +267,7 @@ def test_every_rule_decides_some_case() -> None:
     assert {plan(*case[1:4]).rule for case in CASES} == {rule.name for rule in RULES}
 
 
-FORMER = FormerName(ORDERS, captured=True)
+FORMER = FormerName(ORDERS, is_captured=True)
 SOFT = LakePolicies(deletes=Deletes.SOFT)
 IGNORED = LakePolicies(truncates=Truncates.IGNORE)
 
@@ -269,18 +275,20 @@ IGNORED = LakePolicies(truncates=Truncates.IGNORE)
 @pytest.mark.parametrize(
     ("former", "why"),
     [
-        (replace(FORMER, captured=False), "not followed"),
+        (replace(FORMER, is_captured=False), "not followed"),
         (replace(FORMER, goes_on=False), "does not go on"),
-        (replace(FORMER, temporary=True), "temporary table"),
-        (replace(FORMER, lacks="its {rows} are read"), "its {rows} are read"),
-        (replace(FORMER, written=False), "no mirror"),
-        (replace(FORMER, alike=False), "shown otherwise"),
+        (replace(FORMER, may_be_temporary=True), "temporary table"),
+        (replace(FORMER, reason_incomplete="its {rows} are read"), "its {rows} are read"),
+        (replace(FORMER, has_mirror=False), "no mirror"),
+        (replace(FORMER, is_shown_alike=False), "shown otherwise"),
         (replace(FORMER, policies=SOFT), "other policies"),
         (replace(FORMER, policies=IGNORED, new_policies=IGNORED), "nothing marks them"),
     ],
 )
 def test_rows_of_another_name_are_copied_unless(former: FormerName, why: str) -> None:
     """Each reason by itself is enough to read the table from MySQL."""
-    assert why in str(copied(former))
-    assert copied(FORMER) == FromMirror(ORDERS)
-    assert copied(replace(FORMER, policies=SOFT, new_policies=SOFT)) == FromMirror(ORDERS)
+    assert why in str(supply_after_rename(former))
+    assert supply_after_rename(FORMER) == FromMirror(ORDERS)
+    assert supply_after_rename(replace(FORMER, policies=SOFT, new_policies=SOFT)) == FromMirror(
+        ORDERS
+    )

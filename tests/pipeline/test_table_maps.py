@@ -113,7 +113,7 @@ def test_the_same_bytes_of_two_versions() -> None:
         maps.begin_file(LogWriter("mysql", version))
         numbers.append(maps.add(read_table_map(raw, maps.writer)))
     assert numbers == [0, 1, 0]
-    assert [known.writer.version for known in maps.maps] == [80015, 90704]
+    assert [known.writer.version for known in maps.table_maps] == [80015, 90704]
 
 
 # -- columns that functional indexes hide ---------------------------------------------------------

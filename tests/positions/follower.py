@@ -189,7 +189,7 @@ class Follower:
 
     def partial(self) -> Sequence[Extent]:
         """Tables of which the lake has not all rows."""
-        return self.ledger.partial(SOURCE)
+        return self.ledger.partial_tables(SOURCE)
 
     def decisions(self, limit: int) -> Sequence[RecordedDecision]:
         """What was decided, the newest first."""

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ConditionSnapshot, SourceServer, TableSnapshot
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.status.plan import RunPlan, make_plan
@@ -26,16 +26,16 @@ from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.snapshot.bounds import Range
-from lockstep.pipeline.snapshot.condition import Condition
+from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.supply.plan import (
-    ColumnsRead,
+    ColumnsFromServer,
     FromChangelog,
     FromLog,
     FromPast,
     Price,
-    RowsRead,
-    SomeRowsRead,
-    Step,
+    RowsFromServer,
+    SomeRowsFromServer,
+    SupplyStep,
 )
 from lockstep.pipeline.values.table import TableName
 from tests.positions.follower import SOURCE, Follower
@@ -78,7 +78,7 @@ class CountedServer:
 
     @contextmanager
     def rows_where(
-        self, table: TableSchema, condition: Condition, **options: Any
+        self, table: TableSchema, condition: RowCondition, **options: Any
     ) -> Iterator[ConditionSnapshot]:
         with self._server.rows_where(table, condition, **options) as snapshot:
             yield replace(snapshot, rows=self._counted(snapshot.rows))
@@ -143,7 +143,7 @@ def carried_out(follower: Follower) -> Done:
     batches = [batch for batch in follower.live_batches() if batch.id > before]
     supplied = set[tuple[TableName, Supplied]]()
     for batch in batches:
-        content = content_of(follower.ledger, SOURCE, batch.id)
+        content = batch_content(follower.ledger, SOURCE, batch.id)
         for event in content.events:
             if event.kind in _EVENTS:
                 supplied.add((event.table, (_EVENTS[event.kind], event.reason or "")))
@@ -181,7 +181,7 @@ def planned_supplies(plan: RunPlan) -> set[tuple[TableName, Supplied]]:
     return found
 
 
-def _supplied(step: Step) -> Supplied:
+def _supplied(step: SupplyStep) -> Supplied:
     match step.supply:
         case FromLog(span):
             return "log", str(span.low)
@@ -189,11 +189,11 @@ def _supplied(step: Step) -> Supplied:
             return "past", str(past.begins)
         case FromChangelog():
             return "changelog", step.reason
-        case RowsRead():
+        case RowsFromServer():
             return "rows", step.reason
-        case SomeRowsRead(condition):
+        case SomeRowsFromServer(condition):
             return f"rows where {condition.text}", step.reason
-        case ColumnsRead(columns):
+        case ColumnsFromServer(columns):
             return "columns", ", ".join(columns.names)
 
 
@@ -222,7 +222,7 @@ def require_price(plan: RunPlan, done: Done, again: set[TableName], *, exact: bo
         table: step.price
         for table, one in plan.table_plans.plans.items()
         for step in one.steps
-        if step.asks_server
+        if step.reads_server
     }
     read_again = plan.reading.rereads.keys()
     some = {table for table, price in prices.items() if price.rows != 0}

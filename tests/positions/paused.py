@@ -20,7 +20,7 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
@@ -87,7 +87,7 @@ class Shop:
             if batch.catches_up
             and any(
                 segment.table.database == self.name
-                for segment in content_of(self.follower.ledger, SOURCE, batch.id).segments
+                for segment in batch_content(self.follower.ledger, SOURCE, batch.id).segments
             )
         ]
 
@@ -120,7 +120,7 @@ class Shop:
         return [
             event.kind
             for batch in self.batches()
-            for event in content_of(ledger, SOURCE, batch.id).events
+            for event in batch_content(ledger, SOURCE, batch.id).events
             if event.table == self.table(table)
         ]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.values.errors import LeaseLost
@@ -57,16 +57,18 @@ class Folder:
 
     def expected(self) -> tuple[int, int]:
         ledger = self.shop.follower.ledger
-        live = [one for one in ledger.unfinished(SOURCE) if one.state is BatchState.CAPTURED]
+        live = [
+            one for one in ledger.unfinished_batches(SOURCE) if one.state is BatchState.CAPTURED
+        ]
         segments = sum(
             len(segment.files)
             for batch in live
-            for segment in content_of(ledger, SOURCE, batch.id).segments
+            for segment in batch_content(ledger, SOURCE, batch.id).segments
         )
         parts = sum(
             len(part.files)
             for batch in live
-            for part in content_of(ledger, SOURCE, batch.id).system_segments
+            for part in batch_content(ledger, SOURCE, batch.id).system_segments
         )
         return segments + parts, len([one for one in ledger.open_prepared(SOURCE) if one.file])
 

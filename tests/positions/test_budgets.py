@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import BinlogDump, Received, SourceServer
 from lockstep.pipeline.start.bounds import Budget
 from lockstep.pipeline.values.position import Coordinates
@@ -159,6 +159,6 @@ def test_foreign_traffic_moves_the_position(shop: Shop) -> None:
     cursor = shop.follower.ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     assert (cursor.batch, str(cursor.position.at)) == (report.batch_id, shop.head())
-    assert content_of(shop.follower.ledger, SOURCE, cursor.batch).segments == ()
+    assert batch_content(shop.follower.ledger, SOURCE, cursor.batch).segments == ()
     assert shop.follower.run().batch_id is None
     assert shop.told().reason == f"nothing was written to the log since {cursor.position}"

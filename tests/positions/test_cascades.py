@@ -15,7 +15,7 @@ import pytest
 
 from demo.mysql_search import Program
 from demo.mysqld import mysql_server
-from lockstep.pipeline.ports.ledger import unproven
+from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
@@ -242,14 +242,14 @@ def _could_not_be_compared(shop: Shop) -> Iterator[None]:
     shop.do("update middle set note = 'y'")
     shop.follower.server = cast("SourceServer", Elsewhere(real))
     yield
-    left = unproven(shop.follower.ledger, SOURCE)
+    left = unproven_structures(shop.follower.ledger, SOURCE)
     assert left is not None
     assert shop.table("middle") in left.tables
     shop.do("create table nothing (id int)")
     shop.follower.server = real
     yield
     assert shop.quarantined() == {}
-    assert unproven(shop.follower.ledger, SOURCE) is None
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
 
 
 @pytest.mark.since(*LOGGED_SINCE)
@@ -277,7 +277,7 @@ def _chunks_that_were_read_before(shop: Shop) -> Iterator[None]:
     follower = shop.follower
     with follower.leased() as lease:
         follower.ledger.order_load(lease, shop.table("kept"), author="ada", reason="because")
-    by_rows = Pace(1e-9, least=1, first=1, most=1)
+    by_rows = Pace(1e-9, least_rows=1, first_rows=1, most_rows=1)
     follower.snapshot = SnapshotPlan(max_seconds=1e-9, connections=1, pace=by_rows)
     yield
     (loading,) = shop.reports[-1].unfinished_loads

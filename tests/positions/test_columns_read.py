@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.model.table_state import TableEventKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, OnRewrite
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watermarks import low_mark
@@ -42,7 +42,9 @@ def adds_defaults(stand: MySqlStand) -> bool:
 def columns_read(shop: Shop) -> list[tuple[str, ...] | None]:
     ledger = shop.follower.ledger
     found = [
-        part for batch in shop.batches() for part in content_of(ledger, SOURCE, batch.id).snapshots
+        part
+        for batch in shop.batches()
+        for part in batch_content(ledger, SOURCE, batch.id).snapshots
     ]
     return [part.columns for part in found if part.table.database == shop.name]
 
@@ -251,7 +253,7 @@ def a_column_of_a_pause_is_read_with_all_of_it(shop: Shop) -> Iterator[None]:
     events = (
         event
         for batch in shop.batches()
-        for event in content_of(shop.follower.ledger, SOURCE, batch.id).events
+        for event in batch_content(shop.follower.ledger, SOURCE, batch.id).events
         if event.table == shop.table("t")
     )
     [why] = [event.reason for event in events if event.kind is TableEventKind.REREAD]

@@ -18,7 +18,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.start.bounds import Budget
-from lockstep.pipeline.supply.plan import RowsRead
+from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.errors import MirrorRefused, StoppedBy, TableError
 from lockstep.pipeline.values.policies import OnPositionLost, StartPolicies
 from lockstep.pipeline.values.table import TableName
@@ -614,7 +614,7 @@ def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:
     shop.run()
     shop.resume("a")
     plan = make_plan(shop.follower.work())
-    assert "another place" in plan.table_plans.tables_supplied(RowsRead)[shop.table("a")]
+    assert "another place" in plan.table_plans.tables_supplied(RowsFromServer)[shop.table("a")]
     shop.run()
     assert shop.caught_up() == []
     shop.require_whole("a", rereads=1)
@@ -634,7 +634,9 @@ def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) ->
     shop.run()
     shop.stand.purge_to(str(kept))
     shop.resume("a")
-    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(RowsRead)
+    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(
+        RowsFromServer
+    )
     shop.run()
     shop.require_whole("a", rereads=1)
 
@@ -652,7 +654,9 @@ def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
     shop.run()
     assert shop.state("a").has_stopped
     shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
-    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(RowsRead)
+    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(
+        RowsFromServer
+    )
     shop.run()
     shop.require_whole("a", rereads=1)
     assert shop.follower.ledger.open_loads(SOURCE) == []

@@ -151,7 +151,7 @@ def test_another_server_behind_the_same_address(
         program, running(stand).data, folder / "vip", same_uuid=False, port=stand.port
     ) as other:
         assert other.port == stand.port
-        assert uuid_of(other) != follower.ledger.lineage(SOURCE)[0].server_uuid
+        assert uuid_of(other) != follower.ledger.server_periods(SOURCE)[0].server_uuid
         put(other, 16)
         follower.run()
         require_rule(follower, StartRule.RESUME_OTHER_SERVER)

@@ -196,4 +196,4 @@ def test_a_table_without_a_mirror_may_be_dropped(shop: Shop) -> None:
     shop.run()
     shop.run()
     assert shop.state("odd").condition is TableCondition.DROPPED
-    assert shop.follower.ledger.pending(SOURCE) == {}
+    assert shop.follower.ledger.pending_batches(SOURCE) == {}

@@ -68,7 +68,7 @@ def test_a_promoted_replica_is_read_on_behind_the_set(pair: Pair) -> None:
     require_rule(follower, StartRule.RESUME_SAME_SERVER)
     require_same(follower, pair.b)
     a, b = uuid_of(pair.a), uuid_of(pair.b)
-    assert follower.ledger.lineage(SOURCE) == (ServerPeriod(a, 1), ServerPeriod(b, 2))
+    assert follower.ledger.server_periods(SOURCE) == (ServerPeriod(a, 1), ServerPeriod(b, 2))
     assert follower.ledger.gaps(SOURCE) == []
     replicate(pair.b, pair.a)
     catch_up(pair.b, pair.a)
@@ -79,7 +79,7 @@ def test_a_promoted_replica_is_read_on_behind_the_set(pair: Pair) -> None:
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, pair.a)
     require_each_once(follower)
-    assert [reign.server_uuid for reign in follower.ledger.lineage(SOURCE)] == [a, b, a]
+    assert [reign.server_uuid for reign in follower.ledger.server_periods(SOURCE)] == [a, b, a]
 
 
 def test_nothing_new_on_the_new_server(pair: Pair) -> None:

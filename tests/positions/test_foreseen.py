@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableEvent
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
@@ -188,7 +188,7 @@ class Foresight(Chance):
         done = self.planned()
         if name not in self.unforeseen:
             if told.origin is not None:
-                assert (name, ("changelog", told.origin.told)) in done.supplied
+                assert (name, ("changelog", told.origin.clause)) in done.supplied
             assert (name in done.asked) == (
                 told.estimated_rows is not None or told.is_already_reading
             )
@@ -252,7 +252,9 @@ class Foresight(Chance):
 
     def events(self, table: TableName) -> list[TableEvent]:
         ledger = self.shop.follower.ledger
-        contents = [content_of(ledger, SOURCE, one.id) for one in self.shop.follower.live_batches()]
+        contents = [
+            batch_content(ledger, SOURCE, one.id) for one in self.shop.follower.live_batches()
+        ]
         return [event for content in contents for event in content.events if event.table == table]
 
     def recover(self, _: str) -> None:

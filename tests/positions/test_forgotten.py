@@ -21,7 +21,7 @@ from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
@@ -143,13 +143,13 @@ class Kept:
 
     @property
     def through(self) -> int:
-        return self.follower.ledger.deletion_notes(SOURCE).through
+        return self.follower.ledger.deletion_notes(SOURCE).last_batch
 
     def require(self) -> None:
         """Changelogs list what is kept, and nothing else; files of before go in the end."""
         ledger, lake = self.follower.ledger, self.follower.lake
         notes = [one for one in ledger.deletion_notes(SOURCE).unfinished if not one.is_deleted]
-        below = min((one.above for one in notes), default=self.through)
+        below = min((one.after_batch for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
                 there = not self.work().segments.damage_sentences(folder, [file])
@@ -162,11 +162,11 @@ class Kept:
 
     def files(self, batch: int) -> Iterator[tuple[str, SegmentFile]]:
         ledger = self.follower.ledger
-        for segment in content_of(ledger, SOURCE, batch).segments:
+        for segment in batch_content(ledger, SOURCE, batch).segments:
             version = ledger.schema_version(SOURCE, segment.table, segment.schema_version)
             for file in segment.files:
                 yield changelog_path(SOURCE, segment.table, version.generation), file
-        for part in content_of(ledger, SOURCE, batch).system_segments:
+        for part in batch_content(ledger, SOURCE, batch).system_segments:
             for file in part.files:
                 yield system_table_path(SOURCE, part.table), file
 

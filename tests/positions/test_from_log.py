@@ -17,7 +17,7 @@ from lockstep.pipeline.model.table_state import Supplier, TableEventKind
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.reloads import Reload, give_reload, plan_reload
 from lockstep.pipeline.run.status.table_commands import OrderRequest
-from lockstep.pipeline.supply.plan import FromPast, RowsRead
+from lockstep.pipeline.supply.plan import FromPast, RowsFromServer
 from lockstep.pipeline.values.errors import PastRefused, StoppedBy
 from tests.fix_mysql import ACCOUNT, MySqlStand
 from tests.hostile.test_recovered import recovered, undone
@@ -270,8 +270,8 @@ def test_several_at_once_as_planned(shop: Shop) -> None:
         reload(shop, table)
     plans = make_plan(shop.follower.work()).table_plans
     supplies = {t.name: [type(step.supply) for step in p.steps] for t, p in plans.plans.items()}
-    assert supplies == {"t": [FromPast, RowsRead], "n": [FromPast]}
-    assert plans.tables_supplied(RowsRead).keys() == {shop.table("t")}
+    assert supplies == {"t": [FromPast, RowsFromServer], "n": [FromPast]}
+    assert plans.tables_supplied(RowsFromServer).keys() == {shop.table("t")}
     lines = [line for line in supply_lines(plans) if "  past  " in line]
     assert len(lines) == 2 and all(" bytes" in line for line in lines)
     before = len(shop.batches())

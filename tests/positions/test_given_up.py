@@ -86,7 +86,7 @@ class Stage:
         self.run()
         ledger = self.shop.follower.ledger
         assert all(self.state(name).is_complete for name in "ab")
-        assert (ledger.pending(SOURCE), ledger.open_intents(SOURCE)) == ({}, [])
+        assert (ledger.pending_batches(SOURCE), ledger.open_intents(SOURCE)) == ({}, [])
         assert self.shop.states()[-1] is BatchState.ACKNOWLEDGED
         self.require_same()
 

@@ -21,7 +21,7 @@ from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.run.upkeep.upkeep import delete_former_folders, plan_former_folders
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
-from lockstep.pipeline.values.mirror_names import Into
+from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TablePatterns
 from tests.fix_ledger import LedgerOfTest
@@ -43,7 +43,7 @@ def named(shop: Shop, **into: str) -> None:
     mine = f"{shop.name}."
     others = [one for one in shop.follower.settings if not one.match.include[0].startswith(mine)]
     rules = [
-        TableSettings(TablePatterns((mine + table,)), {}, into=Into.parse(text))
+        TableSettings(TablePatterns((mine + table,)), {}, into=MirrorNameTemplate.parse(text))
         for table, text in into.items()
     ]
     shop.follower.settings = [*others, *rules]
@@ -324,7 +324,9 @@ def test_settings_change_in_the_middle_of_a_load(mysql: MySqlStand, database: st
         database=database,
     )
     shop = Shop(mysql, database, Follower(server(mysql), [f"{database}.*"], start="snapshot"))
-    shop.follower.snapshot = SnapshotPlan(1e-9, 1, Pace(1e-9, least=50, first=50, most=50))
+    shop.follower.snapshot = SnapshotPlan(
+        1e-9, 1, Pace(1e-9, least_rows=50, first_rows=50, most_rows=50)
+    )
     shop.run()
     for into in ({"a": "crm.x"}, {}):
         named(shop, **into)

@@ -15,7 +15,7 @@ import pytest
 
 from lockstep.pipeline.model.load import Chunk
 from lockstep.pipeline.model.table_state import TableCondition
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.load import loads
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -31,7 +31,9 @@ from tests.positions.paused import Shop
 from tests.positions.servers import Pair, running
 
 ROWS = 500
-FIFTY = SnapshotPlan(max_seconds=1e9, connections=1, pace=Pace(1e-9, least=50, first=50, most=50))
+FIFTY = SnapshotPlan(
+    max_seconds=1e9, connections=1, pace=Pace(1e-9, least_rows=50, first_rows=50, most_rows=50)
+)
 
 
 @pytest.fixture
@@ -136,7 +138,7 @@ def test_reading_waits_for_what_is_more_urgent(shop: Shop, monkeypatch: pytest.M
     """A server that is busy, and a log that is being purged: one chunk is read in any case, the
     log is captured, and the next run reads on."""
     monkeypatch.setattr(loads, "CHECK_SECONDS", 0.0)
-    busy = replace(FIFTY, limits=LoadLimits(threads_running=0, pause=1e9))
+    busy = replace(FIFTY, limits=LoadLimits(threads_running=0, pause_seconds=1e9))
     follower = Follower(shop.follower.server, ["shop.*"], "snapshot", snapshot=busy)
     shop = replace(shop, follower=follower)
     shop.run()
@@ -182,7 +184,7 @@ def test_a_log_that_was_purged_unread(shop: Shop) -> None:
     )
     newest = shop.stand.rows("show binary logs")[-1][0]
     shop.do(f"purge binary logs to '{newest}'", "update a set v = 'later' where id % 7 = 0")
-    follower.snapshot = replace(FIFTY, limits=LoadLimits(threads_running=0, pause=1e9))
+    follower.snapshot = replace(FIFTY, limits=LoadLimits(threads_running=0, pause_seconds=1e9))
     for number in range(3):
         shop.run()
         shop.do(f"update b set w = w + 1 where id % 5 = {number}", "delete from a where id < 9")
@@ -241,7 +243,7 @@ def test_a_lake_without_room_costs_no_chunk(shop: Shop, tmp_path: Path) -> None:
     parts = [
         part
         for one in shop.batches()
-        for part in content_of(follower.ledger, SOURCE, one.id).snapshots
+        for part in batch_content(follower.ledger, SOURCE, one.id).snapshots
     ]
     files = {file: part.table for part in parts for file in part.files}
     assert {file for one in before for file in one.files} <= files.keys()

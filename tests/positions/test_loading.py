@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.load import loads
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -29,7 +29,7 @@ from tests.positions.paused import Shop
 pytestmark = pytest.mark.servers("newest", "8.0", "5.7")
 
 ROWS = 200
-SMALL = Pace(seconds=1e-9, least=50, first=50, most=50)
+SMALL = Pace(seconds=1e-9, least_rows=50, first_rows=50, most_rows=50)
 """Chunks of fifty rows."""
 
 
@@ -169,7 +169,9 @@ def test_a_run_that_dies_loses_no_chunk(
     shop.run()
     require_all(shop)
     joined = [
-        part for batch in shop.batches() for part in content_of(ledger, SOURCE, batch.id).snapshots
+        part
+        for batch in shop.batches()
+        for part in batch_content(ledger, SOURCE, batch.id).snapshots
     ]
     files = {file.path for part in joined for file in part.files}
     assert {file.path for one in read if one.rows for file in one.rows.files} <= files
@@ -357,7 +359,7 @@ def test_a_table_that_comes_back_waits_for_its_turn(
 def test_while_four_write(shop: Shop, piecemeal: Callable[[int], None], seed: int) -> None:
     """Several connections, and runs of a few chunks each."""
     random = Random(seed)
-    pace = Pace(seconds=1e-9, least=30, first=30, most=30)
+    pace = Pace(seconds=1e-9, least_rows=30, first_rows=30, most_rows=30)
     shop.follower.snapshot = SnapshotPlan(max_seconds=1e9, connections=3, pace=pace)
     with four_write(shop, random, _statement):
         for _ in range(60):

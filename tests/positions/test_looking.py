@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from lockstep.pipeline.run.status.status import standing_of
-from lockstep.pipeline.snapshot.log_room import keep_longer, one_week
+from lockstep.pipeline.snapshot.log_room import week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
@@ -32,8 +32,8 @@ def follower(mysql: MySqlStand, database: str) -> Follower:
 def kept_a_week(mysql: MySqlStand) -> Iterator[timedelta]:
     """The server keeps its log for that long, by a variable that its version has."""
     settings = server(mysql).facts().settings
-    name, _ = one_week(settings)
-    mysql.execute(keep_longer(settings))
+    name, _ = week_setting(settings)
+    mysql.execute(week_statement(settings))
     yield timedelta(days=7)
     mysql.execute(f"set global {name} = {settings[name]}")
 

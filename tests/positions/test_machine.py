@@ -192,7 +192,7 @@ class SourceMachine(RuleBasedStateMachine):
         if not hasattr(self, "follower"):
             return
         ledger = self.follower.ledger
-        waiting = {batch for some in ledger.pending(SOURCE).values() for batch in some}
+        waiting = {batch for some in ledger.pending_batches(SOURCE).values() for batch in some}
         for batch in ledger.batches(SOURCE, limit=1000):
             if batch.state is BatchState.ACKNOWLEDGED:
                 assert batch.merged_at is not None

@@ -83,7 +83,7 @@ def test_a_promoted_mariadb_is_read_on_behind_the_set(mariadb_pair: Pair) -> Non
     follower.run()
     require_same(follower, a)
     require_each_once(follower)
-    servers = [reign.server_uuid for reign in follower.ledger.lineage(SOURCE)]
+    servers = [reign.server_uuid for reign in follower.ledger.server_periods(SOURCE)]
     assert servers == ["server-id:11", "server-id:12", "server-id:11"]
 
 

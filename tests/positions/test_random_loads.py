@@ -153,7 +153,7 @@ def test_mirrors_are_the_tables(flavour: str, seed: int, request: pytest.Fixture
     stand.execute(f"create database {shop.database} character set utf8mb4")
     shop.fill()
     follower = Follower(server(stand), [f"{shop.database}.t*"], start="snapshot")
-    pace = Pace(seconds=1e-9, least=20, first=20, most=20)
+    pace = Pace(seconds=1e-9, least_rows=20, first_rows=20, most_rows=20)
     follower.snapshot = SnapshotPlan(max_seconds=0.2, connections=3, pace=pace)
     with shop.busy():
         for _ in range(BUSY):

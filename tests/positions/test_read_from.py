@@ -24,7 +24,9 @@ from tests.positions.paused import Shop
 from tests.positions.servers import Pair, catch_up, promote, replicate
 
 ROWS = 500
-TWENTY = SnapshotPlan(max_seconds=0.2, connections=3, pace=Pace(1e-9, least=20, first=20, most=20))
+TWENTY = SnapshotPlan(
+    max_seconds=0.2, connections=3, pace=Pace(1e-9, least_rows=20, first_rows=20, most_rows=20)
+)
 
 
 @pytest.fixture
@@ -60,7 +62,7 @@ def test_while_four_write(shop: Shop, pair: Pair, seed: int) -> None:
     pair.b.execute("stop replica sql_thread")
     shop.do("update a set v = 1000 where id % 3 = 0", "flush binary logs")
     before = _rows_read(pair.a), _rows_read(pair.b)
-    looked = shop.follower.server.survey().read_from
+    looked = shop.follower.server.survey().read_replica
     assert looked is not None and looked.fault is None, "late is not wrong"
     keys = range(ROWS // 2, ROWS * 2)
     pauses = threading.Thread(target=_pause, args=(pair.b, Random(seed), stop))
@@ -150,7 +152,7 @@ def test_no_replica_of_mariadb_is_read(mariadb: MySqlStand, mariadb_database: st
 
 def _require_refused(follower: Follower, why: str) -> None:
     """By a run, and by `check` before it."""
-    looked = follower.server.survey().read_from
+    looked = follower.server.survey().read_replica
     assert looked is not None
     assert why in (looked.fault or "")
     with pytest.raises(ServerSettings, match=why):

@@ -31,7 +31,7 @@ def test_stories_of_reloads(mysql: MySqlStand) -> None:
 
 def test_stories_of_reloads_of_tables_that_are_read(mysql: MySqlStand) -> None:
     """Chunk by chunk, one in a run."""
-    slow = SnapshotPlan(max_seconds=0.0, pace=Pace(first=1, least=1, most=1))
+    slow = SnapshotPlan(max_seconds=0.0, pace=Pace(first_rows=1, least_rows=1, most_rows=1))
     rows = ("insert into a values (2, 2), (3, 3), (4, 4)",)
     tell(mysql, [_a_reload_of_a_table_that_is_read], more=rows, start="snapshot", snapshot=slow)
 

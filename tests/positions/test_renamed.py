@@ -206,8 +206,8 @@ def test_the_intent_names_the_version(shop: Shop) -> None:
     cursor = ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     pinned = {
-        intent.table.name: ledger.pinned(SOURCE, write=intent.copied_write_id)
-        for intent in ledger.intended(SOURCE, cursor.batch)
+        intent.table.name: ledger.mirror_version(SOURCE, write=intent.copied_write_id)
+        for intent in ledger.intents_of_batch(SOURCE, cursor.batch)
         if intent.copied_write_id is not None
     }
     assert {name: one.mirror for name, one in pinned.items() if one} == {

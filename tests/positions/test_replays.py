@@ -237,7 +237,7 @@ class Chance:
         commits[-1] = replace(commits[-1], rows=pa.concat_tables(kept))
 
     def acknowledged(self) -> bool:
-        return not self.tried.ledger.unfinished(SOURCE)
+        return not self.tried.ledger.unfinished_batches(SOURCE)
 
     def do(self, *statements: str) -> None:
         for text in statements:

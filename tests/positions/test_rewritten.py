@@ -86,7 +86,7 @@ def test_the_file_is_gone_but_nothing_is_missing(pair: Pair) -> None:
     require_same(follower, pair.a)
     require_each_once(follower)
     follower.run()
-    assert len(follower.ledger.lineage(SOURCE)) == 1
+    assert len(follower.ledger.server_periods(SOURCE)) == 1
 
 
 def test_the_file_is_gone_and_something_is_missing(pair: Pair) -> None:

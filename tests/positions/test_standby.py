@@ -66,7 +66,7 @@ def test_the_standby_is_read_while_the_primary_is_down(shops: Pair) -> None:
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, shops.a)
     require_each_once(follower)
-    reigns = [reign.server_uuid for reign in follower.ledger.lineage(SOURCE)]
+    reigns = [reign.server_uuid for reign in follower.ledger.server_periods(SOURCE)]
     assert reigns == [uuid_of(shops.a), uuid_of(shops.b), uuid_of(shops.a)]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.commands.status import status_lines, status_values
 from lockstep.pipeline.model.table_state import TableCondition
-from lockstep.pipeline.ports.ledger import unproven
+from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.ports.source import CurrentSchemas, SourceServer
 from lockstep.pipeline.run.dump import structure_proof
 from lockstep.pipeline.run.status import status
@@ -452,7 +452,7 @@ def test_an_answer_of_another_server_counts_for_nothing(shop: Shop) -> None:
     shop.do("insert into b values (3, 30, 300)")
     shop.run()
     require_quarantined(shop, "a", "columns: (id, u, v), (id, v, u)")
-    assert unproven(shop.follower.ledger, SOURCE) is None
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
     require_back(shop)
     shop.require_whole("b")
 
@@ -482,7 +482,7 @@ def test_a_paused_table_is_compared_when_it_is_back(shop: Shop) -> None:
     shop.pause("a")
     shop.do("insert into b values (3, 30, 300)")
     shop.run()
-    left = unproven(shop.follower.ledger, SOURCE)
+    left = unproven_structures(shop.follower.ledger, SOURCE)
     assert left is not None
     assert left.tables == {shop.table("a")}
     shop.resume("a")
@@ -513,7 +513,7 @@ def test_a_run_that_ends_before_the_log_does(
     shop.follower.budget = Budget()
     shop.run()
     require_quarantined(shop, "a", "columns: (id, u, v), (id, v, u)")
-    assert unproven(shop.follower.ledger, SOURCE) is None
+    assert unproven_structures(shop.follower.ledger, SOURCE) is None
     shop.require_whole("b")
 
 

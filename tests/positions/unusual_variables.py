@@ -203,7 +203,7 @@ _TENS: Final = (
         for name, top in (("a", 10), ("b", 10), ("c", 2))
     ),
 )
-SMALL: Final = Pace(seconds=1e-9, least=50, first=50, most=50)
+SMALL: Final = Pace(seconds=1e-9, least_rows=50, first_rows=50, most_rows=50)
 
 
 @dataclass(frozen=True, slots=True)

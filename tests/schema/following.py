@@ -22,7 +22,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
     read_table_map,
 )
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.run.dump.image_decoder import logs_hidden, map_differences, without
+from lockstep.pipeline.run.dump.image_decoder import logs_hidden, map_differences, without_columns
 from lockstep.pipeline.run.dump.structure_proof import decoding_differences
 from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import ServerDialect
@@ -172,7 +172,7 @@ def _check(mapped: Mapped, state: _Followed, facts: ServerDialect) -> None:
         (outline,) = read_outlines(table_map)
         hidden = _hidden(outline, ours, table_map)
         if OptionalField.NAMES not in outline.optional_fields:
-            unlike = map_differences(without(outline, hidden), logged_structure(ours))
+            unlike = map_differences(without_columns(outline, hidden), logged_structure(ours))
             state.wrong += [f"{name}: in the log: {one}" for one in unlike]
             return
         theirs = _mapped(table_map)

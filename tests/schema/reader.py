@@ -16,7 +16,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableEventKind
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_changes import DROPPED_BEFORE_READ
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -123,7 +123,7 @@ class Reader(Follower):
         return {
             event.table
             for batch in self.ledger.batches(SOURCE, limit=ALL)
-            for event in content_of(self.ledger, SOURCE, batch.id).events
+            for event in batch_content(self.ledger, SOURCE, batch.id).events
             if event.kind is TableEventKind.REREAD or event.reason == DROPPED_BEFORE_READ
         }
 

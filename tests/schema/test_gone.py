@@ -44,4 +44,4 @@ def test_a_table_goes_before_it_was_read(mysql: MySqlStand) -> None:
         reader.run()
         assert reader.quarantined() == {}
         assert reader.mirror(f"{name}_x.briefly") == []
-        assert reader.ledger.unfinished(SOURCE) == []
+        assert reader.ledger.unfinished_batches(SOURCE) == []

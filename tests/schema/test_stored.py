@@ -73,15 +73,15 @@ def pair(line: str) -> tuple[ColumnSchema, ColumnSchema]:
 @pytest.mark.parametrize("line", KEPT.strip().splitlines())
 def test_values_stay(line: str) -> None:
     """Nothing but the definition changes."""
-    assert reason_column_values_change(*pair(line), strict=True) is None
+    assert reason_column_values_change(*pair(line), is_strict=True) is None
 
 
 @pytest.mark.parametrize("line", CHANGED.strip().splitlines())
 def test_values_may_change(line: str) -> None:
     """In doubt they have, and a sentence says why."""
-    assert reason_column_values_change(*pair(line), strict=True)
+    assert reason_column_values_change(*pair(line), is_strict=True)
 
 
 def test_not_null_depends_on_the_session() -> None:
     """A session that is not strict makes a value of NULL."""
-    assert reason_column_values_change(*pair("int -> int not null"), strict=False)
+    assert reason_column_values_change(*pair("int -> int not null"), is_strict=False)

@@ -236,7 +236,7 @@ def followed(stand: MySqlStand, seed: int) -> Followed:
     follower = ShapedFollower(
         stand, [f"{name}.*"], shapes, start="snapshot", lake_policies=policies
     )
-    pace = Pace(seconds=1e-9, least=8, first=8, most=8)
+    pace = Pace(seconds=1e-9, least_rows=8, first_rows=8, most_rows=8)
     follower.snapshot = SnapshotPlan(connections=2, pace=pace)
     return Followed(traffic, follower, chance)
 

@@ -133,7 +133,7 @@ def test_it_comes_while_captured_batches_wait(mysql: MySqlStand, database: str) 
 
 
 def test_it_comes_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> None:
-    slow = SnapshotPlan(max_seconds=0.0, pace=Pace(first=1, least=1, most=1))
+    slow = SnapshotPlan(max_seconds=0.0, pace=Pace(first_rows=1, least_rows=1, most_rows=1))
     customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)), snapshot=slow)
     customers.run()
     assert customers.mirror() == []
@@ -271,7 +271,7 @@ def test_a_structure_that_a_person_gives_is_kept_without_values(
 
 def test_bounds_of_chunks_are_sealed(mysql: MySqlStand, database: str) -> None:
     """Also of a table whose key is shown, since the row of a bound may be left out."""
-    slow = SnapshotPlan(max_seconds=0.0, pace=Pace(first=1, least=1, most=1))
+    slow = SnapshotPlan(max_seconds=0.0, pace=Pace(first_rows=1, least_rows=1, most_rows=1))
     rules = ShapeRules(rows="active")
     customers = Customers(mysql, database, rules, snapshot=slow)
     customers.do("update c set id = id + 424242420 order by id desc")

@@ -301,7 +301,7 @@ def images_of(structure: TableStructure, events: Sequence[reference.Event]) -> R
         event=pa.array(event, pa.int32()),
         row=pa.array([0] * len(rows), pa.int32()),
         change_type=pa.array(kinds, pa.int8()),
-        nulled={},
+        nulled_counts={},
     )
 
 
@@ -378,7 +378,7 @@ def _partial(
         event=pa.array([0, 0], pa.int32()),
         row=pa.array([0, 0], pa.int32()),
         change_type=pa.array([1, 2], pa.int8()),
-        nulled={},
+        nulled_counts={},
         present=present,
         logged=present,
     )

@@ -230,9 +230,9 @@ def _shaping(**rules: object) -> Shaping:
 def test_columns_of_a_condition_that_change_names_have_the_table_read_again() -> None:
     shaping = _shaping(rows="a = 1 or b = 2")
     before = table("create table t (id int primary key, a int, b int)")
-    both = shaping.treatments_in_words(before)
+    both = shaping.treatment_texts(before)
     same = TableEffect(
-        before.name, "changed", "", before, before, ("id", "a", "b"), treatments_in_words=both
+        before.name, "changed", "", before, before, ("id", "a", "b"), treatment_texts=both
     )
     swapped = replace(same, columns_from=("id", "b", "a"))
     assert reason_shape_changed(same) is None

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.mirror.coalescing import HINT, LOST
+from lockstep.pipeline.mirror.coalescing import LOST_ROW_REASON, RESUME_HINT
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     changelog_names,
@@ -21,11 +21,12 @@ from lockstep.pipeline.mirror.layout import (
     lack_names,
     origin_names,
 )
-from lockstep.pipeline.mirror.mapping import KEPT, cast_column, images_within
+from lockstep.pipeline.mirror.mapping import KEPT_CHANGE_TYPE, cast_column, images_within
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
     Append,
+    ColumnOrigin,
     CountedMerge,
     CountedReplace,
     DropColumns,
@@ -34,7 +35,6 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorRows,
     MirrorStep,
     MirrorWrite,
-    PartColumn,
     RenameColumn,
     Replace,
     Rewrite,
@@ -69,7 +69,7 @@ def written(files: Files, before: pa.Table | None, write: MirrorWrite) -> pa.Tab
             rows = _replaced(files, before, write)
         case _:
             assert_never(write)
-    shown = [DELETED_AT] if write.target.soft else []
+    shown = [DELETED_AT] if write.target.marks_deleted else []
     return pa.Table.from_pylist(rows, schema=pa.schema([*schema, *shown]))
 
 
@@ -102,14 +102,14 @@ def evolved(before: pa.Table, step: MirrorStep) -> pa.Table:
     return before
 
 
-def _column(rows: pa.Table, column: PartColumn, kind: pa.DataType) -> Any:
+def _column(rows: pa.Table, column: ColumnOrigin, kind: pa.DataType) -> Any:
     if column.source is not None:
         return cast_column(rows.column(column.source), kind)
     value = pa.scalar(None, kind) if column.value is None else column.value
     return pa.repeat(value, len(rows)) if value.is_valid else pa.nulls(len(rows), kind)
 
 
-def _named(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> list[Row]:
+def _named(rows: pa.Table, columns: Sequence[ColumnOrigin], schema: pa.Schema) -> list[Row]:
     pairs = zip(schema, columns, strict=True)
     found = [_column(rows, column, field.type) for field, column in pairs]
     named: list[Row] = pa.table(found, schema=schema).to_pylist()
@@ -154,16 +154,19 @@ def _looked_up(files: Files, rows: Keyed, write: Merge | Replace) -> list[Row]:
     """Folded changes with what they lack, from the rows of before by their keys."""
     names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    marks = {name: lack_names(names)[name] for name in write.changes.lacking}
+    marks = {name: lack_names(names)[name] for name in write.changes.lacking_columns}
     origin = [origin_names(names)[name] for name in write.key]
     found = []
     for change in _changes(files, write):
         asked = [name for name, mark in marks.items() if change[mark]]
         there = rows.get(tuple(change[name] for name in origin)) if asked else None
         if asked and there is None:
-            if isinstance(write, Replace) and change["_change_type"] in ("delete", KEPT):
+            if isinstance(write, Replace) and change["_change_type"] in (
+                "delete",
+                KEPT_CHANGE_TYPE,
+            ):
                 continue
-            raise TableError(LOST, hint=HINT)
+            raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
         found.append({**change, **{spelled[name]: (there or {})[name] for name in asked}})
     return found
 
@@ -172,13 +175,13 @@ def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Ro
     """One image per key on top of a mirror's rows."""
     names = write.target.schema.names
     spelled = dict(zip(names, changelog_names(names), strict=True))
-    keeps = {name: keep_names(names)[name] for name in write.changes.kept}
+    keeps = {name: keep_names(names)[name] for name in write.changes.kept_columns}
     rows = {tuple(row[name] for name in write.key): row for row in old}
     for change in _looked_up(files, rows, write):
         identity = tuple(change[spelled[name]] for name in write.key)
         before = rows.pop(identity, None)
         gone = change["_change_type"] == "delete"
-        if gone and not (write.target.soft and change["_committed_at"]):
+        if gone and not (write.target.marks_deleted and change["_committed_at"]):
             continue
         row = {
             name: (before or {}).get(name)
@@ -186,7 +189,7 @@ def _merged(files: Files, old: Sequence[Row], write: Merge | Replace) -> list[Ro
             else change[spelled[name]]
             for name in names
         }
-        if write.target.soft:
+        if write.target.marks_deleted:
             row[DELETED_AT.name] = change["_committed_at"] if gone else None
         rows[identity] = row
     return list(rows.values())
@@ -211,7 +214,7 @@ def _completed(files: Files, rows: list[Row], write: Merge) -> list[Row]:
     for row in rows:
         key = tuple(row[name] for name in write.key)
         if key in read and key not in behind:
-            row.update({name: read[key][name] for name in write.completed})
+            row.update({name: read[key][name] for name in write.completed_columns})
     return rows
 
 
@@ -234,9 +237,9 @@ def _counted(
 
 def _replaced(files: Files, before: pa.Table | None, write: Replace) -> list[Row]:
     rows = _read(files, write.snapshot, write.target.schema)
-    if not write.target.keeps:
+    if not write.target.keeps_deleted:
         return _merged(files, rows, write)
-    soft = write.target.soft
+    soft = write.target.marks_deleted
     found = _merged(files, [{**row, DELETED_AT.name: None} for row in rows], write)
     there = {tuple(row[name] for name in write.key) for row in found}
     if not soft:
@@ -278,6 +281,6 @@ def _left(before: pa.Table | None, write: Replace) -> list[Row]:
     }
     if not stays.keys() >= {*write.key}:
         return []
-    columns = [_column(before, PartColumn(stays.get(field.name)), field.type) for field in schema]
+    columns = [_column(before, ColumnOrigin(stays.get(field.name)), field.type) for field in schema]
     rows: list[Row] = pa.table(columns, schema=schema).to_pylist()
     return rows

@@ -33,7 +33,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, TableError
-from lockstep.pipeline.values.policies import KEEP, Readers, Retention
+from lockstep.pipeline.values.policies import DEFAULT_KEEP, Readers, Retention
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
 
@@ -101,7 +101,7 @@ class MemoryMirrors:
             return made
 
     def retention(self, mirror: str) -> Retention | None:
-        return Retention.promising(KEEP) if self._lake.tables.get(mirror) else None
+        return Retention.for_keep(DEFAULT_KEEP) if self._lake.tables.get(mirror) else None
 
     def readers(self, mirror: str) -> Readers | None:
         commits = self._lake.tables.get(mirror)
@@ -238,7 +238,7 @@ class MemoryMirrors:
 
 
 def _refuse_other_columns(before: pa.Table, target: MirrorTarget) -> None:
-    shown = [DELETED_AT] if target.soft else []
+    shown = [DELETED_AT] if target.marks_deleted else []
     have = {field.name: field.type for field in before.schema}
     if have != {field.name: field.type for field in [*target.schema, *shown]}:
         raise TableError("the lake's table has other columns", hint="evolve it first")

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.values.segment import (
-    ENDINGS,
-    UPDATED,
+    FILE_ENDINGS,
+    UPDATED_INFIX,
     SegmentFile,
     SystemTable,
     batch_of,
-    unrevised_name,
+    name_before_revision,
 )
 from tests.twins.lake import MemoryLake
 
@@ -37,7 +37,7 @@ class MemorySegments:
         schema: pa.Schema,
         has_updated: bool = False,
     ) -> MemorySegmentWriter:
-        mark = UPDATED if has_updated else ""
+        mark = UPDATED_INFIX if has_updated else ""
         name = f"batch-{batch:012d}-v{schema_version}-00000{mark}.parquet"
         return MemorySegmentWriter(self._lake, folder, name, schema)
 
@@ -87,7 +87,7 @@ class MemorySegments:
     def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
             moved = self._lake.files.pop(
-                self._lake.path(f"{origin}/{unrevised_name(file.path)}"), None
+                self._lake.path(f"{origin}/{name_before_revision(file.path)}"), None
             )
             if moved is not None:
                 self._lake.files[self._lake.path(f"{folder}/{file.path}")] = moved
@@ -146,7 +146,7 @@ class MemorySegmentWriter:
 
     def close(self) -> tuple[SegmentFile, ...]:
         found = []
-        for more, ending in enumerate(ENDINGS):
+        for more, ending in enumerate(FILE_ENDINGS):
             whole = [t for t in self._tables if len(t.schema) == len(self._schema) + more]
             if sum(table.num_rows for table in whole):
                 name = self._name.replace(".parquet", ending)

@@ -40,7 +40,7 @@ class TableMaps:
     returns whether the rows of a table that is not captured may be stored in other
     tables of the same statement (MERGE). `keeps_all_prepared`: take the rows of every
     table in an XA transaction; when that is committed, `is_captured` decides which of
-    them are captured. `writer`: the server that wrote the current file. `bytes`: the
+    them are captured. `writer`: the server that wrote the current file. `contents`: the
     contents of the maps, one after another.
     """
 
@@ -59,10 +59,10 @@ class TableMaps:
         """For each map TAKEN, INSPECTED, or 0 if its rows are skipped (`ring`)."""
         self._numbers_by_content: dict[tuple[LogWriter, bytes], int] = {}
         self.writer = LogWriter()
-        self.maps: list[TableMap] = []
-        self.bytes: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
+        self.table_maps: list[TableMap] = []
+        self.contents: npt.NDArray[np.uint8] = np.empty(1 << 16, np.uint8)
         self.places: Integers = np.zeros((64, 3), np.int64)
-        """For each map its offset and length in `bytes`, and its handling."""
+        """For each map its offset and length in `contents`, and its handling."""
         self.ids: Integers = _empty_ids(1024)
         """A hash table with open addressing: table id, number of its map, and number of
         the last statement that had the map."""
@@ -74,17 +74,17 @@ class TableMaps:
         content = table_map.raw[_NAMES_AT:]
         key = table_map.writer, content
         if key not in self._numbers_by_content:
-            self._numbers_by_content[key] = len(self.maps)
+            self._numbers_by_content[key] = len(self.table_maps)
             self._store(content, table_map.table)
-            self.maps.append(table_map)
+            self.table_maps.append(table_map)
         return self._numbers_by_content[key]
 
     def bind(self, table_id: int, number: int) -> None:
         """Let a table id refer to a map from now on."""
         if self._id_count * 2 >= len(self.ids):
-            used_ids = self.ids[self.ids[:, 0] != _UNUSED]
+            entries = self.ids[self.ids[:, 0] != _UNUSED]
             self.ids = _empty_ids(2 * len(self.ids))
-            for entry in used_ids:
+            for entry in entries:
                 self.ids[self._slot_of(int(entry[0]))] = entry
         at = self._slot_of(table_id)
         self._id_count += self.ids[at, 0] == _UNUSED
@@ -104,7 +104,7 @@ class TableMaps:
 
     def update_captured(self) -> None:
         """Call `is_captured` and `may_be_merge_table` again for every table."""
-        for number, table_map in enumerate(self.maps):
+        for number, table_map in enumerate(self.table_maps):
             self._handling[number] = self._handling_of(table_map.table)
         self._update_places()
 
@@ -119,11 +119,11 @@ class TableMaps:
 
     def tables_of(self, statement: int) -> set[TableName]:
         """Return the tables that have a map in the statement with this number."""
-        used_ids = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
-        return {self.maps[int(number)].table for number in used_ids[:, 1]}
+        entries = self.ids[(self.ids[:, 0] != _UNUSED) & (self.ids[:, 2] == statement)]
+        return {self.table_maps[int(number)].table for number in entries[:, 1]}
 
     def table_of(self, table_id: int) -> TableName:
-        return self.maps[int(self.ids[self._slot_of(table_id), 1])].table
+        return self.table_maps[int(self.ids[self._slot_of(table_id), 1])].table
 
     def set_preparing(self, preparing: bool) -> None:
         """Set whether the next events belong to an XA transaction."""
@@ -133,14 +133,14 @@ class TableMaps:
 
     def skip_table(self, table: TableName) -> None:
         """Skip the rows of a table's maps so far, until `update_captured` is called."""
-        for number, table_map in enumerate(self.maps):
+        for number, table_map in enumerate(self.table_maps):
             if table_map.table == table:
                 self._handling[number] = 0
         self._update_places()
 
     def _update_places(self) -> None:
         """Pass the handling on to `places`, where the compiled loop reads it."""
-        used = len(self.maps)
+        used = len(self.table_maps)
         self.places[:used, 2] = TAKEN if self._preparing else self._handling[:used]
 
     def _slot_of(self, table_id: int) -> int:
@@ -150,14 +150,14 @@ class TableMaps:
         return at
 
     def _store(self, content: bytes, table: TableName) -> None:
-        number, handling = len(self.maps), self._handling_of(table)
+        number, handling = len(self.table_maps), self._handling_of(table)
         begin, end = self._used_bytes, self._used_bytes + len(content)
-        if end > len(self.bytes):
-            self.bytes = np.concatenate([self.bytes, np.empty(max(end, begin), np.uint8)])
+        if end > len(self.contents):
+            self.contents = np.concatenate([self.contents, np.empty(max(end, begin), np.uint8)])
         if number == len(self.places):
             self.places = np.concatenate([self.places, np.zeros_like(self.places)])
             self._handling = np.concatenate([self._handling, np.zeros_like(self._handling)])
-        self.bytes[begin:end] = np.frombuffer(content, np.uint8)
+        self.contents[begin:end] = np.frombuffer(content, np.uint8)
         self.places[number] = begin, len(content), TAKEN if self._preparing else handling
         self._handling[number] = handling
         self._used_bytes = end

@@ -73,11 +73,11 @@ the Arrow type that `schema.types` gives."""
 @dataclass(frozen=True, slots=True)
 class _ImageArrays:
     """The arrays that `images.walk` fills. `cells`: the place of each cell, columns x
-    images. `nulls`: for each column, True if a cell is NULL or absent. `event`, `row`,
-    `kind`: for each image its event, its row in the event, and its kind."""
+    images. `has_nulls`: for each column, True if a cell is NULL or absent. `event`,
+    `row`, `kind`: for each image its event, its row in the event, and its kind."""
 
     cells: npt.NDArray[np.int32]
-    nulls: npt.NDArray[np.bool_]
+    has_nulls: npt.NDArray[np.bool_]
     event: npt.NDArray[np.int32]
     row: npt.NDArray[np.int32]
     kind: npt.NDArray[np.int8]
@@ -140,8 +140,9 @@ class TableDecoder:
         """Yield the images of the block's events in the order of the log, in batches.
         An image's `event` is a row of the block's index.
 
-        DamagedEvent if an event does not fit its table map; TableError for a value that
-        cannot be decoded, and for other events that this version does not read.
+        Raise DamagedEvent if an event does not fit its table map; TableError for a
+        value that cannot be decoded, and for other events that this version does not
+        read.
         """
         for first_event, portion in split_portions(block):
             for image_arrays, count, is_complete in self._walk_batches(portion):
@@ -160,7 +161,7 @@ class TableDecoder:
 
     def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
         """Return the columns of `candidates` (numbers from 0) whose bytes an update
-        changed, each with the first such event (a row of the block's index). Raises the
+        changed, each with the first such event (a row of the block's index). Raise the
         same errors as `count_images`.
         """
         first_events: dict[int, int] = {}
@@ -176,7 +177,7 @@ class TableDecoder:
         return first_events
 
     def count_images(self, block: Block) -> ImageCounts:
-        """Count the rows of the block's events without decoding values. Raises the same
+        """Count the rows of the block's events without decoding values. Raise the same
         errors as `decode`, except those for values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
@@ -204,7 +205,7 @@ class TableDecoder:
                 self._json,
                 state,
                 image_arrays.cells,
-                image_arrays.nulls,
+                image_arrays.has_nulls,
                 image_arrays.event,
                 image_arrays.row,
                 image_arrays.kind,
@@ -215,8 +216,11 @@ class TableDecoder:
             self._complete = self._complete and is_complete
             count = int(state[images.IMAGES])
             if count and self._visible is not None:
-                cells, nulls = image_arrays.cells[self._visible], image_arrays.nulls[self._visible]
-                yield replace(image_arrays, cells=cells, nulls=nulls), count, is_complete
+                cells, has_nulls = (
+                    image_arrays.cells[self._visible],
+                    image_arrays.has_nulls[self._visible],
+                )
+                yield replace(image_arrays, cells=cells, has_nulls=has_nulls), count, is_complete
             elif count:
                 yield image_arrays, count, is_complete
 
@@ -251,7 +255,9 @@ class TableDecoder:
         ):
             is_in_key = column.name in self._key
             at = image_arrays.cells[index, :count]
-            cells = Cells(block.data, at, layout, bool(image_arrays.nulls[index]), in_key=is_in_key)
+            cells = Cells(
+                block.data, at, layout, bool(image_arrays.has_nulls[index]), in_key=is_in_key
+            )
             array = CELL_DECODERS[column.type](column, cells)
             arrays.append(array)
             if cells.softened:
@@ -277,8 +283,8 @@ class TableDecoder:
             event=pa.array(image_arrays.event[:count] + np.int32(first_event)),
             row=pa.array(image_arrays.row[:count]),
             change_type=pa.array(image_arrays.kind[:count]),
-            nulled=softened,
-            unknown=unknown,
+            nulled_counts=softened,
+            unmapped_counts=unknown,
             present=present,
             logged=present,
         )
@@ -324,7 +330,7 @@ def _first_changed_image(data: Bytes, at: Places, kinds: npt.NDArray[np.int8], s
     """Return the first before image whose update changed the column; -1 if there is
     none.
 
-    `at`: the column's cell in each image, `size`: as in `cells.Layout`.
+    `at`: the column's cell in each image. `size`: its `cells.Layout.size`.
     """
     for image in range(len(at) - 1):
         if kinds[image] == BEFORE and _cell_changed(data, at[image], at[image + 1], size):
@@ -344,7 +350,7 @@ def _fill_changed(
     changed.
 
     `cells`: columns x images, of which only the first `len(kinds)` are read. `sizes`:
-    per column, as in `cells.Layout`.
+    the `cells.Layout.size` of each column.
     """
     for column in range(len(sizes)):
         for image in range(1, len(kinds)):

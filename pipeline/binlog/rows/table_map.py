@@ -120,8 +120,8 @@ def read_table_map(raw: bytes, writer: LogWriter | None = None) -> TableMap:
 def read_layouts(table_map: TableMap) -> tuple[Layout, ...]:
     """Return the layouts of a table map's columns.
 
-    TableError for an unknown column type, and for MariaDB's old temporal types, because
-    the log does not have their width.
+    Raise TableError for an unknown column type, and for MariaDB's old temporal types,
+    because the log does not have their width.
     """
     layouts = _layouts(_read_head(table_map.raw)[2])
     if table_map.writer.is_mariadb and any(
@@ -160,7 +160,7 @@ def read_outlines(table_map: TableMap) -> tuple[Outline, ...]:
     may or may not have a sign for a YEAR (`_year_sign_readings`), and the signs fit both
     ways.
 
-    TableError for an unknown column type, and for a map that contradicts itself.
+    Raise TableError for an unknown column type, and for a map that contradicts itself.
     """
     _, table, reader = _read_head(table_map.raw)
     layouts = _layouts(reader)
@@ -200,8 +200,8 @@ def _outline(table: TableName, optional: _OptionalMetadata, nulls: bytes) -> Out
 def read_structure(table_map: TableMap) -> TableStructure:
     """Return the table's structure.
 
-    TableError if the map is not enough: it has no names (MINIMAL metadata), an unknown
-    column type, or signs that can be read in two ways.
+    Raise TableError if the map is not enough: it has no names (MINIMAL metadata), an
+    unknown column type, or signs that can be read in two ways.
     """
     outline, *alternatives = read_outlines(table_map)
     if OptionalField.NAMES not in outline.optional_fields:

@@ -30,7 +30,7 @@ from lockstep.pipeline.binlog.stream.commit_times import SECOND, SKEW, latest_co
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.ports.source import BinlogSize
-from lockstep.pipeline.values.division import Divider, microseconds
+from lockstep.pipeline.values.division import MomentSearch, microseconds
 from lockstep.pipeline.values.errors import MomentOutOfRange
 from lockstep.pipeline.values.position import Coordinates, LogFile
 
@@ -135,8 +135,8 @@ def find_last_end(
     return place
 
 
-def _divider(moment: datetime, now: datetime) -> Divider:
-    return Divider(microseconds(moment), microseconds(now + SKEW))
+def _divider(moment: datetime, now: datetime) -> MomentSearch:
+    return MomentSearch(microseconds(moment), microseconds(now + SKEW))
 
 
 def _last_of(file: LogFile, end: Coordinates) -> Coordinates:
@@ -164,7 +164,7 @@ def _read_times(
     dumps: Dumps,
     file: LogFile,
     end: Coordinates,
-    divider: Divider,
+    divider: MomentSearch,
     report_progress: ReportProgress | None,
     total: int,
 ) -> _Times:
@@ -176,11 +176,11 @@ def _read_times(
         begins.append(stretch.transactions[:, columns.BEGIN_OFFSET].copy())
     all_times = np.concatenate(times)
     file_divider = divider.restart()
-    file_divider.put(all_times)
+    file_divider.add(all_times)
     return _Times(file, all_times, np.concatenate(begins), file_divider.balance)
 
 
-def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> MomentPlace:
+def _place_in(files: Sequence[_Times], divider: MomentSearch, end: Coordinates) -> MomentPlace:
     """Return the moment's place in the files that were read; `end` if it is after all
     of them."""
     at, first = None, None
@@ -191,22 +191,22 @@ def _place_in(files: Sequence[_Times], divider: Divider, end: Coordinates) -> Mo
         before = divider.count
         if divider.place == before and len(file.times):
             at = file.begin(0)
-        divider.put(file.times)
+        divider.add(file.times)
         if before < divider.place < divider.count:
             at = file.begin(divider.place - before)
-    division = divider.division
+    division = divider.result
     if at is None or division.place == divider.count:
         at = end
-    return MomentPlace(min(at, end), division.late, division.early, first)
+    return MomentPlace(min(at, end), division.late_count, division.early_count, first)
 
 
-def _files_before(heads: FileHeads, count: int, divider: Divider) -> int:
+def _files_before(heads: FileHeads, count: int, divider: MomentSearch) -> int:
     """Return how many of `count` files were created before the moment. First a sample
     of the files' heads is read, then the heads between two of the sample."""
 
     def count_before(files: range) -> int:
-        in_seconds = Divider(divider.moment // SECOND * SECOND, divider.latest)
-        in_seconds.put(np.array([_created(heads.read(number)) for number in files], np.int64))
+        in_seconds = MomentSearch(divider.moment // SECOND * SECOND, divider.latest)
+        in_seconds.add(np.array([_created(heads.read(number)) for number in files], np.int64))
         return in_seconds.place
 
     step = -(-count // _SAMPLES)

@@ -180,7 +180,7 @@ def find_end_of(
                 return stretch.end(_first_complete_row(stretch, missing))
             missing = still_missing
     raise EndNotReached(
-        f"the log up to {log_end} does not have {missing.shortened(_SHOWN_CHARACTERS)}",
+        f"the log up to {log_end} does not have {missing.shortened_text(_SHOWN_CHARACTERS)}",
         hint="choose GTIDs that this server executed (SELECT @@gtid_executed) and did not purge, "
         "or run again once it has executed them",
     )

@@ -65,7 +65,7 @@ class Loop:
             self.ring.events,
             self.ring.transactions,
             self.maps.ids,
-            self.maps.bytes,
+            self.maps.contents,
             self.maps.places,
             self._rules,
             self.texts.data,

@@ -74,7 +74,9 @@ class Spill:
         """Append the events of a block. There are always three writes (counts and table
         maps, index, bytes), which `SummarisedFile` relies on."""
         gapless = pack_block(block)
-        used_maps = [(n, maps.maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()]
+        used_maps = [
+            (n, maps.table_maps[n].raw) for n in np.unique(gapless.events[:, MAP]).tolist()
+        ]
         self.maps.update(number for number, _ in used_maps)
         header = [_BLOCK_HEADER.pack(len(used_maps), len(gapless.events), len(gapless.data))]
         header += [_MAP_HEADER.pack(number, len(raw)) + raw for number, raw in used_maps]
@@ -399,7 +401,7 @@ def _tables(waiting: _PreparedRows, maps: TableMaps) -> frozenset[TableName]:
             numbers = waiting.events.maps
         case None:
             numbers = set()
-    return frozenset(maps.maps[number].table for number in numbers)
+    return frozenset(maps.table_maps[number].table for number in numbers)
 
 
 def _blocks(waiting: _PreparedRows) -> Iterator[Block]:

@@ -56,7 +56,7 @@ def text_decoder(charset: str) -> Decoder:
     8.0.30.
 
     The function raises UnicodeDecodeError with the range of the first invalid bytes.
-    TableError for an unknown name, and for `binary`.
+    Raise TableError for an unknown name, and for `binary`.
     """
     table = single_byte_characters(charset)
     if table is not None:
@@ -77,7 +77,7 @@ def single_byte_characters(charset: str) -> str | None:
     """Return a single-byte set as 256 characters, indexed by byte; None for a
     multi-byte set.
 
-    U+FFFF marks an undefined byte. TableError for an unknown name.
+    U+FFFF marks an undefined byte. Raise TableError for an unknown name.
     """
     if charset not in CHARACTER_SETS:
         raise TableError(
@@ -332,8 +332,8 @@ def may_be_ambiguous(column: Column) -> bool:
 
 
 def ambiguous_key(column: Column, place: str) -> TableError:
-    """Return the error for a key column with an ambiguous value. `place`: where it is, in
-    words."""
+    """Return the error for a key column with an ambiguous value. `place`: where it is,
+    in words."""
     name = "`" + column.name.replace("`", "``") + "`"
     if column.type in TEXT_TYPES:
         reason = f"{column.charset} has more than one code for some characters"

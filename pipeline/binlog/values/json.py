@@ -144,9 +144,10 @@ def json_array(
     data: Bytes, at: Integers, length: Integers, *, bare_doubles: bool = False
 ) -> pa.Array:
     """Return the documents `data[at[i] : at[i] + length[i]]` as strings; NULL if
-    length[i] < 0. `bare_doubles`: as in `Layout`.
+    length[i] < 0. `bare_doubles`: whole doubles are printed without ".0"
+    (`Layout.bare_doubles`).
 
-    An empty document is the JSON null. DamagedEvent if a document is malformed;
+    An empty document is the JSON null. Raise DamagedEvent if a document is malformed;
     TableError if one has bytes that are not UTF-8, or if their texts have more than 2
     GiB together.
     """
@@ -274,8 +275,7 @@ def _write_document(
 ) -> int:
     """Write the text of the document from address `begin` to `end`, which is not empty.
 
-    `stack` has _STACK_BYTES for the frames, which replace recursion. `bare_doubles`: as
-    in `Layout`.
+    `stack` has _STACK_BYTES for the frames, which replace recursion.
     """
     if limit - place < SLACK:
         return FULL
@@ -376,8 +376,7 @@ def _next_element(frame: int) -> tuple[int, int, int]:
 def _write_scalar(
     value_type: int, at: int, stop: int, end: int, place: int, limit: int, bare_doubles: bool
 ) -> int:
-    """Write a value of any type except objects and arrays. `bare_doubles`: as in
-    `Layout`."""
+    """Write a value of any type except objects and arrays."""
     available = stop - at
     if value_type == STRING:
         first, length = _read_length(at, stop)

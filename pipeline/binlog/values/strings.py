@@ -56,9 +56,9 @@ type."""
 
 
 def texts(column: Column, cells: Cells) -> pa.Array:
-    """Return the values of a CHAR, VARCHAR or TEXT column as strings. TableError for
-    bytes that are not valid in the column's character set. Sets `cells.ambiguous_image`
-    and `cells.undefined_codes`."""
+    """Return the values of a CHAR, VARCHAR or TEXT column as strings. Raise TableError
+    for bytes that are not valid in the column's character set. Set
+    `cells.ambiguous_image` and `cells.undefined_codes`."""
     charset = column.charset or "utf8mb4"
     array = _decode_text(column, cells, charset)
     if is_ambiguous(charset):
@@ -281,8 +281,8 @@ def _byte_values(column: Column, cells: Cells) -> Iterator[bytes | None]:
 
 
 def geometries(column: Column, cells: Cells) -> pa.Array:
-    """Return geometries of any kind as EWKB. DamagedEvent for a value shorter than its
-    header."""
+    """Return geometries of any kind as EWKB. Raise DamagedEvent for a value shorter
+    than its header."""
     places, offsets, total = value_spans(column, cells)
     ends = np.frombuffer(offsets, np.int32)
     buffer, out = allocate(total, 1)
@@ -330,8 +330,8 @@ def _write_geometries(data: Bytes, places: Integers, ends: Places, out: Bytes) -
 
 
 def vectors(column: Column, cells: Cells) -> pa.Array:
-    """Return VECTORs as lists of float32. DamagedEvent if a length is not a multiple of
-    4."""
+    """Return VECTORs as lists of float32. Raise DamagedEvent if a length is not a
+    multiple of 4."""
     values = _copy_values(column, cells, pa.binary(), 0)
     validity, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int32)
@@ -345,8 +345,8 @@ def vectors(column: Column, cells: Cells) -> pa.Array:
 
 
 def enums(column: Column, cells: Cells) -> pa.Array:
-    """Return the member's name of each ENUM, '' for number 0. TableError for an unknown
-    number."""
+    """Return the member's name of each ENUM, '' for number 0. Raise TableError for an
+    unknown number."""
     numbers = _numbers(cells)
     names = pa.array(["", *column.members], pa.string())
     if len(numbers) and int(numbers.max()) >= len(names):
@@ -359,7 +359,7 @@ def enums(column: Column, cells: Cells) -> pa.Array:
 
 def sets(column: Column, cells: Cells) -> pa.Array:
     """Return the members' names of each SET in the order of the definition, separated
-    by commas. TableError for an unknown member."""
+    by commas. Raise TableError for an unknown member."""
     numbers = _numbers(cells)
     distinct, distinct_index = np.unique(numbers, return_inverse=True)
     texts = []

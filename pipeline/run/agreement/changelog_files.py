@@ -36,7 +36,7 @@ from lockstep.pipeline.model.foreign_commits import (
 )
 from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogAbove
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.lake_logs import (
     changelog_error,
     changelog_judgement,
@@ -112,7 +112,7 @@ def recorded_files_by_batch(
     files: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SystemTable):
         for batch in work.ledger.live_batches(source, 0, _NO_LIMIT):
-            for part in content_of(work.ledger, source, batch.id).system_segments:
+            for part in batch_content(work.ledger, source, batch.id).system_segments:
                 if part.table is table:
                     files[batch.id] = part.files
         return files
@@ -133,9 +133,11 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
     there once the batch is published."""
     source = work.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
-    deleted_through = work.ledger.deletion_notes(source, table).through
+    deleted_through = work.ledger.deletion_notes(source, table).last_batch
     captured = {
-        batch.id for batch in work.ledger.unfinished(source) if batch.state is BatchState.CAPTURED
+        batch.id
+        for batch in work.ledger.unfinished_batches(source)
+        if batch.state is BatchState.CAPTURED
     }
     newest_published = (
         work.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None

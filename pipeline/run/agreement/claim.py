@@ -51,7 +51,7 @@ def claim_error(work: Workplace, claim: Claim | Unclaimed | None = None) -> Lock
         work.ledger.identity(),
         newest,
         published,
-        lambda number: _batch_of_number(work, batches, number),
+        lambda number: _batch_with_id(work, batches, number),
         lambda: work.ledger.pruned_through(source),
         work.ledger.highest_number,
         contradicted_spans(work, claim),
@@ -149,9 +149,9 @@ def _is_captured(batch: Batch) -> bool:
     return batch.state not in (BatchState.CAPTURING, BatchState.ABANDONED)
 
 
-def _batch_of_number(work: Workplace, batches: list[Batch], number: int) -> Batch | None:
+def _batch_with_id(work: Workplace, batches: list[Batch], batch_id: int) -> Batch | None:
     for batch in batches:
-        if batch.id == number:
+        if batch.id == batch_id:
             return batch
-    older = work.ledger.live_batches(work.source.name, number, number)
+    older = work.ledger.live_batches(work.source.name, batch_id, batch_id)
     return older[0] if older else None

@@ -297,10 +297,10 @@ def changelogs_with_moved_rows(work: Workplace) -> list[DisagreeingTable]:
 def _changelogs_of(work: Workplace, conditions: Container[TableCondition]) -> dict[str, TableName]:
     source = work.source.name
     return {
-        changelog_path(source, state.table, number): state.table
+        changelog_path(source, state.table, generation): state.table
         for state in work.ledger.table_states(source).values()
         if state.condition in conditions
-        for number in range(1, state.changelog_generation + 1)
+        for generation in range(1, state.changelog_generation + 1)
     }
 
 

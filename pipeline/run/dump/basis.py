@@ -17,7 +17,7 @@ from lockstep.pipeline.run.mirror_places import blocked_folders, tables_by_prece
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.position import Position
-from lockstep.pipeline.values.table import TableName, past_ranges
+from lockstep.pipeline.values.table import TableName, ranges_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +113,8 @@ def tables_of(
             work.progress.note(reason)
     past_ranges_read = [
         earlier
-        for earlier in past_ranges(work.ledger.capture_scopes(source), batch_id, str(start))
-        if catch_up_before is None or earlier.last < catch_up_before
+        for earlier in ranges_before(work.ledger.capture_scopes(source), batch_id, str(start))
+        if catch_up_before is None or earlier.last_batch < catch_up_before
     ]
     only_tables = None if catch_up_before is None else frozenset(resumed_tables)
     matches = work.source.patterns.matches

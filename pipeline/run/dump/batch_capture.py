@@ -49,7 +49,7 @@ class BatchCapture:
         """Record that the mirrors of these tables are rewritten from their changelogs.
         The origin says with which version, or none, the new mirror begins."""
         for table, origin in sorted(origins.items()):
-            self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.told}")
+            self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.clause}")
             self.segmenter.rewrite(table, origin)
 
     def finish(

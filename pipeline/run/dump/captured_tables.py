@@ -47,7 +47,7 @@ from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
-from lockstep.pipeline.values.table import PastRange, TableName, hole
+from lockstep.pipeline.values.table import PastRange, TableName, end_of_hole
 
 MOST_UNWRITTEN_BYTES = 128 << 20
 """Largest size in bytes of the rows in memory, over all tables. Once it is reached, the
@@ -261,7 +261,7 @@ class CapturedTables:
         self._used_folders = {*used_folders, *(state.mirror for state in states.values())}
         self._folder_owners: dict[TableName, TableName] = {}
         for table in (*folder_precedence, *states) if self._names.rules else ():
-            self._folder_owners.setdefault(self._names.folded(table), table)
+            self._folder_owners.setdefault(self._names.lower_case_name(table), table)
         self._past_ranges, self._recorded_versions = past_ranges, recorded_versions
 
     def __getitem__(self, name: TableName) -> CapturedTable:
@@ -389,11 +389,11 @@ class CapturedTables:
         not read. Return None if there is no such part, or if all of its rows were
         determined later: by a CREATE or TRUNCATE, a copy, or a reading from the
         source."""
-        any_end, captured_table = hole(table, None, self._past_ranges), self[table]
+        any_end, captured_table = end_of_hole(table, None, self._past_ranges), self[table]
         if any_end is None or captured_table.has_all_rows or captured_table.has_determined_rows:
             return None
         return (
-            hole(table, self._first_batch(table), self._past_ranges)
+            end_of_hole(table, self._first_batch(table), self._past_ranges)
             if captured_table.is_known
             else any_end
         )
@@ -413,8 +413,8 @@ class CapturedTables:
         another table's mirror; otherwise None."""
         if self[table].is_known:
             return None
-        folder_owner = self._folder_owners.get(self._names.folded(table))
-        if folder_owner in (None, table) or not self._names.meet(table, folder_owner):
+        folder_owner = self._folder_owners.get(self._names.lower_case_name(table))
+        if folder_owner in (None, table) or not self._names.collide(table, folder_owner):
             return None
         return collision_error(table, folder_owner, self._names.of(table), in_lake=False)
 
@@ -439,7 +439,7 @@ class CapturedTables:
         or all of its rows were replaced by rows that the log does not have."""
         self.change_count += 1
         segment = self.segment(version)
-        marks = {
+        mark_values = {
             "_change_type": kind.value,
             "_sequence": self.last_sequence,
             "_file": str(at.file),
@@ -456,7 +456,7 @@ class CapturedTables:
             segment.first_sequence or self.last_sequence,
             self.last_sequence,
         )
-        self.add(segment, changelog_rows(segment.schema, 1, marks))
+        self.add(segment, changelog_rows(segment.schema, 1, mark_values))
 
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
@@ -617,7 +617,7 @@ class CapturedTables:
         if self.name_conflict(table) is not None:
             return new_table(self._source, table, no_place(self._source, table))
         if self._names.rules:
-            self._folder_owners.setdefault(self._names.folded(table), table)
+            self._folder_owners.setdefault(self._names.lower_case_name(table), table)
         # Not a folder that another table has or had: readers of its old versions would
         # see both.
         name, fold = self._names.of(table), self._names.is_configured(table)

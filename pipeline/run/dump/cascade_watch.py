@@ -58,7 +58,7 @@ class UnloggedCascade:
 
 class CascadeWatch:
     """Inspects the events of the captured tables' parents, and finds changes of
-    captured rows by foreign keys. `captured`: returns whether rows of a table are
+    captured rows by foreign keys. `is_captured`: returns whether rows of a table are
     captured."""
 
     def __init__(self, structures: SchemaTracker, is_captured: Callable[[TableName], bool]) -> None:

@@ -155,7 +155,9 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
     hidden = hidden_column_indexes(outlines, structure, version.schema, table_map)
     # There are two outlines if it is unknown whether the server wrote a sign for YEAR
     # columns; the one with fewer differences counts.
-    differences = min((map_differences(without(o, hidden), structure) for o in outlines), key=len)
+    differences = min(
+        (map_differences(without_columns(o, hidden), structure) for o in outlines), key=len
+    )
     expected = len(expression_parts(version.schema.keys)) if logs_hidden(table_map.writer) else 0
     if not differences and len(hidden) < expected:
         count = len(structure.columns)
@@ -175,7 +177,7 @@ def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple
     return hidden
 
 
-_AS_LOGGED: Final = {
+_TYPE_IN_TABLE_MAP: Final = {
     "binary": "char",
     "varbinary": "varchar",
     "blob": "text",
@@ -238,8 +240,12 @@ def _comparable_attributes(
     has_charsets = OptionalField.CHARSETS in optional_fields
     if OptionalField.NAMES in optional_fields:
         yield "name", logged.name, recorded.name
-    yield "type", _type(logged, bare=not has_charsets), _type(recorded, bare=not has_charsets)
-    yield "width", _width(logged), _width(recorded)
+    yield (
+        "type",
+        _type_name(logged, bare=not has_charsets),
+        _type_name(recorded, bare=not has_charsets),
+    )
+    yield "width", _length_and_precision(logged), _length_and_precision(recorded)
     yield "nullable", logged.nullable, recorded.nullable
     if OptionalField.SIGNS in optional_fields and recorded.type in _TYPES_WITH_SIGN:
         yield "unsigned", logged.unsigned, recorded.unsigned
@@ -254,11 +260,11 @@ def _comparable_attributes(
             yield "members", logged.members, recorded.members
 
 
-def _type(column: Column, *, bare: bool) -> str:
-    return _AS_LOGGED.get(column.type, column.type) if bare else column.type
+def _type_name(column: Column, *, bare: bool) -> str:
+    return _TYPE_IN_TABLE_MAP.get(column.type, column.type) if bare else column.type
 
 
-def _width(column: Column) -> object:
+def _length_and_precision(column: Column) -> object:
     length = column.length
     if column.type in _TYPES_WITH_FRACTION:
         # Columns created before MySQL 5.6 have other type codes, without a width.
@@ -317,7 +323,7 @@ def hidden_column_indexes(
     return recorded_indexes or ()
 
 
-def without(outline: Outline, places: tuple[int, ...]) -> Outline:
+def without_columns(outline: Outline, places: tuple[int, ...]) -> Outline:
     """Return the outline without the columns at these places."""
     columns = (column for at, column in enumerate(outline.columns) if at not in places)
     return replace(outline, columns=tuple(columns))
@@ -398,7 +404,7 @@ class ImageDecoder:
 
     def _images_of_map(self, map_index: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
         version, decoder = self.decoder_of_map(map_index, at)
-        is_mariadb = self.buffer.maps.maps[map_index].writer.is_mariadb
+        is_mariadb = self.buffer.maps.table_maps[map_index].writer.is_mariadb
         shaper = self._shapers[map_index, version.version]
         filled_later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
         for images in decoder.decode(events):
@@ -438,7 +444,7 @@ class ImageDecoder:
     def decoder_of_map(self, map_index: int, at: Coordinates) -> tuple[SchemaVersion, TableDecoder]:
         """Return the version of the structure at `at`, and the decoder for it.
         `map_index`: the number of the table map."""
-        table_map = self.buffer.maps.maps[map_index]
+        table_map = self.buffer.maps.table_maps[map_index]
         version = known_version(table_map, self._structures, at)
         key = map_index, version.version
         if key not in self._decoders:

@@ -56,7 +56,7 @@ from lockstep.pipeline.schema.statements.row_changes import read_create_select, 
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.start.bounds import RunBounds
-from lockstep.pipeline.values.engines import is_merge, is_part
+from lockstep.pipeline.values.engines import can_be_merged, is_merge
 from lockstep.pipeline.values.errors import (
     DamagedEvent,
     LogStops,
@@ -72,7 +72,7 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.shown import first_words
 from lockstep.pipeline.values.table import TableName
 
-_CHANGED_WHILE_PREPARED: Final = (
+_CHANGED_WHILE_PREPARED_REASON: Final = (
     "a statement changed it while an XA transaction with rows of it was prepared, and only the "
     "server knows what became of these rows"
 )
@@ -301,7 +301,7 @@ class LogReading:
     @cached_property
     def _captures_merge_parts(self) -> bool:
         matches, engines = self._work.source.patterns.matches, self._work.server.engines()
-        return any(is_part(engine) and matches(table) for table, engine in engines.items())
+        return any(can_be_merged(engine) and matches(table) for table, engine in engines.items())
 
     def _stop_merge_parts(self, group: TransactionGroup) -> None:
         """Stop the captured tables that may store rows which MySQL logged under the
@@ -310,7 +310,7 @@ class LogReading:
             for table in sorted(rows.underlying_tables):
                 version = self._structures.version(table)
                 schema = None if version is None else version.schema
-                is_merge_part = schema is None or is_part(schema.engine)
+                is_merge_part = schema is None or can_be_merged(schema.engine)
                 if is_merge_part and self._taker.is_wanted(table):
                     reason = f"rows that may be stored in it were logged under {rows.table} (MERGE)"
                     error = TableError(reason, hint=resume_hint(table))
@@ -345,7 +345,7 @@ class LogReading:
         for table in (
             () if committed_rows is None else self._tables_changed_while_prepared(committed_rows)
         ):
-            self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED)
+            self._taker.note_lost_rows(table, group.begin(0), _CHANGED_WHILE_PREPARED_REASON)
         self._taker.put(group)
         if self._taker.change_count and self._starts_spark:
             self._starts_spark = False

@@ -15,13 +15,13 @@ from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.mirror.merging import parts_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
 from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
-from lockstep.pipeline.supply.plan import FormerName, FromMirror, copied
+from lockstep.pipeline.supply.plan import FormerName, FromMirror, supply_after_rename
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.table import TableName
 
@@ -96,16 +96,16 @@ class CopyDecider:
         state = former.state
         is_followed = former.is_wanted and (former.is_known or former.has_determined_rows)
         if not source.patterns.matches(origin) or not is_followed:
-            return copied(FormerName(origin, captured=False))
-        return copied(
+            return supply_after_rename(FormerName(origin, is_captured=False))
+        return supply_after_rename(
             FormerName(
                 origin,
-                captured=True,
+                is_captured=True,
                 goes_on=self._is_contiguous,
-                temporary=self._logs_temporary_tables,
-                lacks=self._reason_incomplete(table, origin),
-                written=former.has_determined_rows or self._has_all_rows(state),
-                alike=self._is_shown_alike(
+                may_be_temporary=self._logs_temporary_tables,
+                reason_incomplete=self._reason_incomplete(table, origin),
+                has_mirror=former.has_determined_rows or self._has_all_rows(state),
+                is_shown_alike=self._is_shown_alike(
                     table, origin, None if state is None else state.mirror_version
                 ),
                 policies=source.policies_of(origin),
@@ -160,8 +160,10 @@ class CopyDecider:
     def _waiting_contents(self, table: TableName) -> Sequence[TableContent]:
         """Return the table's content in the batches that are not merged yet."""
         ledger, source = self._basis.work.ledger, self._basis.work.source.name
-        batch_ids = ledger.pending(source).get(table)
-        return contents_of(ledger, source, table, batch_ids[0], batch_ids[-1]) if batch_ids else ()
+        batch_ids = ledger.pending_batches(source).get(table)
+        return (
+            table_contents(ledger, source, table, batch_ids[0], batch_ids[-1]) if batch_ids else ()
+        )
 
     def _is_shown_alike(
         self, table: TableName, origin: TableName, mirror_version: int | None

@@ -70,14 +70,14 @@ _VERSION = 1
 
 class TransactionCounts:
     """The numbers of rows and images of each transaction of a group, counted block by
-    block. `before`: sequence number of the last change before the group. `marks`:
-    sequence numbers of marks that belong to the group's first transaction (a mark
-    stands for all rows of a table, for example at a TRUNCATE)."""
+    block. `last_before`: sequence number of the last change before the group.
+    `mark_sequences`: sequence numbers of marks that belong to the group's first
+    transaction (a mark stands for all rows of a table, for example at a TRUNCATE)."""
 
     def __init__(
-        self, group: TransactionGroup, last_before: int, marks: tuple[int, ...] = ()
+        self, group: TransactionGroup, last_before: int, mark_sequences: tuple[int, ...] = ()
     ) -> None:
-        self._last_before, self._marks = last_before, marks
+        self._last_before, self._mark_sequences = last_before, mark_sequences
         self.row_counts: Integers = np.zeros(len(group.transactions), np.int64)
         self._image_counts: Integers = np.zeros(len(group.transactions), np.int64)
 
@@ -94,16 +94,19 @@ class TransactionCounts:
         none."""
         has_images = self._image_counts > 0
         ends = self._last_before + np.cumsum(self._image_counts)
-        first = np.where(has_images, ends - self._image_counts + 1, 0)
-        last = np.where(has_images, ends, 0)
-        if self._marks:
-            first[0], last[0] = self._marks[0], max(self._marks[-1], int(last[0]))
-        return first, last
+        firsts = np.where(has_images, ends - self._image_counts + 1, 0)
+        lasts = np.where(has_images, ends, 0)
+        if self._mark_sequences:
+            firsts[0], lasts[0] = (
+                self._mark_sequences[0],
+                max(self._mark_sequences[-1], int(lasts[0])),
+            )
+        return firsts, lasts
 
 
 class SystemTableRows:
-    """The rows that one capture adds to the system tables. `hides`: the settings hide
-    values of some table. Then no transaction shows its statements, whose text may
+    """The rows that one capture adds to the system tables. `hides_values`: the settings
+    hide values of some table. Then no transaction shows its statements, whose text may
     contain such values."""
 
     def __init__(
@@ -132,12 +135,15 @@ class SystemTableRows:
         self._statements.append(PlacedStatement(statement, followed, dict(actions), sequence))
 
     def add_transactions(
-        self, group: TransactionGroup, marks: TransactionMarks, counts: TransactionCounts
+        self,
+        group: TransactionGroup,
+        transaction_marks: TransactionMarks,
+        counts: TransactionCounts,
     ) -> None:
         """Add the transactions of a group."""
         texts = group.texts.lists_by_transaction(len(group.transactions))
         rows = transaction_rows(
-            marks,
+            transaction_marks,
             begin=group.transactions[:, columns.BEGIN_OFFSET],
             end=group.transactions[:, columns.END_OFFSET],
             server_id=group.transactions[:, columns.ORIGIN_SERVER],
@@ -243,7 +249,7 @@ class Segmenter:
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
         transaction that is prepared and not yet committed."""
-        tables_with_events = {table_map.table for table_map in self._decoder.buffer.maps.maps}
+        tables_with_events = {table_map.table for table_map in self._decoder.buffer.maps.table_maps}
         for table in list(self._tables):
             has_rows = table.segments or (table.name in tables_with_events and table.is_wanted)
             if has_rows and not table.is_undecodable:
@@ -291,23 +297,23 @@ class Segmenter:
     def put(self, group: TransactionGroup) -> None:
         """Decode a group's rows, number them, and add them to the segments of their
         tables."""
-        marks = marks_of(group)
+        transaction_marks = transaction_marks_of(group)
         counts = TransactionCounts(
             group, self._tables.last_sequence, self._table_changes.take_mark_sequences()
         )
         for block in group.blocks:
-            self._put_block(group, block, marks, counts)
+            self._put_block(group, block, transaction_marks, counts)
         if group.is_from_file:
             counts.row_counts[0] = self._tables.rows_of_transaction
             self._tables.end_parts()
         if self._system_table_rows is not None:
-            self._system_table_rows.add_transactions(group, marks, counts)
+            self._system_table_rows.add_transactions(group, transaction_marks, counts)
 
     def _put_block(
         self,
         group: TransactionGroup,
         block: Block,
-        marks: TransactionMarks,
+        transaction_marks: TransactionMarks,
         counts: TransactionCounts,
     ) -> None:
         event_images, event_rows = (np.zeros(len(block.events), np.int64) for _ in range(2))
@@ -323,7 +329,7 @@ class Segmenter:
         # table has to be decoded before the first row gets its number.
         first_sequences = self._tables.last_sequence + 1 + np.cumsum(event_images) - event_images
         for decoded in decoded_tables:
-            self._add(group, decoded, first_sequences[decoded.event_numbers], marks)
+            self._add(group, decoded, first_sequences[decoded.event_numbers], transaction_marks)
         self._tables.change_count += int(event_images.sum())
 
     def _decode(
@@ -332,7 +338,9 @@ class Segmenter:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
         decoded: list[DecodedEvents] = []
-        for name, event_numbers, sub_block in split_by_table(block, self._decoder.buffer.maps.maps):
+        for name, event_numbers, sub_block in split_by_table(
+            block, self._decoder.buffer.maps.table_maps
+        ):
             taken = self._tables[name].taken_events(group, sub_block.events)
             event_numbers, sub_block = (
                 event_numbers[taken],
@@ -378,7 +386,7 @@ class Segmenter:
         group: TransactionGroup,
         decoded: DecodedEvents,
         first_sequence: Integers,
-        marks: TransactionMarks,
+        transaction_marks: TransactionMarks,
     ) -> None:
         """Add a table's rows to its segment. `first_sequence`: for each event, the
         sequence number of its first image."""
@@ -395,7 +403,7 @@ class Segmenter:
                 sequence_numbers,
                 decoded.events,
                 first_row,
-                marks,
+                transaction_marks,
                 segment.schema,
                 batch=self._tables.batch_id,
                 schema_version=segment.version.version,
@@ -410,9 +418,9 @@ class Segmenter:
         counts = row_counts(images)
         segment.counts += counts
         self.row_count += counts.total
-        for column, count in images.nulled.items():
+        for column, count in images.nulled_counts.items():
             self.nulled_counts[f"{segment.version.table}.{column}"] += count
-        for column, count in images.unknown.items():
+        for column, count in images.unmapped_counts.items():
             self.unknown_code_counts[f"{segment.version.table}.{column}"] += count
 
     # -- changes by foreign keys that are not logged ------------------------------------------
@@ -420,7 +428,7 @@ class Segmenter:
     def _losses(self, group: TransactionGroup, block: Block) -> dict[TableName, UnloggedCascade]:
         """Return the captured tables with rows that the server changed in this block
         without logging the change."""
-        maps = self._decoder.buffer.maps.maps
+        maps = self._decoder.buffer.maps.table_maps
         losses = self._watch.find_unlogged(group, block, maps)
         for table in list(losses):
             captured = self._tables[table]
@@ -441,7 +449,7 @@ class Segmenter:
         if self._tables[loss.table].is_known:
             return True
         so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction_index]
-        maps = self._decoder.buffer.maps.maps
+        maps = self._decoder.buffer.maps.table_maps
         map_indexes = set(so_far[:, columns.MAP])
         return any(maps[int(map_index)].table == loss.table for map_index in map_indexes)
 
@@ -482,7 +490,7 @@ class DecodedEvents:
         return cls(segment, event_numbers, events, batches, event_images, event_rows, event_spans)
 
 
-def marks_of(group: TransactionGroup) -> TransactionMarks:
+def transaction_marks_of(group: TransactionGroup) -> TransactionMarks:
     """Return, for each transaction of a group, the metadata that its images share: log
     file, GTID and commit time."""
     names = pa.array([str(file) for file in group.files], pa.string())
@@ -550,7 +558,7 @@ def put_condition_rows(
         for batch in rows.batches():
             count = batch.num_rows
             numbers = np.arange(count)
-            marks = {
+            mark_values = {
                 "_change_type": kind.value,
                 "_sequence": pa.array(numbers + tables.last_sequence + 1),
                 "_file": str(read.low.file),
@@ -568,7 +576,7 @@ def put_condition_rows(
             rows_so_far += count
             tables.change_count += count
             segment.last_sequence = tables.last_sequence
-            tables.add(segment, changelog_rows(segment.schema, count, marks, arrays))
+            tables.add(segment, changelog_rows(segment.schema, count, mark_values, arrays))
     segment.counts += RowCounts(
         updated=read.matching_rows.row_count,
         deleted=read.deleted_rows.row_count,

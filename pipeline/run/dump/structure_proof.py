@@ -60,7 +60,7 @@ from lockstep.pipeline.values.errors import (
     TableBusy,
     TableError,
 )
-from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 LATER_LOG_BYTES: Final = 64 << 20
@@ -234,12 +234,12 @@ def note_unproven(
     earlier_tables = frozenset() if earlier_unproven is None else earlier_unproven.tables
     rule, sentence = (
         "structures-compared",
-        f"{listed(sorted(earlier_tables))}: the structures are the server's",
+        f"{name_list(sorted(earlier_tables))}: the structures are the server's",
     )
     if proof.unproven_tables:
         rule = "structures-not-compared"
         sentence = (
-            f"the structures of {listed(sorted(proof.unproven_tables))} could not be compared "
+            f"the structures of {name_list(sorted(proof.unproven_tables))} could not be compared "
             f"with the server's: {proof.reason}; their rows are recorded, and the next run that "
             "reads the log compares them"
         )
@@ -354,10 +354,7 @@ class _LaterStructures:
     def is_missing(self, table: TableName) -> bool:
         """Return whether the table certainly does not exist at this place, by the
         history."""
-        if (
-            self._schema is not None
-            and self._schema.fold_case(table) in self._schema.unknown_tables
-        ):
+        if self._schema is not None and self._schema.is_unknown(table):
             return False
         return self._structure(table) is None
 

@@ -105,8 +105,8 @@ class TableChanges:
 
     - `work`: the ports of the run, for messages about stopped tables; None in a replay, which
       reads a part of the log again.
-    - `copies`: decides whether the rows of a renamed table are copied from the mirror (the Delta
-      table with the current rows) of its former name; None if none are.
+    - `decide_copies`: decides whether the rows of a renamed table are copied from the mirror (the
+      Delta table with the current rows) of its former name; None if none are.
     - `extents`: tables that are older than the log that was read, so that the lake may lack rows.
     """
 
@@ -155,7 +155,7 @@ class TableChanges:
         supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
         by_table = with_copy_decisions(
             consequences(
-                followed, self._tables.policies_of, statement, self._shaping.treatments_in_words
+                followed, self._tables.policies_of, statement, self._shaping.treatment_texts
             ),
             supplies,
         )
@@ -450,7 +450,7 @@ class TableChanges:
         version = self._structures.version(table)
         if version is not None and version.schema is not None and self._tables.is_wanted(table):
             base_table = None if origin.base is None else table
-            self._tables.record_event(TableEventKind.REBUILT, version, origin.told, base_table)
+            self._tables.record_event(TableEventKind.REBUILT, version, origin.clause, base_table)
             self._tables[table].is_busy = True
 
     # -- tables that stop --------------------------------------------------------------

@@ -24,8 +24,8 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class PartialTables:
-    """The partial tables of one capture, followed from statement to statement. `known`:
-    the partial tables before the capture."""
+    """The partial tables of one capture, followed from statement to statement.
+    `extents`: the partial tables before the capture."""
 
     def __init__(self, extents: Iterable[Extent] = ()) -> None:
         self._extents_before = {extent.table: extent for extent in extents}
@@ -84,7 +84,7 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     newer facts of the server. They are read after the check for empty tables, so that
     these were empty at some place before the log's end in these facts."""
     work, source = basis.work, basis.work.source
-    extents = PartialTables(work.ledger.partial(source.name))
+    extents = PartialTables(work.ledger.partial_tables(source.name))
     new_tables = [
         version.table
         for version in basis.structures.history.versions
@@ -115,14 +115,16 @@ def note_tables_from_log(extents: PartialTables, basis: Basis) -> None:
 def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tuple[Extent, ...]:
     """Return the partial tables of the source, without those that are being loaded."""
     loading_tables = {load.table for load in ledger.open_loads(source)}
-    extents = (extent for extent in ledger.partial(source) if extent.table not in loading_tables)
+    extents = (
+        extent for extent in ledger.partial_tables(source) if extent.table not in loading_tables
+    )
     return tuple(extent for extent in extents if patterns.matches(extent.table))
 
 
 def tables_proven_complete(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
     """Return the partial tables that a comparison with MySQL found equal: they are
     whole."""
-    partly_captured = {extent.table for extent in work.ledger.partial(work.source.name)}
+    partly_captured = {extent.table for extent in work.ledger.partial_tables(work.source.name)}
     return frozenset(
         table.table for table in report.tables if table.equal and table.table in partly_captured
     )
@@ -130,4 +132,4 @@ def tables_proven_complete(work: Workplace, report: VerifyReport) -> frozenset[T
 
 def record_complete(work: Workplace, lease: Lease, report: VerifyReport) -> None:
     """Record that the tables are whole which a comparison with MySQL found equal."""
-    work.ledger.note_whole(lease, report.batch_id, tables_proven_complete(work, report))
+    work.ledger.note_complete(lease, report.batch_id, tables_proven_complete(work, report))

@@ -135,7 +135,9 @@ def read_by_condition(work: Workplace, order: RereadRows) -> ConditionRead:
     table = order.table
     if (refusal := condition_refusal(work, table)) is not None:
         raise refusal
-    if work.ledger.unfinished(work.source.name) or table in work.ledger.pending(work.source.name):
+    if work.ledger.unfinished_batches(work.source.name) or table in work.ledger.pending_batches(
+        work.source.name
+    ):
         raise RowsNotRead(f"changes of {table} wait to be merged", hint=AGAIN.format(table))
     try:
         return _read(work, order, work.ledger.table_states(work.source.name)[table])

@@ -27,20 +27,25 @@ from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
 from lockstep.pipeline.run.context import Workplace, load_progress
 from lockstep.pipeline.run.stop_errors import reread_error, unsupported_error
-from lockstep.pipeline.run.table_plans import TablePlans, lost_tables
+from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.keys import chunk_key
-from lockstep.pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
+from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_statement
 from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, throttle
-from lockstep.pipeline.supply.plan import LOG_LOST, ColumnsRead, NewColumns, RowsRead
+from lockstep.pipeline.supply.plan import (
+    LOG_LOST_RULE,
+    ColumnsFromServer,
+    NewColumns,
+    RowsFromServer,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import StructureMoved, TableBusy, TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.retries import TABLE_READ
 from lockstep.pipeline.values.row_groups import row_groups
-from lockstep.pipeline.values.shown import listed
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 
@@ -50,7 +55,7 @@ def order_later_readings(work: Workplace, lease: Lease, plans: TablePlans) -> No
     states = work.ledger.table_states(work.source.name)
     open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
     for table, reason in plans.wait_reasons.items():
-        is_lost = plans.plans[table].rule == LOG_LOST
+        is_lost = plans.plans[table].rule == LOG_LOST_RULE
         if (is_lost or table not in states) and table not in open_loads:
             work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
 
@@ -67,7 +72,7 @@ def load_tables(
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
-    room = LogRoom(kept_for(run_start.facts.settings), work.source.snapshot.max_seconds)
+    room = LogRoom(log_retention(run_start.facts.settings), work.source.snapshot.max_seconds)
     deadline = perf_counter() + room.seconds
     for load, reason in plans.void_loads:
         void_load(work, lease, load, reason)
@@ -75,20 +80,24 @@ def load_tables(
             work.progress.note(f"{load.table} is read from the beginning again: {reason}")
     loads = []
     for table, plan in plans.plans.items():
-        step = plan.besides
-        if step is None or not isinstance(step.supply, RowsRead):
+        step = plan.step_after_log
+        if step is None or not isinstance(step.supply, RowsFromServer):
             continue
         author = plans.wants[table].author
         loads.append(
             step.supply.load
             or work.ledger.order_load(lease, table, author=author, reason=step.reason)
         )
-    if loads and room.short is not None:
-        work.progress.note(f"{room.short}\nhint: `{keep_longer(run_start.facts.settings)}`")
+    if loads and room.shortening_sentence is not None:
+        work.progress.note(
+            f"{room.shortening_sentence}\nhint: `{week_statement(run_start.facts.settings)}`"
+        )
     readings = _load_rows(work, lease, run_start, loads, deadline, room.piece_seconds)
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
-    unread_tables = lost_tables(run_start, work.ledger.table_states(work.source.name), plans)
+    unread_tables = find_tables_without_log(
+        run_start, work.ledger.table_states(work.source.name), plans
+    )
     unread_tables |= {order.table for order in plans.orders}
     unread_tables -= {reading.table for reading in readings}
     error = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
@@ -216,7 +225,7 @@ def _begin_loads(
         begun_tables.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun_tables.items():
         verb = "is" if len(tables) == 1 else "are"
-        work.progress.note(f"{listed(tables)} {verb} read from the source: {reason}")
+        work.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
     open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
     begun_loads = [open_loads[load.id] for load in loads if load.id in open_loads]
     return [load for load in begun_loads if load.begin]
@@ -327,9 +336,9 @@ class _ChunkResult:
 
 class ChunkReader:
     """Reads the chunks of loads in several threads, until all loads are complete or
-    `perf_counter` reaches `until`. `start`: the place from which the log is captured
-    afterwards. `piece_seconds`: longest time for reading a table that cannot be cut
-    into chunks."""
+    `perf_counter` reaches `deadline`. `log_start`: the place from which the log is
+    captured afterwards. `piece_seconds`: longest time for reading a table that cannot
+    be cut into chunks."""
 
     def __init__(
         self,
@@ -344,7 +353,7 @@ class ChunkReader:
         self._work, self._lease, self._log_start, self._deadline = work, lease, log_start, deadline
         self._piece_seconds = piece_seconds
         plan = work.source.snapshot
-        self._readings = [LoadReading(load, plan.pace.first) for load in loads]
+        self._readings = [LoadReading(load, plan.pace.first_rows) for load in loads]
         self._waiting_readings = deque(self._readings)
         self._has_begun = False
         self._reported_reason = ""
@@ -541,10 +550,12 @@ def read_columns(
     batch. Return them, and the plans of all other tables."""
     readings, remaining_plans = list[SourceReading](), dict(plans.plans)
     for table, plan in plans.plans.items():
-        if plan.besides is None or not isinstance(plan.besides.supply, ColumnsRead):
+        if plan.step_after_log is None or not isinstance(
+            plan.step_after_log.supply, ColumnsFromServer
+        ):
             continue
         reading = _columns_of(
-            work, table, plan.besides.supply.columns, plan.besides.reason, batch_id
+            work, table, plan.step_after_log.supply.columns, plan.step_after_log.reason, batch_id
         )
         if reading is None:
             remaining_plans[table] = plan.with_rows

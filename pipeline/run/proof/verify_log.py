@@ -92,7 +92,7 @@ class ImageTaker:
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treatments_in_words
+        self._treated = basis.work.shaping.treatment_texts
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
         self.watches, self.use_buffer = self._watch.watches, self._decoding.use_buffer
@@ -126,7 +126,7 @@ class ImageTaker:
     def put(self, group: TransactionGroup) -> None:
         tables_with_images: set[TableName] = set()
         for block in group.blocks:
-            maps = self._decoding.buffer.maps.maps
+            maps = self._decoding.buffer.maps.table_maps
             for table, loss in self._watch.find_unlogged(group, block, maps).items():
                 if self.is_wanted(table):
                     reason = f"rows changed at {loss.at} without being logged: {loss.reason}"
@@ -242,11 +242,13 @@ class SumReader:
         )
 
     def end_group(self, transactions: Transactions) -> None:
-        taken, self._group_images = self._group_images, []
-        if not taken:
+        images, self._group_images = self._group_images, []
+        if not images:
             return
-        numbers, signs, hashes = (np.concatenate(arrays) for arrays in zip(*taken, strict=True))
-        self.carried_sum.put(transactions, *sums_by_transaction(numbers, signs, hashes))
+        transaction_numbers, signs, hashes = (
+            np.concatenate(arrays) for arrays in zip(*images, strict=True)
+        )
+        self.carried_sum.put(transactions, *sums_by_transaction(transaction_numbers, signs, hashes))
 
 
 @dataclass(slots=True)
@@ -281,12 +283,12 @@ class TallyReader:
         )
 
     def end_group(self, transactions: Transactions) -> None:
-        taken, self._group_images = self._group_images, []
+        images, self._group_images = self._group_images, []
         first_after = transactions.through(self.low)
-        for numbers, signs, hashes in taken:
+        for transaction_numbers, signs, hashes in images:
             for after_low in (False, True):
-                chosen = (numbers >= first_after) == after_low
-                self.tally.put(hashes[chosen], signs[chosen].tolist(), after_low=after_low)
+                is_in_half = (transaction_numbers >= first_after) == after_low
+                self.tally.put(hashes[is_in_half], signs[is_in_half].tolist(), after_low=after_low)
 
 
 @dataclass(slots=True)

@@ -91,9 +91,9 @@ def quiet_lake(work: Workplace) -> QuietLake:
             )
         states = ledger.table_states(source)
         versions = {table: work.mirrors.version(state.mirror) for table, state in states.items()}
-        waiting_tables = frozenset(ledger.pending(source))
+        waiting_tables = frozenset(ledger.pending_batches(source))
         loading_tables = frozenset(load.table for load in ledger.open_loads(source))
-        batches = ledger.unfinished(source)
+        batches = ledger.unfinished_batches(source)
         # If a run acknowledged meanwhile, the states and versions need not fit the
         # cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
@@ -102,7 +102,7 @@ def quiet_lake(work: Workplace) -> QuietLake:
             return QuietLake(
                 cursor, states, versions, waiting_tables, loading_tables, facts.flavour, same
             )
-        lease = ledger.lease(source)
+        lease = ledger.newest_lease(source)
         if lease is None or not lease.live:
             break
     last_place = cursor.position if cursor else "nothing"
@@ -188,8 +188,8 @@ def verify(
     comparisons.update(_compare_carried_sums(work, lake, sums_by_table))
     for table, sums in sums_by_table.items():
         if table not in comparisons:
-            rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
-            comparisons[table] = try_to_compare(table, rows)
+            compare_rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
+            comparisons[table] = try_to_compare(table, compare_rows)
     return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
 
 

@@ -68,7 +68,7 @@ def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
 
 def _reloads_of_disagreeing_tables(work: Workplace) -> dict[TableName, str]:
     source = work.source.name
-    pending, states = work.ledger.pending(source), work.ledger.table_states(source)
+    pending, states = work.ledger.pending_batches(source), work.ledger.table_states(source)
     return {
         disagreeing.table: disagreeing.reason
         for disagreeing in disagreeing_tables(work)
@@ -111,12 +111,16 @@ def keep_ledger(
         state.mirror for state in states.values()
     }
     examined_versions = work.ledger.examined_versions(source)
-    former = former_places(work.ledger, source)
+    former_folders = former_places(work.ledger, source)
     known_folders |= {
-        folder for folder in former if work.mirrors.version(folder) == examined_versions[folder]
+        folder
+        for folder in former_folders
+        if work.mirrors.version(folder) == examined_versions[folder]
     }
-    unknown = [folder for folder in work.claims.tables(source) if folder not in known_folders]
-    moved_folders = tuple(move_away(work, folder) for folder in unknown)
+    unknown_folders = [
+        folder for folder in work.claims.tables(source) if folder not in known_folders
+    ]
+    moved_folders = tuple(move_away(work, folder) for folder in unknown_folders)
     restatements = tuple(_restate_changelogs(work, lease))
     claim_folder(work)
     return restatements, moved_folders
@@ -126,7 +130,7 @@ def _reloads_of_lost_files(work: Workplace) -> dict[TableName, str]:
     """Return the tables whose captured changes were lost before their merge, with the
     reason."""
     reasons: dict[TableName, str] = {}
-    pending = work.ledger.pending(work.source.name)
+    pending = work.ledger.pending_batches(work.source.name)
     for damage in damages_of(work):
         tables = [table for table, batch_ids in pending.items() if damage.batch.id in batch_ids]
         reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.sentence}")
@@ -138,10 +142,10 @@ def _declare_void(work: Workplace, newest: int, highest: int) -> None:
     newest one) up to `highest` are void. This comes before any table is changed.
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
-    folder = claim_of(work, work.ledger.identity())
-    contradicted = contradicted_spans(work, folder)
-    void = tuple(span for span in folder.void if span not in contradicted)
-    work.claims.write(replace(folder, void=void).going_back(newest, highest))
+    claim = claim_of(work, work.ledger.identity())
+    contradicted = contradicted_spans(work, claim)
+    void_spans = tuple(span for span in claim.void if span not in contradicted)
+    work.claims.write(replace(claim, void=void_spans).going_back(newest, highest))
 
 
 def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
@@ -169,7 +173,7 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
             write_numbers.append(int(metadata.get("txn_version", 0)))
     for changelog in all_changelogs(work):
         batch_ids.append(work.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
-    work.ledger.number_above(lease, batch=max(batch_ids), txn_version=max(write_numbers))
+    work.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
     return max(batch_ids)
 
 
@@ -178,18 +182,16 @@ def _adoption_test(work: Workplace) -> Callable[[int], bool]:
     was made from the lake adopts the lake's batches: they count although the ledger has
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = work.source.name
-    adopted_spans, deleted_through = (
-        work.ledger.inherited(source),
-        work.ledger.deletion_notes(source).through,
-    )
-    void = claim_of(work, work.ledger.identity()).void
+    adopted_spans = work.ledger.inherited_batches(source)
+    deleted_through = work.ledger.deletion_notes(source).last_batch
+    void_spans = claim_of(work, work.ledger.identity()).void
 
     def is_adopted(batch: int) -> bool:
         is_in_adopted_span = any(batch in span for span in adopted_spans)
         return (
             batch > deleted_through
             and is_in_adopted_span
-            and not any(batch in span for span in void)
+            and not any(batch in span for span in void_spans)
         )
 
     return is_adopted
@@ -201,11 +203,11 @@ def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Re
     ledger, source = work.ledger, work.source.name
     examined_versions: dict[str, int | None] = {}
     is_adopted = _adoption_test(work)
-    unfinished = ledger.unfinished(source)
+    unfinished = ledger.unfinished_batches(source)
     unmerged = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
     for changelog in all_changelogs(work):
         table = changelog.table if isinstance(changelog.table, TableName) else None
-        deleted_through = ledger.deletion_notes(source, table).through
+        deleted_through = ledger.deletion_notes(source, table).last_batch
         recorded_files = recorded_files_by_batch(work, changelog).items()
         merged_files = {
             batch_id: files for batch_id, files in recorded_files if batch_id not in unmerged

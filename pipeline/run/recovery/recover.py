@@ -126,8 +126,8 @@ def _tables_after(
                 _handover(work, adoption, adoption.version, basis)
                 for adoption in outcome.plan.adoptions
             )
-            adopted = (handover.adopted_state() for handover in handovers)
-            return after_new_ledger(work, adopted, outcome.reloads)
+            adopted_states = (handover.adopted_state() for handover in handovers)
+            return after_new_ledger(work, adopted_states, outcome.reloads)
         case RecoveryCase.KEEP_LEDGER:
             return after_kept_ledger(work, outcome.reloads)
         case RecoveryCase.START_OVER:
@@ -242,18 +242,18 @@ def _make_ledger_from_lake(
     claim = claim_of(work, recovery.plan.lake_end.ledger)
     require_held()
     work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
-    adopted, refused = restore_mirrors(work, recovery.plan.adoptions, require_held)
+    adopted_mirrors, refused_tables = restore_mirrors(work, recovery.plan.adoptions, require_held)
     examined_versions = basis.lake.newest_versions | {
-        adoption.mirror.folder: version for adoption, version in adopted
+        adoption.mirror.folder: version for adoption, version in adopted_mirrors
     }
     examined_versions |= cut_changelogs(work, basis.lake, basis.plan.lake_end, require_held)
-    reloads = (*recovery.reloads, *refused)
+    reloads = (*recovery.reloads, *refused_tables)
     # Loads are ordered first: once the batch is recorded, a repeated recovery only does
     # `_claim_and_acknowledge`.
-    for table, why in reloads:
-        work.ledger.order_load(lease, table, author=author, reason=why)
+    for table, reload_reason in reloads:
+        work.ledger.order_load(lease, table, author=author, reason=reload_reason)
     work.ledger.note_examined_versions(lease, examined_versions)
-    record_basis(work, lease, basis, adopted, author, reason)
+    record_basis(work, lease, basis, adopted_mirrors, author, reason)
     _claim_and_acknowledge(work, lease)
     return replace(recovery, reloads=reloads)
 
@@ -460,17 +460,17 @@ def record_basis(
     work: Workplace,
     lease: Lease,
     basis: RecoveryBasis,
-    adopted: Iterable[tuple[Adoption, int]],
+    adopted_mirrors: Iterable[tuple[Adoption, int]],
     author: str,
     order_reason: str,
 ) -> None:
-    """Record the batch that stands for everything captured before. `adopted`: the
-    tables that continue, with their mirrors' Delta versions; `order_reason`: the reason
-    that the author gave."""
+    """Record the batch that stands for everything captured before. `adopted_mirrors`:
+    the tables that continue, with their mirrors' Delta versions; `order_reason`: the
+    reason that the author gave."""
     ledger, plan, place = work.ledger, basis.plan, basis.place
-    for unfinished_batch in ledger.unfinished(work.source.name):
+    for unfinished_batch in ledger.unfinished_batches(work.source.name):
         ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
-    ledger.number_above(
+    ledger.skip_numbers(
         lease,
         batch=plan.highest_batch,
         txn_version=basis.lake.txn_version,
@@ -480,7 +480,7 @@ def record_basis(
         "batch": plan.lake_end.batch,
         "of_ledger": plan.lake_end.ledger,
         "highest_batch": plan.highest_batch,
-        "adopted": [str(adoption.mirror.table) for adoption, _ in adopted],
+        "adopted": [str(adoption.mirror.table) for adoption, _ in adopted_mirrors],
         "read_again": [str(table) for table, _ in basis.structures.reloads],
         "doubts": list(plan.doubts),
     }
@@ -492,8 +492,8 @@ def record_basis(
     start: Position = place.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
     for tightening in basis.structures.tightenings:
-        ledger.note_tightened(lease, replace(tightening, through=batch.id))
-    handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted]
+        ledger.note_tightened(lease, replace(tightening, last_batch=batch.id))
+    handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted_mirrors]
     record = CaptureRecord(
         end=start,
         anchor=place.anchor,
@@ -504,7 +504,7 @@ def record_basis(
         handovers=tuple(handovers),
         extents=tuple(
             Extent(adoption.mirror.table, plan.lake_end.mirror_begins[adoption.mirror.table])
-            for adoption, _ in adopted
+            for adoption, _ in adopted_mirrors
             if adoption.mirror.table in plan.lake_end.mirror_begins
         ),
         scope=work.source.patterns,
@@ -533,7 +533,7 @@ def _claim_and_acknowledge(work: Workplace, lease: Lease) -> None:
     before. Until it is acknowledged, the recovery counts as unfinished."""
     work.ledger.mark_merged(lease)
     claim_folder(work)
-    for batch in work.ledger.unfinished(work.source.name):
+    for batch in work.ledger.unfinished_batches(work.source.name):
         work.ledger.acknowledge(lease, batch.id)
 
 
@@ -571,7 +571,7 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
             f"--source {source}`",
         )
     for note in ledger.uncleared_values(source):
-        if note.kept_because is None and earlier_batches[-1] <= note.tightening.through:
+        if note.kept_because is None and earlier_batches[-1] <= note.tightening.last_batch:
             raise SpanRefused(
                 f"{note.table} would show more than its settings say: {note.sentence}",
                 hint=f"undo the run once these values are cleared: {note.hint}",

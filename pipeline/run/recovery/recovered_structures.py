@@ -124,11 +124,8 @@ def read_lake(work: Workplace) -> LakeContent:
     """Read the Delta logs of all tables of the source; nothing is written."""
     source = work.source.name
     system_tables = {system_table_path(source, table): table for table in SystemTable}
-    newest_versions, mirrors, changelogs = (
-        dict[str, int](),
-        list[MirrorFacts](),
-        list[ChangelogListing](),
-    )
+    newest_versions = dict[str, int]()
+    mirrors, changelogs = list[MirrorFacts](), list[ChangelogListing]()
     transactions, highest_txn_version = list[BatchRecord](), 0
     claim = claim_of(work, "")
     batch_ids = [claim.batch or 0]
@@ -140,8 +137,8 @@ def read_lake(work: Workplace) -> LakeContent:
         if not commits:
             continue
         newest_versions[folder] = commits[0].delta_version
-        changelog = folder.startswith(f"{source}/_changes/")
-        table = system_tables.get(folder) or (_table_of(commits) if changelog else None)
+        is_changelog = folder.startswith(f"{source}/_changes/")
+        table = system_tables.get(folder) or (_table_of(commits) if is_changelog else None)
         if table is not None:
             files = work.changelog.listed_files(folder) or {}
             actions = {
@@ -161,8 +158,8 @@ def read_lake(work: Workplace) -> LakeContent:
                 transactions = [
                     record for record in complete_records if record.batch in listed_batches
                 ]
-                # A batch that was committed, is not forgotten and is no longer listed
-                # is void.
+                # A batch is void if it was committed, is no longer listed, and was not
+                # deleted on purpose.
                 deleted_through = last_deleted_batch(commits)
                 committed_batches = {
                     record.batch for record in complete_records if record.batch > deleted_through
@@ -170,7 +167,7 @@ def read_lake(work: Workplace) -> LakeContent:
                 void_spans += [
                     BatchSpan(b - 1, b) for b in sorted(committed_batches - listed_batches)
                 ]
-        elif not changelog and (mirror := mirror_facts(folder, commits)) is not None:
+        elif not is_changelog and (mirror := mirror_facts(folder, commits)) is not None:
             mirrors.append(mirror)
             highest_txn_version = max([highest_txn_version, *_transaction_numbers(commits)])
     completed_mirrors = tuple(_completed_mirrors(mirrors, changelogs))
@@ -370,21 +367,21 @@ def find_structures(
     server_tables = {table.name: table for table in baseline.tables}
     statements_by_table = spans_of_changes(between, list(server_tables))
     # Tables that existed at the place: a statement after it did not create them.
-    existing = {
+    existing_tables = {
         name
         for name in server_tables
         if name not in statements_by_table or not statements_by_table[name].is_created
     }
-    existing |= {
+    existing_tables |= {
         name for name, statements in statements_by_table.items() if not statements.is_created
     }
     adoptions = {
         adoption.mirror.table: adoption
         for adoption in plan.adoptions
-        if adoption.mirror.table in existing
+        if adoption.mirror.table in existing_tables
     }
     versions, unknown_tables = [], set[TableName]()
-    for name in sorted(existing):
+    for name in sorted(existing_tables):
         schema = server_tables.get(name) if name not in statements_by_table else None
         if schema is None and name in adoptions:
             schema = _structure_in_lake(work, lake, plan, adoptions[name])
@@ -421,14 +418,16 @@ def find_structures(
         )
     reloads = tuple(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
-        for name in sorted(existing & server_tables.keys())
+        for name in sorted(existing_tables & server_tables.keys())
         if work.source.patterns.matches(name) and name not in adopted_tables
     )
     at = place.lake_end.end
     databases = tuple(
         DatabaseVersion(database.name, at, database) for database in baseline.databases
     )
-    dropped_tables = frozenset(adoption.mirror.table for adoption in plan.adoptions) - existing
+    dropped_tables = (
+        frozenset(adoption.mirror.table for adoption in plan.adoptions) - existing_tables
+    )
     return RecoveredStructures(
         tuple(versions),
         databases,
@@ -561,12 +560,12 @@ def _unfit_tables(
 def _reload_reason(
     name: TableName,
     reasons: Mapping[TableName, str],
-    unknown: set[TableName],
+    unknown_tables: set[TableName],
     adoptions: Mapping[TableName, Adoption],
 ) -> str:
     if name in reasons:
         return reasons[name]
-    if name in unknown and name in adoptions:
+    if name in unknown_tables and name in adoptions:
         return "it was altered after this place, and the lake does not keep its structure before"
     if name in adoptions:
         return "its mirror is incomplete at this place: files or columns are missing"

@@ -27,7 +27,7 @@ from lockstep.pipeline.run.table_plans import (
     TablePlans,
     with_prices,
 )
-from lockstep.pipeline.supply.plan import OLDER, Have, Standing, Want, plan
+from lockstep.pipeline.supply.plan import OLDER_REASON, Have, SupplyStanding, Want, plan
 from lockstep.pipeline.values.errors import LockstepError, Need
 from lockstep.pipeline.values.table import TableName
 
@@ -40,10 +40,12 @@ def after_new_ledger(
 ) -> TablePlans:
     """Return the plans of tables after a ledger is made from the lake.
     `adopted_states`: the states of the tables that continue with their mirrors."""
-    haves = [(Have(table, Standing.NEW, reason=reason), Want()) for table, reason in missing_rows]
+    haves = [
+        (Have(table, SupplyStanding.NEW, reason=reason), Want()) for table, reason in missing_rows
+    ]
     states = {state.table: state for state in adopted_states}
     for table, name in pending_moves(work, states).to_reload.items():
-        have = Have(table, Standing.STOPPED, reason=move_reason(name))
+        have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
         haves.append((have, Want(rewrite=True)))
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
@@ -64,7 +66,7 @@ def after_kept_ledger(work: Workplace, missing_rows: MissingRows) -> TablePlans:
     with suppress(LockstepError):
         return tables_of_next_run(work, known)
     haves = [
-        (Have(table, Standing.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
+        (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
         for table, error in errors.items()
         if states[table].reason == error.reason
     ]
@@ -88,7 +90,7 @@ def after_start_over(work: Workplace) -> TablePlans:
     tables = [table for table in tables if work.source.patterns.matches(table)]
     colliding_tables = collisions(work, {}, tables)
     haves = [
-        (Have(table, Standing.NEW, reason=OLDER), Want())
+        (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
         for table in tables
         if table not in colliding_tables
     ]

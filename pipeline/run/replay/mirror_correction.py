@@ -31,8 +31,8 @@ from lockstep.pipeline.mirror.strategy import buckets_for
 from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.ledger import contents_of
-from lockstep.pipeline.ports.mirror_writes import FoldedChanges, Merge, MirrorTarget, PartColumn
+from lockstep.pipeline.ports.ledger import table_contents
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
     membership,
@@ -139,11 +139,11 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
-        cluster=clustered_by(policies.cluster_by, fold.schema),
+        cluster_by=clustered_by(policies.cluster_by, fold.schema),
     )
     path = work.mirrors.stage(f"{source}-replay", changes)
     try:
-        write = Merge(target, fold.key, FoldedChanges((path,), fold.kept), bounds)
+        write = Merge(target, fold.key, FoldedChanges((path,), fold.kept_columns), bounds)
         commit = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
     finally:
         work.mirrors.unstage(path)
@@ -187,10 +187,10 @@ class _MirrorComparison:
         """Return the comparison; None if no change of the span counts for the mirror
         any more. Raise `TableError` if the mirror cannot be compared."""
         state = work.ledger.table_states(work.source.name)[table]
-        version, own, has_soft_deletes = _examine_mirror(work, state)
+        version, mirror_schema, has_soft_deletes = _examine_mirror(work, state)
         newest = work.ledger.cursors(work.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
-        contents = contents_of(work.ledger, work.source.name, table, span[0].id, newest.batch)
+        contents = table_contents(work.ledger, work.source.name, table, span[0].id, newest.batch)
         if not contents:
             return None
         plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
@@ -199,7 +199,7 @@ class _MirrorComparison:
             for batch in span
             if batch.base + batch.changes > plan.above
         )
-        if not plan.segments or not sequence_ranges or plan.dropped:
+        if not plan.segments or not sequence_ranges or plan.is_dropped:
             return None
         lineage = _lineage_of(work, state, plan)
         key = lineage.key_of(plan.versions)
@@ -209,10 +209,16 @@ class _MirrorComparison:
                 hint=reload_hint(table),
             )
         scratch_files = frozenset(file for segment in new_segments for file in segment.new_files)
-        parts = tuple(_parts_of(work, plan, lineage, own, table, scratch_files))
+        parts = tuple(_parts_of(work, plan, lineage, mirror_schema, table, scratch_files))
         marks = ("_committed_at",) if has_soft_deletes else ()
-        ignored = work.source.policies_of(table).deletes is Deletes.IGNORE
-        fold = Fold(own, key, tuple(part.mapping for part in parts), marks, ignored=ignored)
+        ignores_deletes = work.source.policies_of(table).deletes is Deletes.IGNORE
+        fold = Fold(
+            mirror_schema,
+            key,
+            tuple(part.mapping for part in parts),
+            marks,
+            ignores_deletes=ignores_deletes,
+        )
         [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
         return cls(
             work,
@@ -250,10 +256,10 @@ class _MirrorComparison:
 
     def _require_undamaged(self) -> None:
         for part in self.parts:
-            damaged = self.work.segments.damage_sentences(part.folder, part.files)
-            if damaged:
+            damages = self.work.segments.damage_sentences(part.folder, part.files)
+            if damages:
                 raise TableError(
-                    f"its changelog is damaged: {damaged[0]}",
+                    f"its changelog is damaged: {damages[0]}",
                     hint="replay the span of that batch too, or restore the file",
                 )
 
@@ -296,7 +302,7 @@ class _MirrorComparison:
     def _with_dropped_columns_marked(self, changes: pa.Table) -> pa.Table:
         """Mark dropped columns, so that the merge keeps the mirror's values in them."""
         marks = keep_names(self.fold.schema.names)
-        for name in self.fold.kept:
+        for name in self.fold.kept_columns:
             mark = marks[name]
             index = changes.schema.get_field_index(mark)
             flags = pa.repeat(pa.scalar(True), changes.num_rows)
@@ -326,12 +332,14 @@ class _MirrorComparison:
 
     @property
     def _columns_to_compare(self) -> list[str]:
-        left_out = {*self.fold.kept, *self.stamp_columns}
+        left_out = {*self.fold.kept_columns, *self.stamp_columns}
         return [name for name in self.fold.schema.names if name not in left_out]
 
     def _with_mirror_names(self, changes: pa.Table) -> pa.Table:
-        own = self.fold.schema.names
-        names_by_changelog_name = dict(zip(changelog_names(own), own, strict=True))
+        mirror_names = self.fold.schema.names
+        names_by_changelog_name = dict(
+            zip(changelog_names(mirror_names), mirror_names, strict=True)
+        )
         # A stamp column has the name of a mark of the fold, so it must not appear
         # twice.
         names = [
@@ -391,9 +399,9 @@ def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLi
     history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
     first = min((*plan.versions, final), key=history.index)
     lineage = lineage_over(work, versions_between(work, table, first, final))
-    if lineage.reread:
+    if lineage.reasons_to_reread:
         raise TableError(
-            lineage.reread[0], hint=f"`lockstep verify {table} --repair` reads it again"
+            lineage.reasons_to_reread[0], hint=f"`lockstep verify {table} --repair` reads it again"
         )
     return lineage
 
@@ -428,14 +436,14 @@ def _parts_of(
     for version in plan.versions:
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
-        if any(file.partial for file in files):
+        if any(file.has_present for file in files):
             raise TableError(
                 "its row images omit columns, so its newest changes lack values",
                 hint=f"`lockstep verify {table} --repair` compares it with MySQL",
             )
         part = lineage.part(version, above=plan.above)
         columns = dict(zip(lineage.schema.names, part.columns, strict=True))
-        part_columns = tuple(columns.get(name, PartColumn()) for name in mirror_schema.names)
+        part_columns = tuple(columns.get(name, ColumnOrigin()) for name in mirror_schema.names)
         generation = work.ledger.schema_version(work.source.name, table, version).generation
         folder = changelog_path(work.source.name, table, generation)
         for path, is_scratch in ((folder, False), (scratch_path(work.source.name, folder), True)):
@@ -444,6 +452,6 @@ def _parts_of(
                 yield SegmentPart(
                     path,
                     files_in_folder,
-                    lineage.names[version],
+                    lineage.own_names[version],
                     replace(part, columns=part_columns),
                 )

@@ -31,7 +31,7 @@ from lockstep.pipeline.model.batch import (
     SpecialBatches,
 )
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.replay.spans import (
     Span,
@@ -108,7 +108,7 @@ def select_batches(
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), lake_end, ())
-    tables = work.ledger.touched(work.source.name, batches[0].id, batches[-1].id).keys()
+    tables = work.ledger.first_changes(work.source.name, batches[0].id, batches[-1].id).keys()
     tables_to_read = [
         table
         for table in sorted(tables if requested is None else tables & requested)
@@ -136,7 +136,7 @@ def require_merged(work: Workplace) -> None:
     """Raise `BatchesWait` unless every captured batch is acknowledged."""
     waiting = [
         batch
-        for batch in work.ledger.unfinished(work.source.name)
+        for batch in work.ledger.unfinished_batches(work.source.name)
         if batch.state is not BatchState.CAPTURING
     ]
     if waiting:
@@ -151,8 +151,10 @@ def _without_deleted(work: Workplace, span: Span, batches: tuple[Batch, ...]) ->
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
     span begins before these; `earliest` begins with the first of them."""
     deletion = work.ledger.deletion_notes(work.source.name).newest
-    if deletion is None or not begins_before(span, batches, deletion.through, deletion.end):
-        return tuple(batch for batch in batches if deletion is None or batch.id > deletion.through)
+    if deletion is None or not begins_before(span, batches, deletion.last_batch, deletion.end):
+        return tuple(
+            batch for batch in batches if deletion is None or batch.id > deletion.last_batch
+        )
     sentence = deletion.sentence
     raise SpanRefused(
         f"{span.since} lies before the changes that are kept: {sentence}",
@@ -219,8 +221,8 @@ class SpanFacts:
         return cls(
             work,
             work.server.facts(),
-            ledger.touched(source, 1, last),
-            ledger.marks_within(source, batches[0].id, last),
+            ledger.first_changes(source, 1, last),
+            ledger.special_batches(source, batches[0].id, last),
             _later_anchors(batches),
         )
 
@@ -295,7 +297,7 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     assert batch.end is not None, "it is acknowledged"
     ledger, source = work.ledger, work.source.name
     original = _original_workplace(work, batch)
-    content = content_of(ledger, source, batch.id)
+    content = batch_content(ledger, source, batch.id)
     recorded_segments, events, changed_tables = (
         content.segments,
         content.events,
@@ -383,15 +385,20 @@ def _original_states(
 
 
 def _original_policies(
-    work: Workplace, events: Sequence[TableEvent], recorded: Sequence[Segment], table: TableName
+    work: Workplace,
+    events: Sequence[TableEvent],
+    recorded_segments: Sequence[Segment],
+    table: TableName,
 ) -> LakePolicies:
     """Return the table's policies, changed to what the first capture did. The recorded
     events show whether it followed or ignored a TRUNCATE; the recorded files show
     whether it listed the changed columns of updates."""
     policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
-    files = [file for segment in recorded if segment.table == table for file in segment.files]
+    files = [
+        file for segment in recorded_segments if segment.table == table for file in segment.files
+    ]
     if files:
-        policies = replace(policies, updated_columns=any(file.updated for file in files))
+        policies = replace(policies, updated_columns=any(file.has_updated for file in files))
     followed_truncate = any(
         event.table == table and event.kind is TableEventKind.TRUNCATED for event in events
     )

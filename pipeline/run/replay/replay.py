@@ -17,7 +17,7 @@ from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogCheck,
@@ -54,8 +54,8 @@ from lockstep.pipeline.values.table import TableName
 class ReplayedBatch:
     """One batch of the span. `reason_not_recaptured`: why it cannot be read from the
     log again; None if it was read again or, in a plan, would be. `segments`: the
-    results of comparing its files; empty in a plan. `revision_count`: number of times that
-    its files were replaced so far."""
+    results of comparing its files; empty in a plan. `revision_count`: number of times
+    that its files were replaced so far."""
 
     batch: Batch
     reason_not_recaptured: str | None
@@ -113,8 +113,8 @@ def plan_replay(
     work: Workplace, span: Span, only_tables: frozenset[TableName] | None = None
 ) -> ReplayReport:
     """Return the batches that a replay of the span would capture again, and whether the
-    log still has them. `only_tables`: the tables to replay; None for all. Nothing is changed,
-    and no lease is needed."""
+    log still has them. `only_tables`: the tables to replay; None for all. Nothing is
+    changed, and no lease is needed."""
     selection = select_batches(work, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end)
@@ -141,9 +141,9 @@ def replay(
     commit: bool = True,
     show_values: bool = False,
 ) -> ReplayReport:
-    """Replay a span, and return the report. `only_tables`: the tables to replay; None for all.
-    Without `commit`, the same data is read and compared, and the rows that differ are
-    reported (with `show_values`, also their values), but nothing is written.
+    """Replay a span, and return the report. `only_tables`: the tables to replay; None
+    for all. Without `commit`, the same data is read and compared, and the rows that
+    differ are reported (with `show_values`, also their values), but nothing is written.
 
     Raise `BatchesWait` while captured batches are not merged, and `SpanRefused` for a
     span that is outside of what was captured. If the process dies, the next run or
@@ -208,7 +208,7 @@ def replay(
     finally:
         if work.ledger.revisions(work.source.name).open is None:
             work.segments.remove_folder(scratch_path(work.source.name))
-    counts = work.ledger.marks_within(work.source.name, first.id, last.id).revision_counts
+    counts = work.ledger.special_batches(work.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,
         tuple(
@@ -282,26 +282,27 @@ def _has_new_commits(
 
 
 def _latest_checks(
-    before: Sequence[ChangelogCheck], after: Sequence[ChangelogCheck]
+    earlier_checks: Sequence[ChangelogCheck], later_checks: Sequence[ChangelogCheck]
 ) -> tuple[ChangelogCheck, ...]:
-    """Return the newest result for each changelog. `before` and `after`: the results
-    before and after the revision. A changelog without a result in `after` is correct
-    now; if it was not yet correct according to `before`, the revision corrected it."""
-    settled = {
+    """Return the newest result for each changelog. `earlier_checks` and `later_checks`:
+    the results before and after the revision. A changelog without a result in
+    `later_checks` is correct now; if it was not yet correct according to
+    `earlier_checks`, the revision corrected it."""
+    corrected = {
         check.changelog: replace(
             check, reason_not_corrected=None, is_revised=check.reason_not_corrected is not None
         )
-        for check in before
+        for check in earlier_checks
     }
-    newest = {check.changelog: check for check in after}
-    return (*(settled | newest).values(),)
+    newest = {check.changelog: check for check in later_checks}
+    return (*(corrected | newest).values(),)
 
 
 def _has_changes_of(
     work: Workplace, batch: Batch, only_tables: frozenset[TableName] | None
 ) -> bool:
     """Return whether a batch has changes of these tables."""
-    segments = content_of(work.ledger, batch.source, batch.id).segments
+    segments = batch_content(work.ledger, batch.source, batch.id).segments
     return any(only_tables is None or segment.table in only_tables for segment in segments)
 
 

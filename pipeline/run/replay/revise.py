@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.foreign_commits import AllExpected
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.changelog_files import (
     ChangelogTable,
     changelog_columns,
@@ -101,10 +101,10 @@ class _ReplacedSegment:
 
     @classmethod
     def of(cls, work: Workplace, new: RevisedSegment) -> _ReplacedSegment:
-        source, number = work.source.name, new.schema_version
-        segments = content_of(work.ledger, source, new.batch).segments
+        source, schema_version = work.source.name, new.schema_version
+        segments = batch_content(work.ledger, source, new.batch).segments
         [old] = [segment for segment in segments if new.is_of(new.batch, segment)]
-        version = work.ledger.schema_version(source, new.table, number)
+        version = work.ledger.schema_version(source, new.table, schema_version)
         state = work.ledger.table_states(source)[new.table]
         return cls(new, old, changelog_table(source, state, version.generation))
 
@@ -176,10 +176,10 @@ def reasons_to_wait(
 def _by_changelog(
     parts: Iterable[_ReplacedSegment],
 ) -> dict[ChangelogTable, list[_ReplacedSegment]]:
-    grouped: dict[ChangelogTable, list[_ReplacedSegment]] = {}
+    by_changelog: dict[ChangelogTable, list[_ReplacedSegment]] = {}
     for part in parts:
-        grouped.setdefault(part.changelog, []).append(part)
-    return grouped
+        by_changelog.setdefault(part.changelog, []).append(part)
+    return by_changelog
 
 
 def _commit_revision(

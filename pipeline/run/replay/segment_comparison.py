@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from lockstep.pipeline.mirror.layout import changelog_names, changelog_path, scratch_path
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import content_of
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.rows import ReplayDifference, row_difference
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.schema.rows import merge_key
-from lockstep.pipeline.values.segment import ENDINGS, Segment, SegmentFile
+from lockstep.pipeline.values.segment import FILE_ENDINGS, Segment, SegmentFile
 from lockstep.pipeline.values.table import TableName
 
 
@@ -96,7 +96,7 @@ class SegmentComparison:
         files in the scratch folder that will not replace others."""
         recaptured = {(segment.table, segment.schema_version): segment for segment in read}
         results = []
-        for segment in content_of(self.work.ledger, batch.source, batch.id).segments:
+        for segment in batch_content(self.work.ledger, batch.source, batch.id).segments:
             new_segment = recaptured.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
             if self.tables is None or segment.table in self.tables:
@@ -151,7 +151,7 @@ class SegmentComparison:
         names_in_changelog = dict(zip(names, changelog_names([*names]), strict=True))
         shown_columns = ("_sequence", *(names_in_changelog[name] for name in key))
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
-        for ending in range(len(ENDINGS)):
+        for ending in range(len(FILE_ENDINGS)):
             content = content_difference(
                 self.work.segments.pieces(
                     self._scratch(folder), files_of_kind(new_segment.files, ending)
@@ -182,7 +182,7 @@ class SegmentComparison:
                     self._scratch(folder), files_of_kind(new_segment.files, ending)
                 ),
             )
-            for ending in range(len(ENDINGS))
+            for ending in range(len(FILE_ENDINGS))
         )
 
     def _files_listed_in(self, folder: str) -> frozenset[str]:
@@ -209,7 +209,7 @@ def changelog_folder(work: Workplace, segment: Segment) -> str:
 def files_of_kind(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
     """Return the files with one ending (an index into `ENDINGS`). They have the same
     columns."""
-    return [file for file in files if file.listed + file.partial == ending]
+    return [file for file in files if file.has_logged + file.has_present == ending]
 
 
 Flags = npt.NDArray[np.bool_]

@@ -36,10 +36,10 @@ from lockstep.pipeline.run.table_plans import (
     plan_returns,
     with_prices,
 )
-from lockstep.pipeline.snapshot.log_room import LogRoom, keep_longer, kept_for
+from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_statement
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
-from lockstep.pipeline.supply.plan import RowsRead
+from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
 from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
@@ -104,7 +104,7 @@ class RunPlan:
 def make_plan(work: Workplace) -> RunPlan:
     """Return the plan of the next run, including its refusal; nothing is written. Raise
     errors that a retry may resolve."""
-    abandoned: list[Abandonment] = []
+    abandonments: list[Abandonment] = []
     start: PlannedStart | None = None
     reading: PlannedReading | None = None
     refusal: LockstepError | None = None
@@ -113,8 +113,8 @@ def make_plan(work: Workplace) -> RunPlan:
     shapes: dict[TableName, PlannedShape] = {}
     try:
         override = work.ledger.open_override(work.source.name)
-        abandoned.extend(batches_to_abandon(work, override))
-        cursor = _cursor_after(work, abandoned)
+        abandonments.extend(batches_to_abandon(work, override))
+        cursor = _cursor_after(work, abandonments)
         if cursor is None:
             work.mirrors.require_ready()
         require_ready(work.server, work.ledger, work.source)
@@ -127,7 +127,7 @@ def make_plan(work: Workplace) -> RunPlan:
         elif proposal.run_start is not None:
             reading = read_ahead(work, proposal.run_start, tables)
             refusal = reading.refusal
-            if tables.tables_supplied(RowsRead):
+            if tables.tables_supplied(RowsFromServer):
                 load_forecasts = forecast_loads(
                     work, proposal.run_start.facts, tables.estimated_rows
                 )
@@ -135,13 +135,13 @@ def make_plan(work: Workplace) -> RunPlan:
         if error.recovery is Recovery.RETRY:
             raise
         refusal = error
-    lease = work.ledger.lease(work.source.name)
+    lease = work.ledger.newest_lease(work.source.name)
     return RunPlan(
         abandoned_sentences=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
-            for abandonment in abandoned
+            for abandonment in abandonments
         ),
-        waiting_tables=_waiting_tables(work, abandoned),
+        waiting_tables=_waiting_tables(work, abandonments),
         start=start,
         reading=reading,
         capture_seconds=estimate_seconds(work, reading),
@@ -206,8 +206,12 @@ def forecast_loads(work: Workplace, facts: ServerFacts, row_count: int) -> tuple
     """Return sentences on reading `row_count` rows from MySQL: how long it takes, how
     much space it needs, and whether the server keeps its log long enough."""
     plan = work.source.snapshot
-    room = LogRoom(kept_for(facts.settings), plan.max_seconds)
-    short = () if room.short is None else (f"{room.short}: {keep_longer(facts.settings)}",)
+    room = LogRoom(log_retention(facts.settings), plan.max_seconds)
+    short = (
+        ()
+        if room.shortening_sentence is None
+        else (f"{room.shortening_sentence}: {week_statement(facts.settings)}",)
+    )
     return (room.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
 
 
@@ -222,10 +226,10 @@ def next_start(work: Workplace) -> PlannedStart:
     return _planned_start(work, proposal)
 
 
-def _cursor_after(work: Workplace, abandoned: Sequence[Abandonment]) -> Cursor | None:
+def _cursor_after(work: Workplace, abandonments: Sequence[Abandonment]) -> Cursor | None:
     """Return the captured cursor as it will be once these batches are abandoned."""
     captured = work.ledger.cursors(work.source.name).captured
-    batch_ids = {abandonment.batch.id for abandonment in abandoned}
+    batch_ids = {abandonment.batch.id for abandonment in abandonments}
     if captured is None or captured.batch not in batch_ids:
         return captured
     batches = [
@@ -253,13 +257,13 @@ def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:
 
 
 def _waiting_tables(
-    work: Workplace, abandoned: Sequence[Abandonment]
+    work: Workplace, abandonments: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
-    batch_ids = {abandonment.batch.id for abandonment in abandoned}
-    pending = work.ledger.pending(work.source.name)
+    batch_ids = {abandonment.batch.id for abandonment in abandonments}
+    pending = work.ledger.pending_batches(work.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
-        for batch in work.ledger.unfinished(work.source.name)
+        for batch in work.ledger.unfinished_batches(work.source.name)
         if batch.id not in batch_ids
     }
 
@@ -311,16 +315,16 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
     return replace(choice, override=override)
 
 
-def _examine_choice(work: Workplace, proposed: Override) -> Choice:
-    abandoned = list(batches_to_abandon(work, proposed))
-    cursor = _cursor_after(work, abandoned)
-    proposal = foresee_start(work, cursor, proposed)
+def _examine_choice(work: Workplace, proposed_override: Override) -> Choice:
+    abandonments = list(batches_to_abandon(work, proposed_override))
+    cursor = _cursor_after(work, abandonments)
+    proposal = foresee_start(work, cursor, proposed_override)
     decision = proposal.decision
     if isinstance(decision, Refusal):
         raise decision.error
     return Choice(
-        proposed,
-        abandoned_batches=tuple(abandonment.batch.id for abandonment in abandoned),
+        proposed_override,
+        abandoned_batches=tuple(abandonment.batch.id for abandonment in abandonments),
         position=proposal.run_start.start if proposal.run_start else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,

@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.transactions.spill import SummarisingSpool
 from lockstep.pipeline.mirror.clustering import unclusterable
 from lockstep.pipeline.mirror.layout import mirror_columns
 from lockstep.pipeline.mirror.lineage import is_stamp, taken_names
-from lockstep.pipeline.mirror.strategy import Facts, choose, only_inserts
+from lockstep.pipeline.mirror.strategy import WriteFacts, choose, only_inserts
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.run.begin import RunStart
@@ -197,15 +197,16 @@ def _merge_sentences(
         policies = work.source.policies_of(table)
         schema = structures.last_known_schema(table)
         counts = tally.counts
-        facts = Facts(
-            keyed=schema is not None and bool(merge_key(schema)),
-            keeps=policies.keeps_rows,
+        facts = WriteFacts(
+            has_key=schema is not None and bool(merge_key(schema)),
+            keeps_deleted=policies.keeps_rows,
             replaces=table in replaced_tables,
-            images=counts.total + counts.updated,
+            image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
-            all_new=all_new,
-            kept=policies.keeps_rows,  # Assumed: only a write looks for deleted rows in the mirror.
-            stamped=bool(policies.stamps),
+            inserts_are_new=all_new,
+            # Assumed: only a write looks for deleted rows in the mirror.
+            may_have_kept_rows=policies.keeps_rows,
+            has_stamps=bool(policies.stamps),
         )
         try:
             strategy = choose(facts)
@@ -309,13 +310,13 @@ class LogTally:
         for table, plan in plans.plans.items():
             # `besides`: the step that supplies what the log lacks. The table is busy
             # with it.
-            basis.tables[table].is_busy = plan.besides is not None
+            basis.tables[table].is_busy = plan.step_after_log is not None
         self._tables_read_later = {
-            table for table, plan in plans.plans.items() if plan.reads_all_later
+            table for table, plan in plans.plans.items() if plan.will_begin_load
         }
         self._captured_tables = basis.tables
         self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treatments_in_words
+        self._treated = basis.work.shaping.treatment_texts
         self._renames = CopyDecider(basis)
         self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
         self.rereads: dict[TableName, str] = {}
@@ -407,15 +408,15 @@ class LogTally:
 
     def put(self, group: TransactionGroup) -> None:
         rows = np.zeros(len(group.transactions), np.int64)
-        captured = np.zeros(len(group.transactions), np.bool_)
+        has_captured_rows = np.zeros(len(group.transactions), np.bool_)
         for block in group.blocks:
-            captured[block.events[:, columns.TRANSACTION]] = True
+            has_captured_rows[block.events[:, columns.TRANSACTION]] = True
             self._add(self._count_block(block, len(rows), group.begin), rows)
         for tallies in self.tallies_read_back:
-            captured[0] = True  # A transaction that was spilled is a group of its own.
+            has_captured_rows[0] = True  # A transaction that was spilled is a group of its own.
             self._add(tallies, rows)
         self.tallies_read_back.clear()
-        self._take_transactions(group, rows, captured)
+        self._take_transactions(group, rows, has_captured_rows)
 
     # -- rows -----------------------------------------------------------------------
 
@@ -432,23 +433,23 @@ class LogTally:
         number begins."""
         tables: dict[TableName, TableTally] = {}
         rows = np.zeros(transaction_count, np.int64)
-        for name, _, part in split_by_table(block, self._decoding.buffer.maps.maps):
+        for name, _, part in split_by_table(block, self._decoding.buffer.maps.table_maps):
             if not self.is_wanted(name):
                 continue
             transactions = np.minimum(part.events[:, columns.TRANSACTION], transaction_count - 1)
             at = begin(int(transactions[0]))
             try:
-                counted = [
-                    (indices, self._decoder(number, at).count_images(events))
-                    for number, indices, events in split_by_map(part)
+                event_counts_by_map = [
+                    (indices, self._decoder(map_number, at).count_images(events))
+                    for map_number, indices, events in split_by_map(part)
                 ]
             except TableError as error:
                 self._quarantine(name, at, error)
                 continue
-            for indices, event_counts in counted:
+            for indices, event_counts in event_counts_by_map:
                 np.add.at(rows, transactions[indices], event_counts.rows)
             kinds = sum(
-                (event_counts.kinds for _, event_counts in counted),
+                (event_counts.kinds for _, event_counts in event_counts_by_map),
                 np.zeros(len(CHANGE_TYPES), np.int64),
             )
             counts = RowCounts(int(kinds[INSERT]), int(kinds[AFTER]), int(kinds[DELETE]))
@@ -456,8 +457,8 @@ class LogTally:
             tables[name] = TableTally(counts, len(part.events), size)
         return tables, rows
 
-    def _decoder(self, number: int, at: Coordinates) -> TableDecoder:
-        version, decoder = self._decoding.decoder_of_map(number, at)
+    def _decoder(self, map_number: int, at: Coordinates) -> TableDecoder:
+        version, decoder = self._decoding.decoder_of_map(map_number, at)
         self._captured_tables.segment(version)
         return decoder
 
@@ -472,11 +473,11 @@ class LogTally:
             self.tables[table] = self.tables.get(table, TableTally()) + tally
 
     def _take_transactions(
-        self, group: TransactionGroup, rows: Integers, captured: npt.NDArray[np.bool_]
+        self, group: TransactionGroup, rows: Integers, has_captured_rows: npt.NDArray[np.bool_]
     ) -> None:
         sizes = group.transactions[:, columns.LOG_BYTES]
-        self.foreign_transaction_count += int((~captured).sum())
-        self.foreign_bytes += int(sizes[~captured].sum())
+        self.foreign_transaction_count += int((~has_captured_rows).sum())
+        self.foreign_bytes += int(sizes[~has_captured_rows].sum())
         most = int(np.argmax(sizes))
         if self.largest is None or sizes[most] > self.largest.bytes:
             self.largest = LargestTransaction(group.begin(most), int(sizes[most]), int(rows[most]))

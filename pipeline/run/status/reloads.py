@@ -22,9 +22,9 @@ from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
     ReadingReach,
     TablePlans,
-    earlier_version_of,
+    changelog_origin_of,
+    earlier_version_origin_of,
     needs_of,
-    origin_of,
     plan_returns,
     with_prices,
 )
@@ -33,7 +33,14 @@ from lockstep.pipeline.shape.shaping import consent_hint
 from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.supply.past import Past
-from lockstep.pipeline.supply.plan import FromChangelog, Have, SomeRowsRead, Standing, Want, plan
+from lockstep.pipeline.supply.plan import (
+    FromChangelog,
+    Have,
+    SomeRowsFromServer,
+    SupplyStanding,
+    Want,
+    plan,
+)
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     LedgerRefused,
@@ -134,10 +141,10 @@ class ReloadFacts:
             return "it lacks rows that only MySQL has"
         # The run examines the files: that takes too long here.
         contents = self._contents[request.table]
-        origin = origin_of(self.work, state, check_files=False, contents=contents)
+        origin = changelog_origin_of(self.work, state, check_files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
             return origin
-        earlier = earlier_version_of(self.work, state, check_files=False, contents=contents)
+        earlier = earlier_version_origin_of(self.work, state, check_files=False, contents=contents)
         return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
 
 
@@ -158,9 +165,9 @@ def _origin_once_resumed(
     )
     plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
     table_plan = plans.plans[request.table]
-    if table_plan.waits is not None:
-        return table_plan.waits
-    step = table_plan.besides
+    if table_plan.reason_to_wait is not None:
+        return table_plan.reason_to_wait
+    step = table_plan.step_after_log
     assert step is not None, "a mirror that is written again has a supply besides the log"
     return step.supply.origin if isinstance(step.supply, FromChangelog) else step.reason
 
@@ -201,7 +208,7 @@ def plan_reload(
     resumes = "; this also resumes the table" if is_stopped else ""
     sentence = f"the next run rewrites the mirror of {table}"
     if supplier is not Supplier.SOURCE and isinstance(origin, ChangelogOrigin):
-        sentence += f", {origin.told}: {origin.size}; no row is read from the source"
+        sentence += f", {origin.clause}: {origin.size}; no row is read from the source"
         sentence += resumes or "; until then the table stops"
         return Reload(
             request, supplier, Supplier.CHANGELOG, sentence, is_stopped=is_stopped, origin=origin
@@ -224,11 +231,11 @@ def plan_condition_reload(
     table, condition = order.table, order.condition
     refusal = condition_refusal(work, table)
     reach = ReadingReach(by_condition=None if refusal is None else refusal.message)
-    have = Have(table, Standing.FOLLOWING, reason=order.reason)
+    have = Have(table, SupplyStanding.FOLLOWING, reason=order.reason)
     table_plan = plan(have, Want(rows=condition, author=order.author), reach)
     [step] = with_prices(work, TablePlans({table: table_plan})).plans[table].steps
     request = OrderRequest(table, order.author, step.reason)
-    if not isinstance(step.supply, SomeRowsRead):
+    if not isinstance(step.supply, SomeRowsFromServer):
         return plan_reload(work, request, Supplier.SOURCE, facts)
     column_names = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
     other_rows = (
@@ -290,10 +297,10 @@ def _plan_reload_from_log(request: OrderRequest, facts: ReloadFacts) -> Reload:
             hint=f"`lockstep reload {table} --from source --reason …` reads it from MySQL as it is",
         )
     sentence = (
-        f"the next run follows {table} from {past.begins} on, and not earlier, because {past.why}; "
-        f"{facts.pasts.log_bytes(past):,} bytes of log are read again"
+        f"the next run follows {table} from {past.begins} on, and not earlier, because "
+        f"{past.reason}; {facts.pasts.log_bytes(past):,} bytes of log are read again"
     )
-    if past.whole:
+    if past.is_whole:
         return Reload(request, Supplier.LOG, Supplier.LOG, f"{sentence}, which has all of its rows")
     rows, older = facts.estimated_rows.get(table), "it has rows from before that"
     sentence += ", then its rows from MySQL"

@@ -148,7 +148,9 @@ def _version_at(
 
 def _servers(ledger: Batches, source: str) -> list[str]:
     """Return the UUIDs of the servers from which the source was read, newest first."""
-    return list(dict.fromkeys(reign.server_uuid for reign in reversed(ledger.lineage(source))))
+    return list(
+        dict.fromkeys(reign.server_uuid for reign in reversed(ledger.server_periods(source)))
+    )
 
 
 def _version_at_coordinates(
@@ -260,7 +262,9 @@ def _version_after_gtids(
     batch."""
     cursor = ledger.cursors(source).captured
     if cursor is None or not cursor.position.gtid_set.contains(gtids):
-        raise _not_captured_error(source, f"transactions of {gtids.shortened()} were not captured")
+        raise _not_captured_error(
+            source, f"transactions of {gtids.shortened_text()} were not captured"
+        )
 
     batches = {batch.id: batch for batch in ledger.batches(source, limit=_NO_LIMIT)}
 

@@ -10,7 +10,7 @@ from datetime import datetime
 from lockstep.pipeline.binlog.search.log_scan import read_file_head
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable
-from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven
+from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
 from lockstep.pipeline.run.agreement.claim import lake_error
 from lockstep.pipeline.run.agreement.lake_logs import (
@@ -59,8 +59,8 @@ def standing_of(
     override = ledger.open_override(source)
     attempts = attempts_of(ledger, source)
     batches = ledger.batches(source, limit=_BATCHES)
-    unfinished = ledger.unfinished(source)
-    pending = ledger.pending(source)
+    unfinished = ledger.unfinished_batches(source)
+    pending = ledger.pending_batches(source)
     states = ledger.table_states(source)
     position = acknowledged.position if acknowledged else None
     needed = position or (captured.position if captured else None)
@@ -81,7 +81,7 @@ def standing_of(
         source=source,
         captured=captured,
         acknowledged=acknowledged,
-        lineage=ledger.lineage(source),
+        lineage=ledger.server_periods(source),
         facts=facts,
         server_error=server_error,
         start=start,
@@ -94,7 +94,7 @@ def standing_of(
             for batch in unfinished
         ),
         failures=failures(attempts, batches, has_waiting_batches=bool(unfinished)),
-        lease=ledger.lease(source),
+        lease=ledger.newest_lease(source),
         override=override,
         gaps=tuple(ledger.gaps(source)),
         overlaps=overlaps(batches),
@@ -111,7 +111,7 @@ def standing_of(
         if isinstance(work, LockstepError)
         else _stopped_tables_of(changelogs_with_moved_rows(work)),
         proofs=tuple(ledger.proofs(source)),
-        unproven=unproven(ledger, source),
+        unproven=unproven_structures(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
         former_folders=tuple(former_places(ledger, source)),
     )

@@ -50,7 +50,7 @@ from lockstep.pipeline.schema.table_effects import (
     reason_renames_refused,
     reason_unclear,
 )
-from lockstep.pipeline.supply.plan import ColumnsRead, RowsRead
+from lockstep.pipeline.supply.plan import ColumnsFromServer, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     AccessDenied,
@@ -266,22 +266,21 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
     ledger, source, stopped = work.ledger, work.source.name, order.stopped
     if stopped is None:
         return HistoryAtStop()
-    version = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
-    if version is not None and version.schema is None:
-        schema_version = version.version
+    version_at_stop = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
+    if version_at_stop is not None and version_at_stop.schema is None:
         known_versions = [
             version
             for version in ledger.schema_versions(source, order.table)
-            if version.version < schema_version and version.schema is not None
+            if version.version < version_at_stop.version and version.schema is not None
         ]
-        version = known_versions[-1] if known_versions else None
+        version_at_stop = known_versions[-1] if known_versions else None
     statements = [
         statement
         for statement in recorded_statements(ledger, source)
         if statement.begin == stopped.at
     ]
     if not statements:
-        return HistoryAtStop(version)
+        return HistoryAtStop(version_at_stop)
     statement = logged_statement(statements[-1])
     schema = ServerSchema(lower_case_table_names=statement.context.facts.lower_case_table_names)
     for database in ledger.databases_at(source, batch=stopped.batch, place=stopped.at):
@@ -295,10 +294,10 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
         )
     followed_statement, schema_after = _follow_statement(schema, statement)
     by_table = consequences(
-        followed_statement, work.source.policies_of, statement, work.shaping.treatments_in_words
+        followed_statement, work.source.policies_of, statement, work.shaping.treatment_texts
     )
     return HistoryAtStop(
-        version, statement, by_table.get(order.table), schema_after.table(order.table)
+        version_at_stop, statement, by_table.get(order.table), schema_after.table(order.table)
     )
 
 
@@ -341,8 +340,8 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -
             return f"the next run {_both_outcomes_clause(order)}{_structure_clause(order, doubt)}"
         return f"the next run reads {table} from the source: {doubt}; {_GOES_ON}"
     plan = returns.plans[table]
-    step = plan.besides
-    reads_rows = step is not None and isinstance(step.supply, RowsRead)
+    step = plan.step_after_log
+    reads_rows = step is not None and isinstance(step.supply, RowsFromServer)
     if step is not None and reads_rows and plan.span is None:
         return f"the next run reads {table} from the source: {step.reason}; {_GOES_ON}"
     if plan.span is not None:
@@ -353,7 +352,7 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -
     reason = step.reason if step is not None and reads_rows else doubt
     if reason is not None:
         sentence += f", and reads it from the source: {reason}"
-    elif step is not None and isinstance(step.supply, ColumnsRead):
+    elif step is not None and isinstance(step.supply, ColumnsFromServer):
         sentence += f", and reads its new columns from the source: {step.reason}"
     return f"the next run {sentence}; {_GOES_ON}{_structure_clause(order, reason)}"
 

@@ -56,7 +56,7 @@ _BUSY_SENTENCE: Final = "a run has the source: the next upkeep does it"
 
 def last_lease_at(work: Workplace) -> datetime | None:
     """Return when a run last held the source's lock; None if never."""
-    lease = work.ledger.lease(work.source.name)
+    lease = work.ledger.newest_lease(work.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
 
 
@@ -110,13 +110,16 @@ def _listed_notes(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
 def _with_old_changes(work: Workplace, plan: ChangesPlan, moment: datetime) -> ChangesPlan:
     """Extend the plan by the changes that were acknowledged before a moment."""
     ledger, source = work.ledger, work.source.name
-    changes, above = ledger.deletable_changes(source, moment), ledger.deletion_notes(source).through
+    changes, above = (
+        ledger.deletable_changes(source, moment),
+        ledger.deletion_notes(source).last_batch,
+    )
     if changes.last_old_batch <= above:
         return plan
     through, sentence = last_deletable_batch(changes, above)
     files = [] if through is None else ledger.change_files(source, above, through)
     total = FileTotal.of([file.size for file in files])
-    return replace(plan, through=through, holder_sentence=sentence, unlisted=total)
+    return replace(plan, last_batch=through, holder_sentence=sentence, unlisted=total)
 
 
 def _file_total(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
@@ -124,7 +127,7 @@ def _file_total(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
 
 
 def _files(work: Workplace, note: DeletedChanges) -> list[ChangeFile]:
-    return work.ledger.change_files(work.source.name, note.above, note.through)
+    return work.ledger.change_files(work.source.name, note.after_batch, note.last_batch)
 
 
 def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
@@ -133,10 +136,10 @@ def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPl
     if plan.is_empty:
         return plan
     to_unlist = plan.to_unlist
-    if plan.through is not None:
-        obstacle = _record_steps(work, holder, begin_through=plan.through)
+    if plan.last_batch is not None:
+        obstacle = _record_steps(work, holder, begin_through=plan.last_batch)
         if obstacle is not None:
-            plan = replace(plan, through=None, obstacle=obstacle, unlisted=FileTotal())
+            plan = replace(plan, last_batch=None, obstacle=obstacle, unlisted=FileTotal())
         else:
             to_unlist = _listed_notes(work.ledger.deletion_notes(work.source.name).unfinished)
     for note in to_unlist:
@@ -160,14 +163,14 @@ def _prune_ledger(work: Workplace, holder: str, note: DeletedChanges) -> int:
     count, ledger = 0, work.ledger
     with suppress(SourceBusy):
         for rows in PrunableRows:
-            above, is_complete = note.above if rows is PrunableRows.CONTENTS else 0, False
+            above, is_complete = note.after_batch if rows is PrunableRows.CONTENTS else 0, False
             while not is_complete:
                 with ledger.lock(work.source.name, holder, None) as lease:
-                    result = ledger.prune(lease, rows, above, note.through, _BATCHES_AT_ONCE)
+                    result = ledger.prune(lease, rows, above, note.last_batch, _BATCHES_AT_ONCE)
                 count, above = count + result.deleted_rows, result.last_id
                 is_complete = result.is_complete
         with ledger.lock(work.source.name, holder, None) as lease:
-            ledger.note_deletion_step(lease, DeletionStep.PRUNED, note.through)
+            ledger.note_deletion_step(lease, DeletionStep.PRUNED, note.last_batch)
     return count
 
 
@@ -198,9 +201,9 @@ def _record_steps(
         if begin_through is not None:
             ledger.begin_deletion(lease, begin_through)
         for note in unlisted:
-            ledger.note_deletion_step(lease, DeletionStep.UNLISTED, note.through)
+            ledger.note_deletion_step(lease, DeletionStep.UNLISTED, note.last_batch)
         for note in deleted:
-            ledger.note_deletion_step(lease, DeletionStep.DELETED, note.through)
+            ledger.note_deletion_step(lease, DeletionStep.DELETED, note.last_batch)
 
     try:
         has_recorded = under_lock(work, holder, record)
@@ -224,11 +227,13 @@ def _unlist_files(work: Workplace, note: DeletedChanges) -> None:
             work.changelog.revise(
                 folder,
                 app_id=f"{changelog.app_id}/forgotten",
-                revision=note.through,
+                revision=note.last_batch,
                 schema=_NO_COLUMNS,
                 removed_paths=[file.path for file in files],
                 files=(),
-                user_metadata=deletion_metadata(work, changelog.table, note.above, note.through),
+                user_metadata=deletion_metadata(
+                    work, changelog.table, note.after_batch, note.last_batch
+                ),
             )
         except TableError as error:
             work.progress.note(f"{folder} still lists old changes: {error.reason}")

@@ -104,7 +104,7 @@ class UpkeepFacts:
         intended_tables = (intent.table for intent in ledger.open_intents(source))
         return cls(
             ledger.table_states(source),
-            frozenset((*ledger.pending(source), *intended_tables)),
+            frozenset((*ledger.pending_batches(source), *intended_tables)),
             ledger.examined_versions(source),
             ledger.upkeep_versions(source),
             last_lease_at(work),
@@ -116,9 +116,9 @@ def plan_upkeep(
     work: Workplace,
     lake: MirrorUpkeep,
     policy: UpkeepPolicy,
-    only: Collection[TableName] | None = None,
+    only_tables: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
-    """Return the plan for each table with a mirror, or for each table in `only`.
+    """Return the plan for each table with a mirror, or for each of `only_tables`.
     Nothing is written."""
     facts = UpkeepFacts.read(work)
     mirror_states = {
@@ -128,7 +128,7 @@ def plan_upkeep(
         _plan_table(work, lake, policy, facts, mirror_states[table])
         if table in mirror_states
         else TableUpkeep(table, "", "it has no mirror in the lake")
-        for table in sorted(mirror_states if only is None else only)
+        for table in sorted(mirror_states if only_tables is None else only_tables)
     ]
 
 
@@ -194,13 +194,13 @@ def upkeep(
     lake: MirrorUpkeep,
     policy: UpkeepPolicy,
     holder: str,
-    only: Collection[TableName] | None = None,
+    only_tables: Collection[TableName] | None = None,
 ) -> UpkeepReport:
-    """Carry out the upkeep of all tables, or of those in `only`. An error that concerns
+    """Carry out the upkeep of all tables, or of `only_tables`. An error that concerns
     one table is reported, and the others are handled. `holder`: the name under which
     the source's lock is taken. Spark is not started if no step is planned."""
     timer_start = perf_counter()
-    tables = plan_upkeep(work, lake, policy, only)
+    tables = plan_upkeep(work, lake, policy, only_tables)
     commits = {
         table.mirror: table.target
         for table in tables
@@ -220,7 +220,7 @@ def upkeep(
             _vacuum(work, lake, table)
     changes, checkpoints, cleared = ChangesPlan(), FileTotal(), list[UnclearedValues]()
     former: tuple[FormerMirror, ...] = ()
-    if only is None:
+    if only_tables is None:
         checkpoints = thin_logs(work, lake, delete=True)
         changes = delete_changes(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
         under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
@@ -258,7 +258,7 @@ def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Up
 
 def _target_now(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror version to which upkeep may write now, because the plan may be
-    minutes old; or why it may not."""
+    minutes old; or why upkeep leaves the mirror alone."""
     facts = UpkeepFacts.read(work)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
@@ -268,7 +268,7 @@ def _target_now(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
 
 def _is_free(work: Workplace) -> bool:
     """Return whether no run holds the source, after a short wait at most."""
-    leases = (work.ledger.lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
+    leases = (work.ledger.newest_lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
     return any(lease is None or not lease.live for lease in leases)
 
 

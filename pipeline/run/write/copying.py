@@ -31,12 +31,12 @@ from lockstep.pipeline.mirror.lineage import is_stamp
 from lockstep.pipeline.mirror.merging import MergePlan, before_copy, parts_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
-from lockstep.pipeline.values.intent import Intent, MirrorVersion
+from lockstep.pipeline.values.intent import Intent, RecordedMirrorVersion
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 
@@ -56,7 +56,7 @@ class CopiedRows:
     ascending."""
 
     origin: TableName
-    copied_version: MirrorVersion | None
+    copied_version: RecordedMirrorVersion | None
     above: int
     through: int
     segments: tuple[Segment, ...]
@@ -82,7 +82,7 @@ class _FormerName:
     table: TableName
     plan: MergePlan
     parts: tuple[TableContent, ...]
-    copied_version: MirrorVersion | None
+    copied_version: RecordedMirrorVersion | None
     end: int
 
 
@@ -93,7 +93,7 @@ def find_copied_rows(
     another table's rows. Raise `TableError` if those are unknown and have to be read
     from the source. `parts`: the table's content of the covered batches; `plan`: how
     they are merged."""
-    event, contents = plan.copied, parts
+    event, contents = plan.copy_event, parts
     if event is None:
         return None
     former_names: list[_FormerName] = []
@@ -101,7 +101,7 @@ def find_copied_rows(
         batch = next(part.batch for part in contents if event in part.events)
         former = _former_name(work, intent, event, batch)
         former_names.insert(0, former)
-        event, contents = former.plan.copied, former.parts
+        event, contents = former.plan.copy_event, former.parts
     first = former_names[0]
     for former in former_names:
         _require_apart(former, 0 if former is first else former.plan.above)
@@ -129,12 +129,12 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
     assert table is not None, "rows were copied from somewhere"
     base = _copied_version(work, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
-    all_contents = contents_of(work.ledger, work.source.name, table, begins, batch)
+    all_contents = table_contents(work.ledger, work.source.name, table, begins, batch)
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(all_contents, event)))
     deletion = work.ledger.deletion_notes(work.source.name, table).newest
-    if deletion is not None and any(part.batch <= deletion.through for part in parts):
+    if deletion is not None and any(part.batch <= deletion.last_batch for part in parts):
         raise reread_error(f"{deletion.sentence}, which it had as {table}")
     plan = plan_merge(parts)
     kinds = {event.kind for part in parts for event in part.events}
@@ -147,7 +147,7 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
 
 def _copied_version(
     work: Workplace, intent: Intent, table: TableName, batch: int
-) -> MirrorVersion | None:
+) -> RecordedMirrorVersion | None:
     """Return the newest version of the former name's mirror before that batch. If the
     write was begun before, return the version that its intent records."""
     ledger, source = work.ledger, work.source.name
@@ -155,7 +155,7 @@ def _copied_version(
         pinned_version = (
             None
             if intent.copied_write_id is None
-            else ledger.pinned(source, write=intent.copied_write_id)
+            else ledger.mirror_version(source, write=intent.copied_write_id)
         )
         return (
             pinned_version if pinned_version is not None and pinned_version.table == table else None
@@ -165,7 +165,7 @@ def _copied_version(
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
     applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
-    return ledger.pinned(source, applications=applications, before=batch)
+    return ledger.mirror_version(source, applications=applications, before=batch)
 
 
 def _require_apart(former: _FormerName, above: int) -> None:
@@ -182,31 +182,33 @@ def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, 
     through."""
     plan, base = former.plan, former.copied_version
     if base is None:
-        assert plan.first is not None, "the log says what all its rows were"
-        return plan.first, plan.final
+        assert plan.first_version is not None, "the log says what all its rows were"
+        return plan.first_version, plan.final_version
     for first in (max(1, base.last_batch - _RECENT), 1):
-        parts = contents_of(work.ledger, work.source.name, former.table, first, base.last_batch)
-        if parts and (shown_version := plan_merge(parts).final):
-            return shown_version, plan.final or shown_version
+        parts = table_contents(work.ledger, work.source.name, former.table, first, base.last_batch)
+        if parts and (shown_version := plan_merge(parts).final_version):
+            return shown_version, plan.final_version or shown_version
     raise reread_error(f"it is not known which structure its mirror had as {former.table}")
 
 
 def spliced_history(
-    former_names: Sequence[Sequence[SchemaVersion]], own: Sequence[SchemaVersion]
+    former_names: Sequence[Sequence[SchemaVersion]], own_versions: Sequence[SchemaVersion]
 ) -> tuple[tuple[SchemaVersion, ...], dict[tuple[TableName, int], int]]:
-    """Return one history: the versions of the former names, then the table's `own`.
-    Return also the number that each former version has in it. Raise `TableError` if a
-    RENAME came with other columns."""
+    """Return one history: the versions of the former names, then the table's
+    `own_versions`. Return also the number that each former version has in it. Raise
+    `TableError` if a RENAME came with other columns."""
     former_versions = [version for versions in former_names for version in versions]
     new_numbers = {
         (version.table, version.version): new_number - len(former_versions)
         for new_number, version in enumerate(former_versions)
     }
     history: list[SchemaVersion] = []
-    for versions in (*former_names, own):
+    for versions in (*former_names, own_versions):
         for index, version in enumerate(versions):
             new_number = (
-                version.version if versions is own else new_numbers[version.table, version.version]
+                version.version
+                if versions is own_versions
+                else new_numbers[version.table, version.version]
             )
             renamed = version if index else _as_renamed(history, version)
             history.append(replace(renamed, version=new_number))

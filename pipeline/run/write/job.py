@@ -36,11 +36,11 @@ from types import MappingProxyType
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.mirror.evolution import steps
+from lockstep.pipeline.mirror.evolution import evolution_steps
 from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_path, snapshot_path
 from lockstep.pipeline.mirror.lineage import ColumnLineage, ColumnsRead, lineage
 from lockstep.pipeline.mirror.merging import (
-    SETTLES,
+    SETTLING_EVENTS,
     ChangelogOrigin,
     MergePlan,
     RowsLost,
@@ -50,7 +50,7 @@ from lockstep.pipeline.mirror.merging import (
 from lockstep.pipeline.model.batch import Batch, BatchState, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import contents_of
+from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import Workplace
@@ -72,7 +72,7 @@ from lockstep.pipeline.schema.history import (
 )
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.intent import Intent, MirrorVersion, NewestWrites
+from lockstep.pipeline.values.intent import Intent, NewestWrites, RecordedMirrorVersion
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import RowCounts, Segment, batch_of
@@ -185,8 +185,8 @@ class TableRecords:
     def removes_kept_rows(self) -> bool:
         """Return whether the settings came to show less after the last write of the
         mirror."""
-        settled, through = self.newest_writes.settled_write, self.clear_through
-        return through > 0 and (settled is None or settled.intent.last_batch <= through)
+        settled_write, through = self.newest_writes.settled_write, self.clear_through
+        return through > 0 and (settled_write is None or settled_write.intent.last_batch <= through)
 
 
 def table_records(
@@ -228,7 +228,7 @@ def table_records(
         note.tightening for note in ledger.uncleared_values(source) if note.kept_because is None
     ]
     clear_through = {
-        note.table: note.through for note in sorted(notes, key=lambda note: note.through)
+        note.table: note.last_batch for note in sorted(notes, key=lambda note: note.last_batch)
     }
     return {
         table: TableRecords(
@@ -257,37 +257,37 @@ def task_of(
         batch for batch in batches if intent.first_batch <= batch.id <= intent.last_batch
     ]
     if not covered_batches:
-        raise reread_error(
-            "a write to its mirror was adopted_version, and the changes for it are gone"
-        )
+        raise reread_error("a write to its mirror was begun, and the changes for it are gone")
     parts, origin = _contents_and_origin(work, records, covered_batches, intent)
     plan = plan_merge(parts)
-    if plan.dropped and plan.copied is not None:
+    if plan.is_dropped and plan.copy_event is not None:
         # The table was dropped in the same write, so its rows are never shown.
-        plan = replace(plan, segments=(), copied=None)
+        plan = replace(plan, segments=(), copy_event=None)
     commit = None
-    if intent.id and (plan.copied is not None or origin is not None):
+    if intent.id and (plan.copy_event is not None or origin is not None):
         commit = work.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
     # A commit that was made has the copied rows: their origin need not exist any more.
     copied_rows = find_copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
-        plan = replace(plan, replaces=True, first=origin.version)
-        numbers = tuple(part.batch for part in parts)
-        copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), numbers)
+        plan = replace(plan, replaces=True, first_version=origin.version)
+        batch_ids = tuple(part.batch for part in parts)
+        copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
-    if plan.dropped:
+    if plan.is_dropped:
         plan = _without_lost_files(work, records, intent.table, plan)
-    if not plan.final:
-        plan = replace(plan, final=state.mirror_version or _last_known_version(records))
+    if not plan.final_version:
+        plan = replace(plan, final_version=state.mirror_version or _last_known_version(records))
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
     snapshots = [part for part in (plan.snapshot, plan.completion) if part is not None]
     files += [file for part in snapshots for file in part.files]
     kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
-    final_version = records.versions.get(plan.final)
+    final_version = records.versions.get(plan.final_version)
     if final_version is None:  # its batch was abandoned
-        final_version = work.ledger.schema_version(work.source.name, intent.table, plan.final)
+        final_version = work.ledger.schema_version(
+            work.source.name, intent.table, plan.final_version
+        )
     metadata = commit_metadata(
         work,
         kind,
@@ -317,7 +317,7 @@ def _without_lost_files(
                 f"{table} was dropped at the source, and captured changes of it are lost: its "
                 f"mirror ends without them ({damages[0]})"
             )
-            return replace(plan, segments=(), completion=None, emptied=(), gone=())
+            return replace(plan, segments=(), completion=None, losses=(), segments_of_lost_rows=())
     return plan
 
 
@@ -331,10 +331,10 @@ def _contents_and_origin(
     parts = [part for part in records.contents if part.batch in batch_ids]
     events = [event for part in parts for event in part.events]
     rebuild_events = [event for event in events if event.kind is TableEventKind.REBUILT]
-    if not rebuild_events or any(event.kind in SETTLES for event in events):
+    if not rebuild_events or any(event.kind in SETTLING_EVENTS for event in events):
         return parts, None
     first = covered_batches[0].id
-    earlier_contents = contents_of(work.ledger, work.source.name, intent.table, 1, first - 1)
+    earlier_contents = table_contents(work.ledger, work.source.name, intent.table, 1, first - 1)
     all_contents = [*earlier_contents, *parts]
     if rebuild_events[-1].origin is None:
         return parts_since_settled(all_contents), None
@@ -364,7 +364,7 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
     if task.copied_rows is not None:
         versions, segments = _with_former_names(work, task.copied_rows, versions, segments)
     column_lineage = _lineage(work, records, task, versions, last_written_version)
-    completion = plan.completion if column_lineage.asked else None
+    completion = plan.completion if column_lineage.columns_by_key else None
     schema_versions = {segment.schema_version for segment in segments}
     key = column_lineage.key_of(
         schema_versions if completion is None else schema_versions | {completion.version}
@@ -391,7 +391,7 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
         task=task,
         lineage=column_lineage,
         key=key,
-        steps=() if plan.replaces else steps(column_lineage),
+        steps=() if plan.replaces else evolution_steps(column_lineage),
         segments=segments,
         folders=folders,
         last_written_version=last_written_version,
@@ -414,7 +414,7 @@ def _require_matching_key(
     primary = next(iter(column_lineage.keys[plan.completion.version]), ())
     if not key or frozenset(key) != frozenset(primary):
         raise reread_error("its columns were read by another key than the lake's")
-    if any(file.partial for segment in plan.segments for file in segment.files):
+    if any(file.has_present for segment in plan.segments for file in segment.files):
         raise reread_error("row images leave columns out while new ones are read from the source")
 
 
@@ -475,13 +475,13 @@ def _lineage(
     column_lineage = lineage_over(
         work, versions, mirror=mirror, columns_read=columns_read, statements=records.statements
     )
-    if column_lineage.reread:
-        raise reread_error(column_lineage.reread[0])
+    if column_lineage.reasons_to_reread:
+        raise reread_error(column_lineage.reasons_to_reread[0])
     return column_lineage
 
 
 def lineage_of_copy(
-    work: Workplace, copied_version: MirrorVersion | None, versions: Sequence[SchemaVersion]
+    work: Workplace, copied_version: RecordedMirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
     """Return the lineage from the mirror version whose rows are copied. It must be
     readable. Columns that only that mirror has are left out."""
@@ -500,8 +500,8 @@ def lineage_of_copy(
     column_lineage = replace(
         lineage_over(work, versions, narrow_policies, mirror=mirror), policies=policies
     )
-    if column_lineage.reread:
-        raise reread_error(column_lineage.reread[0])
+    if column_lineage.reasons_to_reread:
+        raise reread_error(column_lineage.reasons_to_reread[0])
     return column_lineage
 
 
@@ -543,7 +543,7 @@ def require_copyable(
     if batches and may_repeat_changes(work, batches):
         raise reread_error(f"{copy_sentence}, and part of the log was read twice")
     soft = work.source.policies_of(table).deletes is Deletes.SOFT
-    if soft and any(file.partial for segment in segments for file in segment.files):
+    if soft and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
 
 
@@ -570,14 +570,14 @@ def _versions_of_write(
     """Return the schema versions that the write goes through: from the one that the
     mirror shows, or the first of the plan, to the last."""
     version_numbers = [version.version for version in records.history]
-    first = plan.first
+    first = plan.first_version
     if first is None and last_written_version >= 0:
         # A mirror without a recorded version shows the first one: no statement changed
         # it since.
         first = state.mirror_version or version_numbers[0]
     elif first is None:
-        first = min(plan.versions, default=plan.final)
-    return _known_versions(work, records.history, first, plan.final)
+        first = min(plan.versions, default=plan.final_version)
+    return _known_versions(work, records.history, first, plan.final_version)
 
 
 def versions_between(
@@ -759,7 +759,7 @@ def find_read_stamp(
     """Return the change with which the plan's snapshot, or the rows of another name,
     came. A re-read or a RENAME leaves a row in the changelog with the time of that
     change. That row is looked up only if rows have stamps (`has_stamps`)."""
-    if plan.copied is not None:
+    if plan.copy_event is not None:
         # It is the first change under the new name: no file also has changes of the
         # former name.
         sequence = min((segment.first_sequence for segment in plan.segments), default=plan.above)
@@ -781,10 +781,10 @@ def find_emptying_stamps(
     """Return the changes after which the table had no row; none unless the mirror keeps
     deleted rows. A change whose time is unknown gets the end of the batches as its
     time."""
-    if not work.source.policies_of(table).keeps_rows or not plan.emptied:
+    if not work.source.policies_of(table).keeps_rows or not plan.losses:
         return ()
     versions = _versions_by_number(work, table)
-    emptyings = (*_earlier_drop(work, table, plan, batches), *plan.emptied)
+    emptyings = (*_earlier_drop(work, table, plan, batches), *plan.losses)
     stamps_by_number = _stamps_by_number(
         work, plan, versions, {moment.sequence for moment in emptyings}
     )
@@ -814,10 +814,10 @@ def _earlier_drop(
 ) -> Sequence[RowsLost]:
     """Return the DROP of an earlier batch if these batches create the table again: that
     DROP removed its rows."""
-    first = plan.emptied[0].event
+    first = plan.losses[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
-    earlier_contents = contents_of(work.ledger, work.source.name, table, 1, batches[0].id - 1)
+    earlier_contents = table_contents(work.ledger, work.source.name, table, 1, batches[0].id - 1)
     events = [event for part in earlier_contents for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()
@@ -848,7 +848,7 @@ def _stamps_by_number(
     """Return, by sequence number, the changes in the segments that have one of these
     numbers and a commit time."""
     stamps: dict[int, Stamp] = {}
-    for segment in dict.fromkeys((*plan.gone, *plan.segments)):
+    for segment in dict.fromkeys((*plan.segments_of_lost_rows, *plan.segments)):
         if not any(segment.first_sequence <= n <= segment.last_sequence for n in sequences):
             continue
         version = versions[segment.schema_version]

@@ -40,9 +40,9 @@ from lockstep.pipeline.mirror.layout import (
 from lockstep.pipeline.mirror.mapping import images_within, row_images
 from lockstep.pipeline.mirror.strategy import (
     MOST_IMAGES,
-    Facts,
     Strategy,
     Way,
+    WriteFacts,
     buckets_for,
     choose,
     only_inserts,
@@ -53,6 +53,7 @@ from lockstep.pipeline.model.lake_commit import is_same_write
 from lockstep.pipeline.ports.held import RequireHeld
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     CountedMerge,
     CountedReplace,
     FoldedChanges,
@@ -60,7 +61,6 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorRows,
     MirrorTarget,
     MirrorWrite,
-    PartColumn,
     Replace,
     Snapshot,
     StagedFiles,
@@ -89,7 +89,7 @@ class SegmentPart:
     def pieces(self, store: SegmentStore, marks: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the row images to merge, a piece at a time, with `marks` as further
         columns."""
-        present = [] if self.mapping.present is None else [self.mapping.present]
+        present = [] if self.mapping.present_column is None else [self.mapping.present_column]
         return self._read(store, [*marks, *changelog_names(list(self.names)), *present])
 
     def keys(self, store: SegmentStore, fold: Fold) -> Iterator[pa.Table]:
@@ -113,7 +113,7 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
         SegmentPart(
             job.folders[version],
             files,
-            job.lineage.names[version],
+            job.lineage.own_names[version],
             job.lineage.part(
                 version,
                 tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
@@ -135,7 +135,7 @@ def _files_by_version(job: Job) -> Iterator[tuple[int, bool, tuple[SegmentFile, 
         segments = (segment for segment in job.segments if segment.schema_version == version)
         files = [file for segment in segments for file in segment.files]
         for lacks_columns in (False, True):
-            files_alike = tuple(file for file in files if file.partial is lacks_columns)
+            files_alike = tuple(file for file in files if file.has_present is lacks_columns)
             if files_alike:
                 yield version, lacks_columns, files_alike
 
@@ -194,21 +194,21 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteRes
     return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
-def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> Facts:
+def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> WriteFacts:
     policies = job.lineage.policies
-    return Facts(
-        keyed=bool(job.key),
-        keeps=policies.keeps_rows,
+    return WriteFacts(
+        has_key=bool(job.key),
+        keeps_deleted=policies.keeps_rows,
         replaces=job.task.plan.replaces,
-        copied="" if job.task.copied_rows is None else job.task.copied_rows.sentence,
-        partial=any(part.mapping.present is not None for part in parts),
-        images=sum(file.images for part in parts for file in part.files),
-        unpacked=sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts),
+        copy_reason="" if job.task.copied_rows is None else job.task.copied_rows.sentence,
+        has_partial_images=any(part.mapping.present_column is not None for part in parts),
+        image_count=sum(file.images for part in parts for file in part.files),
+        unpacked_bytes=sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
-        all_new=job.all_new,
-        kept=job.lineage.marked or policies.ignores_truncates,
-        completes=bool(job.lineage.asked),
-        stamped=bool(job.lineage.stamps),
+        inserts_are_new=job.all_new,
+        may_have_kept_rows=job.lineage.has_deleted_at or policies.ignores_truncates,
+        fills_columns=bool(job.lineage.columns_by_key),
+        has_stamps=bool(job.lineage.stamps),
     )
 
 
@@ -226,14 +226,14 @@ def _mirror_write(
         case Way.RECOUNT:
             yield CountedReplace(target, images, _snapshot(work, job))
         case Way.MERGE:
-            with folded_changes(work, job, parts, strategy.buckets) as fold:
+            with folded_changes(work, job, parts, strategy.bucket_count) as fold:
                 # New columns are filled in for rows of any key.
-                bounds = () if job.lineage.asked else fold.bounds
+                bounds = () if job.lineage.columns_by_key else fold.bounds
                 yield Merge(target, job.key, fold.changes, bounds, _completion(work, job))
         case Way.REPLACE:
             emptying_stamp = job.emptying_stamps[0] if job.emptying_stamps else None
             with (
-                folded_changes(work, job, parts, strategy.buckets) as fold,
+                folded_changes(work, job, parts, strategy.bucket_count) as fold,
                 removed_rows(work, job) as removed,
             ):
                 snapshot = _snapshot(work, job)
@@ -257,7 +257,7 @@ def _target(job: Job) -> MirrorTarget:
         readers=policies.readers,
         truncates=policies.truncates,
         stamps=job.lineage.stamps,
-        cluster=clustered_by(policies.cluster_by, job.lineage.schema),
+        cluster_by=clustered_by(policies.cluster_by, job.lineage.schema),
     )
 
 
@@ -270,7 +270,7 @@ def _snapshot(work: Workplace, job: Job) -> Snapshot:
         )
         columns = job.lineage.mirror
         if job.read_stamp is not None:
-            columns = job.lineage.stamped(columns, job.read_stamp)
+            columns = job.lineage.with_stamp(columns, job.read_stamp)
         return (MirrorRows(path, version, columns),)
     if part is None:
         return ()
@@ -279,7 +279,7 @@ def _snapshot(work: Workplace, job: Job) -> Snapshot:
 
 def _completion(work: Workplace, job: Job) -> StagedFiles | None:
     part = job.task.plan.completion
-    if part is None or not job.lineage.asked:
+    if part is None or not job.lineage.columns_by_key:
         return None
     return job.lineage.completion(part.version, snapshot_paths(work, part), part.low_sequence)
 
@@ -287,7 +287,7 @@ def _completion(work: Workplace, job: Job) -> StagedFiles | None:
 @contextmanager
 def removed_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
     """Yield the rows that were removed when the table was emptied, as far as the job's
-    images tell. They are deletions or rows that stay (`Fold.emptied`), in files that
+    images tell. They are deletions or rows that stay (`Fold.losses`), in files that
     exist until the context ends. Yield no changes if some images lack columns: then
     these rows stay as the mirror has them."""
     parts = _parts_with_removed_rows(work, job) if job.emptying_stamps else []
@@ -299,8 +299,8 @@ def removed_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
         key=job.key,
         parts=tuple(part.mapping for part in parts),
         marks=_mark_columns(job),
-        emptied=job.emptying_stamps,
-        ignored=job.ignores_deletes,
+        losses=job.emptying_stamps,
+        ignores_deletes=job.ignores_deletes,
         stamps=job.lineage.stamps,
     )
     images = sum(file.images for part in parts for file in part.files)
@@ -322,13 +322,17 @@ def _parts_with_removed_rows(work: Workplace, job: Job) -> Sequence[SegmentPart]
     """Return the files with images of rows that were removed when the table was
     emptied; none if some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
-    if any(file.partial for segment in plan.gone for file in segment.files):
+    if any(file.has_present for segment in plan.segments_of_lost_rows for file in segment.files):
         return ()
     versions = work.ledger.schema_versions(work.source.name, table)
-    version_numbers = {segment.schema_version for segment in plan.gone}
+    version_numbers = {segment.schema_version for segment in plan.segments_of_lost_rows}
     parts = []
     for version in (version for version in versions if version.version in version_numbers):
-        segments = [segment for segment in plan.gone if segment.schema_version == version.version]
+        segments = [
+            segment
+            for segment in plan.segments_of_lost_rows
+            if segment.schema_version == version.version
+        ]
         files = tuple(file for segment in segments for file in segment.files)
         if files and (part := _mapping_of_removed_rows(job, version)) is not None:
             folder = changelog_path(work.source.name, table, version.generation)
@@ -355,7 +359,7 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
     columns = []
     for column in line.schema:
         if column.name in line.stamps:
-            columns.append(PartColumn(column.name, column.type))
+            columns.append(ColumnOrigin(column.name, column.type))
             continue
         source = changelog_names_by_name.get(comparable_name(column.name))
         source_type = None if source is None else changelog_fields.field(source).type
@@ -363,9 +367,9 @@ def _mapping_of_removed_rows(job: Job, version: SchemaVersion) -> StagedFiles | 
             source_type is not None
             and type_change(source_type, column.type) is not TypeChange.REREAD
         )
-        columns.append(PartColumn(source, source_type) if is_castable else PartColumn())
+        columns.append(ColumnOrigin(source, source_type) if is_castable else ColumnOrigin())
     pairs = zip(line.schema, columns, strict=True)
-    absent = {field.name for field, column in pairs if column.absent}
+    absent = {field.name for field, column in pairs if column.is_absent}
     if not absent.isdisjoint(job.key):
         return None
     return StagedFiles((), tuple(columns), through=above)
@@ -411,10 +415,10 @@ def folded_changes(
         key=job.key,
         parts=tuple(part.mapping for part in parts),
         marks=_mark_columns(job),
-        numbered=bool(job.lineage.asked),
-        doubtful=sys.maxsize if job.may_repeat else job.task.plan.read_until,
-        ignored=job.ignores_deletes,
-        unmarked=0 if job.task.copied_rows is None else job.task.copied_rows.through,
+        keeps_sequence=bool(job.lineage.columns_by_key),
+        doubtful_through=sys.maxsize if job.may_repeat else job.task.plan.read_until,
+        ignores_deletes=job.ignores_deletes,
+        unmarked_through=0 if job.task.copied_rows is None else job.task.copied_rows.through,
     )
     name = f"{work.source.name}-{job.task.intent.txn_version}"
     return staged_fold(work, name, fold, parts, buckets)
@@ -466,7 +470,7 @@ def _chains(store: SegmentStore, parts: Sequence[SegmentPart], fold: Fold) -> Ke
     """Return which keys must be folded together. These are keys that an UPDATE changed
     into each other, if images lack columns. Otherwise each key is folded alone."""
     chains = KeyChains()
-    for part_index, part in enumerate(parts if fold.partial else ()):
+    for part_index, part in enumerate(parts if fold.has_partial_images else ()):
         for piece in part.keys(store, fold):
             chains.add(piece, fold.hashes(part_index, piece))
     return chains
@@ -508,7 +512,7 @@ class _Buckets:
 
     def require_foldable(self) -> None:
         if self.image_counts.max(initial=0) > MOST_IMAGES:
-            raise TableError(TOO_MANY_IMAGES, hint=coalescing.HINT)
+            raise TableError(TOO_MANY_IMAGES, hint=coalescing.RESUME_HINT)
 
     def read_buckets(self) -> Iterator[Mapping[int, pa.Table]]:
         """Yield the images of each bucket that has any, as one table for each part; a
@@ -559,5 +563,5 @@ class _StagedFiles:
     def staged_fold(self) -> StagedFold:
         fold = self.fold
         lacking_columns = tuple(name for name in fold.schema.names if name in self.lacking_columns)
-        changes = FoldedChanges(tuple(self.paths), fold.kept, lacking_columns)
+        changes = FoldedChanges(tuple(self.paths), fold.kept_columns, lacking_columns)
         return StagedFold(changes, bounds_literals(self.bounds, fold.schema))

@@ -14,14 +14,19 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import groupby
 
-from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin, plan_merge, whole_since
+from lockstep.pipeline.mirror.merging import (
+    ChangelogOrigin,
+    ReloadOrigin,
+    last_batch_to_show,
+    plan_merge,
+)
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.stop_errors import read_after_resume_error, reread_error
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.intent import Intent, MirrorVersion
+from lockstep.pipeline.values.intent import Intent, RecordedMirrorVersion
 from lockstep.pipeline.values.table import TableName
 
 
@@ -36,7 +41,9 @@ def origin_from_earlier_version(
     complete, with the changes since; or a sentence that says why there is none.
     `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
     the first batch that the mirror lacks."""
-    since = max(whole_since(contents, first_missing_batch), _last_incomplete_batch(work, table))
+    since = max(
+        last_batch_to_show(contents, first_missing_batch), _last_incomplete_batch(work, table)
+    )
     versions = work.ledger.mirror_versions(work.source.name, table, first_missing_batch - 1)
     bases = [base for base in versions if base.last_batch >= since and base.write_id is not None]
     base = earliest_readable_version(work, bases)
@@ -66,7 +73,7 @@ def origin_of_write(
         if isinstance(origin, str):
             raise read_after_resume_error(intent.table, origin)
         return origin
-    copied_version = intent.copied_write_id and work.ledger.pinned(
+    copied_version = intent.copied_write_id and work.ledger.mirror_version(
         work.source.name, write=intent.copied_write_id
     )
     if not copied_version:
@@ -82,9 +89,9 @@ def _last_incomplete_batch(work: Workplace, table: TableName) -> int:
     ledger, source = work.ledger, work.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
-        ledger.deletion_notes(source, table).through,
+        ledger.deletion_notes(source, table).last_batch,
         *(
-            note.tightening.through
+            note.tightening.last_batch
             for note in ledger.uncleared_values(source)
             if note.table == table
         ),
@@ -95,8 +102,8 @@ def _last_incomplete_batch(work: Workplace, table: TableName) -> int:
 
 
 def earliest_readable_version(
-    work: Workplace, versions: Sequence[MirrorVersion]
-) -> MirrorVersion | None:
+    work: Workplace, versions: Sequence[RecordedMirrorVersion]
+) -> RecordedMirrorVersion | None:
     """Return the earliest of these versions whose commit and files all exist; None if
     there is none. `versions`: newest first."""
     for _, group in groupby(reversed(versions), lambda version: version.mirror):
@@ -111,11 +118,11 @@ def earliest_readable_version(
     return None
 
 
-def is_readable(work: Workplace, version: MirrorVersion) -> bool:
+def is_readable(work: Workplace, version: RecordedMirrorVersion) -> bool:
     return reason_unreadable(work, version) is None
 
 
-def reason_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
+def reason_unreadable(work: Workplace, version: RecordedMirrorVersion) -> str | None:
     """Return why a version cannot be read, or is not the version that was written; None
     if it can be read."""
     return work.mirrors.reason_unreadable(
@@ -126,11 +133,13 @@ def reason_unreadable(work: Workplace, version: MirrorVersion) -> str | None:
     )
 
 
-def schema_version_shown_by(version: MirrorVersion, contents: Sequence[TableContent]) -> int:
+def schema_version_shown_by(
+    version: RecordedMirrorVersion, contents: Sequence[TableContent]
+) -> int:
     """Return the schema version that a version of a mirror shows: the last one under
     which batches up to there recorded anything. Raise `TableError` if it is unknown."""
     earlier = [content for content in contents if content.batch <= version.last_batch]
-    schema_version = plan_merge(earlier).final if earlier else 0
+    schema_version = plan_merge(earlier).final_version if earlier else 0
     if not schema_version:
         raise reread_error(f"it is not known which structure {version} has")
     return schema_version

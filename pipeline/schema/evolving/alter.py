@@ -416,7 +416,7 @@ def _place_columns(
     hidden: tuple[HiddenColumn, ...] = ()
     if context.facts.knows_hidden_places:
         hidden = remaining_hidden_columns(table, plan.dropped_keys, plan.new_key_names) or ()
-    changes = {
+    changed_columns = {
         change.old.lower(): column
         for change, column in zip(plan.column_definitions, new_columns, strict=True)
         if change.old is not None
@@ -438,15 +438,15 @@ def _place_columns(
             )
             continue
         folded = column.name.lower()
-        if folded in changes:
-            changed = changes[folded]
+        if folded in changed_columns:
+            new_column = changed_columns[folded]
             if (
                 target_charset is not None
                 and folded in unsized_columns
                 and context.facts.is_mysql_8
             ):
-                changed = text_type_with_convert(changed, column)
-            columns.append(_PlacedColumn(changed, column.name))
+                new_column = text_type_with_convert(new_column, column)
+            columns.append(_PlacedColumn(new_column, column.name))
         elif folded not in plan.dropped_columns:
             columns.append(
                 _PlacedColumn(_remaining_column(column, plan, target_charset, context), column.name)
@@ -459,15 +459,12 @@ def _place_columns(
                 clause.after,
             )
         elif clause.after is not None:
-            moved_column = _take_out(columns, clause.column.name)
-            after = replace(
-                moved_column, column=_with_column_clauses(moved_column.column, plan, context)
-            )
-            _insert_column(columns, after, clause.after)
+            moved = _take_out(columns, clause.column.name)
+            moved = replace(moved, column=_with_column_clauses(moved.column, plan, context))
+            _insert_column(columns, moved, clause.after)
     visible_columns = [column for column in columns if isinstance(column, _PlacedColumn)]
-    if len({placement.column.name.lower() for placement in visible_columns}) != len(
-        visible_columns
-    ):
+    names = {placement.column.name.lower() for placement in visible_columns}
+    if len(names) != len(visible_columns):
         raise CannotFollow("two columns would have one name")
     if not visible_columns:
         raise CannotFollow("no column would be left")

@@ -66,7 +66,7 @@ def resolve_keys(
     if facts.is_mariadb and any(are_generated_over_lobs):
         raise CannotFollow("the key of a foreign key over a TEXT or BLOB is unknown")
     unprefixed = [replace(key, parts=_without_prefixes(key, by_name)) for key in written_keys]
-    if not (facts.is_mariadb or facts.is_mysql_8):  # MySQL 5.7 ignores DESC
+    if facts.is_mysql_57:  # It ignores DESC.
         unprefixed = [
             replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
             for key in unprefixed
@@ -130,13 +130,16 @@ def _is_redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> b
     columns of the other key. In MySQL these columns must be ascending in the other
     key."""
     if key.generated:
-        are_both_generated = other.generated and len(key.parts) > len(other.parts)
-        generated, other_key = (other, key) if are_both_generated else (key, other)
+        is_other_replaced = other.generated and len(key.parts) > len(other.parts)
+        replaced_key, remaining_key = (other, key) if is_other_replaced else (key, other)
     elif other.generated:
-        generated, other_key = other, key
+        replaced_key, remaining_key = other, key
     else:
         return False
-    if len(generated.parts) > len(other_key.parts) or other_key.kind in _KINDS_WITHOUT_PREFIX:
+    if (
+        len(replaced_key.parts) > len(remaining_key.parts)
+        or remaining_key.kind in _KINDS_WITHOUT_PREFIX
+    ):
         return False
     return all(
         ours.column is not None
@@ -144,7 +147,7 @@ def _is_redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> b
         and ours.column.lower() == theirs.column.lower()
         and theirs.prefix is None
         and (facts.is_mariadb or not theirs.descending)
-        for ours, theirs in zip(generated.parts, other_key.parts, strict=False)
+        for ours, theirs in zip(replaced_key.parts, remaining_key.parts, strict=False)
     )
 
 
@@ -158,8 +161,7 @@ def _resolved_part(
         raise CannotFollow(f"a key names the column {part.column}, which does not exist")
     # information_schema has no prefix for a column that is indexed as a whole.
     part = replace(part, column=column.name)
-    before_8 = not (facts.is_mariadb or facts.is_mysql_8)
-    if column.type == "point" and key.kind not in _KINDS_WITHOUT_PREFIX and before_8:
+    if column.type == "point" and key.kind not in _KINDS_WITHOUT_PREFIX and facts.is_mysql_57:
         return replace(part, prefix=part.prefix or _POINT_BYTES)
     if key.kind in _KINDS_WITHOUT_PREFIX or column.type not in PREFIX_TYPES:
         return replace(part, prefix=None)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.delivered import DeliveredPart, DeliveredTable
-from lockstep.pipeline.mirror.generations import SharedColumn, in_order, one_table
+from lockstep.pipeline.mirror.generations import SharedColumn, one_table, sorted_by_sequence
 from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.delta.columns import mirror_schema
@@ -135,7 +135,9 @@ def read_generations(
     these generations, in the same order (`mirror.generations.shared_columns`)."""
     if not generations:
         return pa.schema([(column.name, column.type) for column in columns]).empty_table()
-    return in_order(one_table([_published_rows(generation) for generation in generations], columns))
+    return sorted_by_sequence(
+        one_table([_published_rows(generation) for generation in generations], columns)
+    )
 
 
 def _published_rows(generation: PublishedGeneration) -> pa.Table:

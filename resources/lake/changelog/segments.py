@@ -23,14 +23,14 @@ import pyarrow.parquet as pq
 
 from lockstep.pipeline.ports.held import RequireHeld, no_check
 from lockstep.pipeline.values.errors import SegmentsLost
+from lockstep.pipeline.values.row_groups import GROUP_ROWS
 from lockstep.pipeline.values.segment import (
-    ENDINGS,
-    GROUP_ROWS,
-    UPDATED,
+    FILE_ENDINGS,
+    UPDATED_INFIX,
     SegmentFile,
     SystemTable,
     batch_of,
-    unrevised_name,
+    name_before_revision,
 )
 from lockstep.resources.lake.spark.java_classes import path_and_file_system
 from lockstep.resources.lake.spark.spark import Spark
@@ -87,7 +87,7 @@ class ParquetSegments:
         has_updated: bool = False,
     ) -> ParquetSegmentWriter:
         stem = f"batch-{batch:012d}-v{schema_version}"
-        return self._writer(folder, stem, UPDATED if has_updated else "", schema)
+        return self._writer(folder, stem, UPDATED_INFIX if has_updated else "", schema)
 
     def open_chunk(
         self, folder: str, *, load: int, chunk: int, schema: pa.Schema
@@ -156,7 +156,7 @@ class ParquetSegments:
             make_durable_folder(target_folder)
             for file in files:
                 with suppress(FileNotFoundError):
-                    path: Any = source_folder / unrevised_name(file.path)
+                    path: Any = source_folder / name_before_revision(file.path)
                     path.replace(target_folder / file.path)
             sync_folder(target_folder)
 
@@ -275,7 +275,7 @@ def _damage(path: LakePath, file: SegmentFile) -> str | None:
 
 class ParquetSegmentWriter:
     """`pipeline.ports.SegmentWriter`: files of limited size, written by another thread.
-    A file's name consists of `stem`, a number, `name_mark` and one of `ENDINGS`;
+    A file's name consists of `stem`, a number, `name_mark` and one of `FILE_ENDINGS`;
     `name_mark` and the ending tell which columns the file has besides
     `layout.changelog_schema`.
 
@@ -351,7 +351,7 @@ class ParquetSegmentWriter:
     def _begin(self, first_rows: pa.Table) -> _OpenFile:
         make_durable_folder(self._folder)
         extra_column_count = len(first_rows.schema) - len(self._schema)
-        ending = f"{self._name_mark}{ENDINGS[extra_column_count]}"
+        ending = f"{self._name_mark}{FILE_ENDINGS[extra_column_count]}"
         name = f"{self._stem}-{len(self._finished_files):05d}{ending}"
         schema = first_rows.schema if extra_column_count else self._schema
         return _OpenFile(self._folder / name, schema, *_column_encodings(first_rows))

@@ -20,10 +20,10 @@ from lockstep.pipeline.mirror.evolution import LOCAL, LOCAL_FEATURE, LOCAL_TYPE,
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind, read_metadata
 from lockstep.pipeline.ports.mirror_writes import (
     AddColumns,
+    ColumnOrigin,
     DropColumns,
     Fill,
     MirrorStep,
-    PartColumn,
     RenameColumn,
     Rewrite,
     SetProperties,
@@ -126,7 +126,7 @@ def step_values(step: MirrorStep) -> list[Any]:
             assert_never(step)
 
 
-def _column_origin(column: PartColumn) -> list[str | None]:
+def _column_origin(column: ColumnOrigin) -> list[str | None]:
     return [column.source, None if column.value is None else str(column.value)]
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.coalescing import HINT, LOST
+from lockstep.pipeline.mirror.coalescing import LOST_ROW_REASON, RESUME_HINT
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     MARKS,
@@ -24,12 +24,12 @@ from lockstep.pipeline.mirror.layout import (
     lack_names,
     origin_names,
 )
-from lockstep.pipeline.mirror.mapping import KEPT
+from lockstep.pipeline.mirror.mapping import KEPT_CHANGE_TYPE
 from lockstep.pipeline.ports.mirror_writes import (
+    ColumnOrigin,
     FoldedChanges,
     Merge,
     MirrorRows,
-    PartColumn,
     Replace,
     Snapshot,
     StagedFiles,
@@ -53,21 +53,21 @@ def keep_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Return for each column in which the mirror's value may stay the name of the
     boolean column that is true in changes where it stays."""
     marks = keep_names(schema.names)
-    return {name: marks[name] for name in changes.kept}
+    return {name: marks[name] for name in changes.kept_columns}
 
 
 def _lack_marks(schema: pa.Schema, changes: FoldedChanges) -> dict[str, str]:
     """Return for each column whose value may be looked up in the mirror the name of the
     boolean column that is true in changes for which it must be looked up."""
     marks = lack_names(schema.names)
-    return {name: marks[name] for name in changes.lacking}
+    return {name: marks[name] for name in changes.lacking_columns}
 
 
 def _origin_columns(write: Merge | Replace, changes: FoldedChanges) -> dict[str, str]:
     """Return for each key column the name of the column with the key of the row from
     which a change takes the values that it lacks; empty if no change lacks values."""
     origins = origin_names(write.target.schema.names)
-    return {name: origins[name] for name in write.key} if changes.lacking else {}
+    return {name: origins[name] for name in write.key} if changes.lacking_columns else {}
 
 
 def read_changes(
@@ -79,7 +79,7 @@ def read_changes(
     `lack_names`, `origin_names`)."""
     schema, changes = write.target.schema, changes or write.changes
     marks = ["_change_type"]
-    marks += ["_committed_at"] if write.target.soft else []
+    marks += ["_committed_at"] if write.target.marks_deleted else []
     marks += ["_sequence"] if isinstance(write, Merge) and write.completion is not None else []
     fold_columns = [
         pa.field(mark, pa.bool_())
@@ -217,9 +217,9 @@ def pack(rows: DataFrame, names: Sequence[str]) -> tuple[DataFrame, Column, dict
     return rows.select(f.struct(*fields).alias(_PACKED)), row, columns
 
 
-def column_from(part_column: PartColumn, kind: pa.DataType) -> Column:
-    """Return the expression for a `PartColumn`, cast to the type `kind`. The DataFrame
-    must have its source column."""
+def column_from(part_column: ColumnOrigin, kind: pa.DataType) -> Column:
+    """Return the expression for a `ColumnOrigin`, cast to the type `kind`. The
+    DataFrame must have its source column."""
     from pyspark.sql import functions as f
 
     if part_column.source is None:
@@ -244,7 +244,7 @@ def with_completion(
     schema = write.target.schema
     spelled = changelog_spelling(schema.names)
     part_rows = _read_part(session, part, ()).select(_mapped_columns(part, schema, schema.names))
-    packed, packed_row, packed_fields = pack(part_rows, (*write.key, *write.completed))
+    packed, packed_row, packed_fields = pack(part_rows, (*write.key, *write.completed_columns))
     condition = f.lit(True)
     values = {"_change_type": f.coalesce(f.col("_change_type"), f.lit(COMPLETION))}
     for name in write.key:
@@ -253,7 +253,7 @@ def with_completion(
         values[spelled[name]] = f.coalesce(own_column, packed_fields[name])
     sequence = f.col("_sequence")
     is_completed = packed_row.isNotNull() & (sequence.isNull() | (sequence <= part.above))
-    for name in write.completed:
+    for name in write.completed_columns:
         own_column = column(spelled[name])
         values[spelled[name]] = f.when(is_completed, packed_fields[name]).otherwise(own_column)
     return changes.join(packed, condition, "full_outer").select(
@@ -280,7 +280,7 @@ def look_up_values(
     names. Raise `TableError` if the row of a change is not among them. In a `Replace`,
     however, a delete whose row is not in the snapshot is left out.
     """
-    if not write.changes.lacking:
+    if not write.changes.lacking_columns:
         yield changes
         return
     with staging.new_folder() as folder:
@@ -290,11 +290,11 @@ def look_up_values(
         changes_without_row = complete.where(f"not {_PACKED}")
         if isinstance(write, Replace):
             changes_without_row = changes_without_row.where(
-                f"_change_type not in ('delete', '{KEPT}')"
+                f"_change_type not in ('delete', '{KEPT_CHANGE_TYPE}')"
             )
             complete = complete.where(_PACKED)
         if changes_without_row.limit(1).count():
-            raise TableError(LOST, hint=HINT)
+            raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
         yield complete.drop(_PACKED)
 
 

@@ -43,7 +43,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
-from lockstep.pipeline.values.policies import KEEP, Readers, Retention
+from lockstep.pipeline.values.policies import DEFAULT_KEEP, Readers, Retention
 from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_uncluster
 from lockstep.resources.lake.delta.columns import (
     VECTORS_PROPERTY,
@@ -145,7 +145,7 @@ class SparkMirrors:
         input_lake: LakePath | None = None,
         few_limit: Size = FEW,
         in_memory: bool = True,
-        keep: timedelta = KEEP,
+        keep: timedelta = DEFAULT_KEEP,
     ) -> None:
         self._lake = lake
         self._staging = Staging(staging)
@@ -275,7 +275,7 @@ class SparkMirrors:
     def _is_small(self, table: DeltaTable) -> bool:
         """Return whether the table is so small that Spark should use settings for few
         rows."""
-        return scale(table_size(table), Size(0, 0), limit=self._few_limit).few
+        return scale(table_size(table), Size(0, 0), limit=self._few_limit).is_few_rows
 
     def write(self, write: MirrorWrite, require_held: RequireHeld = no_check) -> MirrorCommit:
         target = write.target
@@ -286,12 +286,12 @@ class SparkMirrors:
         with self._folder_of(target.mirror) as path:
             table = delta_table(path) if head.exists else None
             if table is not None and not isinstance(write, Replace | CountedReplace):
-                mark_fields = [DELETED_AT] if target.soft else []
+                mark_fields = [DELETED_AT] if target.marks_deleted else []
                 refuse_other_columns(
                     table, pa.schema([*target.schema, *mark_fields]), all_of_them=True
                 )
             chosen_scale = self._choose_scale(path, table, write)
-        with exclusive_session(self._spark, few_rows=chosen_scale.few) as session:
+        with exclusive_session(self._spark, few_rows=chosen_scale.is_few_rows) as session:
             try:
                 if head.exists and isinstance(write, Replace | CountedReplace):
                     # An overwrite does not add the table features that its columns
@@ -316,11 +316,11 @@ class SparkMirrors:
                 # The conflicting commit may come from an earlier try of this write.
                 if self._own_commit(target) is None:
                     raise
-            if target.cluster is not None:
+            if target.cluster_by is not None:
                 # After the write, because a query that overwrites the rows ends the
                 # clustering.
                 with self._folder_of(target.mirror) as path:
-                    statement = statement_to_cluster(path, target.cluster)
+                    statement = statement_to_cluster(path, target.cluster_by)
                 self._change_clustering(
                     session, target.mirror, statement, target.user_metadata, require_held
                 )

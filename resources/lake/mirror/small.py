@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.coalescing import HINT, LOST
+from lockstep.pipeline.mirror.coalescing import LOST_ROW_REASON, RESUME_HINT
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
     changelog_spelling,
@@ -19,22 +19,28 @@ from lockstep.pipeline.mirror.layout import (
     lack_names,
     origin_names,
 )
-from lockstep.pipeline.mirror.mapping import KEPT, column_of, comparable, images_within, is_present
+from lockstep.pipeline.mirror.mapping import (
+    KEPT_CHANGE_TYPE,
+    column_of,
+    comparable,
+    images_within,
+    is_present,
+)
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     CountedMerge,
     CountedReplace,
     FoldedChanges,
     Merge,
     MirrorRows,
     MirrorWrite,
-    PartColumn,
     Replace,
     Snapshot,
     StagedFiles,
     copied_mirrors,
-    parts_of,
+    inputs_of,
 )
 from lockstep.pipeline.values.errors import TableError
 from lockstep.resources.lake.delta.versions import needs_spark, rows_at
@@ -56,11 +62,11 @@ def can_be_computed(path: LakePath, write: MirrorWrite, table: DeltaTable | None
         origin = file_named(path, rows.path)
         if needs_spark(origin, delta_table(origin, rows.version)):
             return False
-    if not all(_casts_alike(part.columns, write.target.schema) for part in parts_of(write)):
+    if not all(_casts_alike(part.columns, write.target.schema) for part in inputs_of(write)):
         return False
     if (
         isinstance(write, Replace)
-        and write.target.keeps
+        and write.target.keeps_deleted
         and (table is not None or write.deleted_rows.files)
     ):
         return False  # earlier rows stay, which only Spark's way combines with the new ones
@@ -99,7 +105,7 @@ def rows_of_write(
 def _all_columns(write: MirrorWrite) -> pa.Schema:
     """Return all columns of the mirror, including `_deleted_at` if deletes are "soft"."""
     schema = write.target.schema
-    return schema.append(DELETED_AT) if write.target.soft else schema
+    return schema.append(DELETED_AT) if write.target.marks_deleted else schema
 
 
 def _present_rows(path: LakePath, schema: pa.Schema, version: int) -> pa.Table:
@@ -116,7 +122,7 @@ def _with_counted_images(
 
 def _merged_rows(read_file: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
     changes = _read_changes(read_file, write.changes.files)
-    soft = write.target.soft
+    soft = write.target.marks_deleted
     if changes is not None:
         rows = apply_changes(rows, changes, write.key, write.changes, soft=soft)
     completion = write.completion
@@ -133,14 +139,14 @@ def _merged_rows(read_file: ReadFile, rows: pa.Table, write: Merge) -> pa.Table:
         _mapped_columns(read_file(file), completion.columns, schema) for file in completion.files
     ]
     read_rows = pa.concat_tables([schema.empty_table(), *tables])
-    return _with_completion(rows, read_rows, later_keys, write.key, write.completed)
+    return _with_completion(rows, read_rows, later_keys, write.key, write.completed_columns)
 
 
 def _replaced_rows(read_file: ReadFile, rows: pa.Table, write: Replace) -> pa.Table:
     changes = _read_changes(read_file, write.changes.files)
     if changes is None:
         return rows
-    soft = write.target.soft
+    soft = write.target.marks_deleted
     return apply_changes(
         rows, changes, write.key, write.changes, soft=soft, ignore_missing_deletes=True
     )
@@ -153,7 +159,7 @@ def _with_deleted_at(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return rows.append_column(DELETED_AT, pa.nulls(rows.num_rows, DELETED_AT.type))
 
 
-def _casts_alike(columns: Sequence[PartColumn], schema: pa.Schema) -> bool:
+def _casts_alike(columns: Sequence[ColumnOrigin], schema: pa.Schema) -> bool:
     """Return whether every cast of the columns has the same result in Arrow and in
     Spark."""
     for column, field in zip(columns, schema, strict=True):
@@ -206,7 +212,7 @@ def _mirror_rows(part: MirrorRows, lake: LakePath) -> pa.Table:
     return rows.filter(pc.is_null(rows.column(DELETED_AT.name)))
 
 
-def _mapped_columns(rows: pa.Table, columns: Sequence[PartColumn], schema: pa.Schema) -> pa.Table:
+def _mapped_columns(rows: pa.Table, columns: Sequence[ColumnOrigin], schema: pa.Schema) -> pa.Table:
     pairs = zip(columns, schema, strict=True)
     arrays = [column_of(rows, column, field.type) for column, field in pairs]
     return pa.Table.from_arrays(arrays, schema=schema)
@@ -340,13 +346,13 @@ def _look_up_values(
 ) -> pa.Table:
     """Return the changes with the values that their images left out, looked up in
     `rows`."""
-    if not folded.lacking:
+    if not folded.lacking_columns:
         return changes
     spelled = changelog_spelling(names)
     marks, origins = lack_names(names), origin_names(names)
     indexes = _indexes_in([changes.column(origins[name]) for name in key], _key_columns(rows, key))
     is_missing = pa.chunked_array([pa.repeat(False, changes.num_rows)])
-    for name in folded.lacking:
+    for name in folded.lacking_columns:
         mark = changes.column(marks[name])
         column = changes.column(spelled[name])
         value = pc.if_else(mark, rows.column(name).take(indexes).cast(column.type), column)
@@ -356,11 +362,13 @@ def _look_up_values(
         is_missing = pc.or_(is_missing, pc.and_(mark, pc.is_null(indexes)))
     if ignore_missing_deletes:
         kind = changes.column("_change_type")
-        is_deleted = pc.and_(is_missing, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT)))
+        is_deleted = pc.and_(
+            is_missing, pc.or_(pc.invert(is_present(kind)), pc.equal(kind, KEPT_CHANGE_TYPE))
+        )
         changes = changes.filter(pc.invert(is_deleted))
         is_missing = pc.and_(is_missing, pc.invert(is_deleted))
     if pc.any(is_missing).as_py():
-        raise TableError(LOST, hint=HINT)
+        raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
     return changes
 
 
@@ -376,7 +384,7 @@ def _with_kept_values(
     NULL if it has none."""
     spelled = changelog_spelling(names)
     marks = keep_names(names)
-    for name in folded.kept:
+    for name in folded.kept_columns:
         column = changes.column(spelled[name])
         mirror_values = rows.column(name).take(indexes).cast(column.type)
         value = pc.if_else(changes.column(marks[name]), mirror_values, column)

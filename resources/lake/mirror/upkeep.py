@@ -79,7 +79,7 @@ class SparkUpkeep:
             rows, sizes = rows_and_sizes(table)
             deleted_rows = count_deleted_rows(path, table, rows)
             retention = Retention.of(table.metadata().configuration)
-            keeps_versions = retention is not None and retention.holds(self.keep)
+            keeps_versions = retention is not None and retention.covers(self.keep)
             deletable = _deletable_files(path, table, self.keep) if keeps_versions else FileTotal()
             free_bytes = None if isinstance(path, ObjectPath) else shutil.disk_usage(path).free
         return MirrorFiles(

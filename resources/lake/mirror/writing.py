@@ -22,6 +22,7 @@ from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_names, changel
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
+    ColumnOrigin,
     CountedMerge,
     CountedReplace,
     Fill,
@@ -29,7 +30,6 @@ from lockstep.pipeline.ports.mirror_writes import (
     Merge,
     MirrorTarget,
     MirrorWrite,
-    PartColumn,
     Replace,
     Rewrite,
     StagedFiles,
@@ -75,7 +75,7 @@ def new_table_properties(target: MirrorTarget, keep: timedelta) -> Mapping[str, 
     return {
         VECTORS_PROPERTY: "false" if for_any else "true",
         "delta.enableInCommitTimestamps": "true",
-        **Retention.promising(keep).properties(),
+        **Retention.for_keep(keep).properties(),
         **dict([MAPPING] if needs_mapping else []),
     }
 
@@ -151,7 +151,7 @@ def _merge(
         elif destination.new_properties is None:
             mirror = mirror_frame(session, destination.path)
             destination.replace(
-                _merged_rows(mirror, changes, write, write.changes, write.completed)
+                _merged_rows(mirror, changes, write, write.changes, write.completed_columns)
             )
         else:
             changes = changes.where(f"_change_type <> '{COMPLETION}'")
@@ -177,8 +177,8 @@ def _merge_into(
         key=list(map(spell, write.key)),
         bounds=[(spell(name), least, greatest) for name, least, greatest in write.bounds],
         keep_marks={spell(name): mark for name, mark in keep_marks(schema, write.changes).items()},
-        soft=write.target.soft,
-        completed_columns=list(map(spell, write.completed)),
+        soft=write.target.marks_deleted,
+        completed_columns=list(map(spell, write.completed_columns)),
     )
     _execute_on_changes(session, changes, statement)
 
@@ -266,7 +266,7 @@ def rewrite(session: SparkSession, path: LakePath, step: Rewrite | Fill, spell: 
         pairs = zip(step.columns, step.schema, strict=True)
         columns = [column_from(part, field.type).alias(field.name) for part, field in pairs]
     else:
-        values = {name: column_from(PartColumn(value=v), v.type) for name, v in step.values}
+        values = {name: column_from(ColumnOrigin(value=v), v.type) for name, v in step.values}
         columns = [values.get(name, column(name)).alias(name) for name in rows.columns]
     _Destination(path, None, spell).replace(
         rows.select(*columns), replace_columns=isinstance(step, Rewrite)
@@ -289,7 +289,7 @@ def _present_rows(changes: DataFrame, target: MirrorTarget) -> DataFrame:
 
     names = target.schema.names
     is_delete = f.col("_change_type") == "delete"
-    if not target.soft:
+    if not target.marks_deleted:
         return _with_source_names(changes.where(~is_delete), names)
     mark = f.lit(None)
     if "_committed_at" in changes.columns:
@@ -320,7 +320,7 @@ def _merged_rows(
     target = write.target
     names = target.schema.names
     spelled = changelog_spelling(names)
-    mark_columns = [DELETED_AT.name] if target.soft else []
+    mark_columns = [DELETED_AT.name] if target.marks_deleted else []
     rows, mirror_row, own_fields = pack(mirror, (*names, *mark_columns))
     condition = f.lit(True)
     for name in write.key:
@@ -328,7 +328,7 @@ def _merged_rows(
     kind = f.col("_change_type")
     is_delete, is_completion = kind == "delete", kind == COMPLETION
     is_in_result = kind.isNull() | (
-        ~(is_completion & mirror_row.isNull()) & (f.lit(target.soft) | ~is_delete)
+        ~(is_completion & mirror_row.isNull()) & (f.lit(target.marks_deleted) | ~is_delete)
     )
     marks = keep_marks(target.schema, comparable_name)
     columns = []
@@ -384,7 +384,7 @@ def _with_kept_rows(
     target = write.target
     if write.drops_earlier_rows:
         earlier_mirror = None
-    if not target.keeps or (earlier_mirror is None and not write.deleted_rows.files):
+    if not target.keeps_deleted or (earlier_mirror is None and not write.deleted_rows.files):
         return rows
     if earlier_mirror is None:
         kept_rows = _with_deleted_at(empty_rows(session, target.schema), target)
@@ -394,7 +394,7 @@ def _with_kept_rows(
         kept_rows = _merged_rows(
             kept_rows, read_changes(session, write, write.deleted_rows), write, write.deleted_rows
         )
-    if changes is not None and not target.soft:
+    if changes is not None and not target.marks_deleted:
         # A "delete" among the changes always removes the row: either only TRUNCATE is
         # ignored, or the row moved to another key. An ignored DELETE has another
         # `_change_type`.
@@ -428,7 +428,7 @@ def _with_deleted_at(rows: DataFrame, target: MirrorTarget) -> DataFrame:
     it."""
     from pyspark.sql import functions as f
 
-    if not target.soft:
+    if not target.marks_deleted:
         return rows
     return rows.withColumn(DELETED_AT.name, f.lit(None).cast("timestamp"))
 
@@ -451,12 +451,12 @@ def _earlier_rows(session: SparkSession, write: Replace, path: LakePath) -> Data
     for field in schema:
         own_column = column(field.name) if field.name in reusable_columns else f.lit(None)
         own_column = own_column.cast(sql_type(field.type))
-        if write.target.soft and emptied is not None and field.name in write.target.stamps:
+        if write.target.marks_deleted and emptied is not None and field.name in write.target.stamps:
             own_column = f.when(
                 former_mark.isNull(), f.expr(literal(emptied.value(field.name)))
             ).otherwise(own_column)
         columns.append(own_column.alias(field.name))
-    if not write.target.soft:
+    if not write.target.marks_deleted:
         return mirror.select(*columns)
     moment = (
         f.current_timestamp()

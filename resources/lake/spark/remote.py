@@ -290,8 +290,8 @@ class RemoteSpark:
 
         identity = UUID(bytes=uuid5(client_id, str(number)).bytes, version=4)
         session = SparkSession.builder.remote(self._server.url(identity)).create()
-        assert SPARK_ELSEWHERE.most is not None
-        _set_retries(session, SPARK_ELSEWHERE.most - 1)
+        assert SPARK_ELSEWHERE.most_tries is not None
+        _set_retries(session, SPARK_ELSEWHERE.most_tries - 1)
         return session
 
     def _apply_settings(

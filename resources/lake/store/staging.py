@@ -23,7 +23,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lockstep.pipeline.values.segment import GROUP_ROWS
+from lockstep.pipeline.values.row_groups import GROUP_ROWS
 from lockstep.resources.lake.store.storage import lake_errors
 from lockstep.resources.private import make_private
 
