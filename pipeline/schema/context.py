@@ -76,6 +76,10 @@ class ServerDialect:
         MariaDB."""
         return not self.is_mariadb and self.version >= 80000
 
+    @property
+    def is_mysql_57(self) -> bool:
+        return not self.is_mariadb and self.version < 80000
+
 
 @dataclass(frozen=True, slots=True)
 class StatementContext:
@@ -179,11 +183,10 @@ def read_context(status: bytes, facts: ServerDialect, database: str = "") -> Sta
     variables after it might change what the statement means. Raise DamagedEvent if the
     variables end in the middle of a value.
     """
-    utf8mb4 = "utf8mb4_general_ci" if facts.is_mariadb or facts.version < 80000 else None
     context = StatementContext(
         facts=facts,
         database=database,
-        utf8mb4_collation=utf8mb4 or "utf8mb4_0900_ai_ci",
+        utf8mb4_collation="utf8mb4_0900_ai_ci" if facts.is_mysql_8 else "utf8mb4_general_ci",
         # MySQL logs the variable only with statements that define a TIMESTAMP; for the
         # others its default, ON, makes no difference. Before 8.0.14 MySQL never logs
         # it: the server's setting is taken.

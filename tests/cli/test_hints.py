@@ -35,7 +35,7 @@ VALUES = {
     "option": "--json",
     "prog": "lockstep run",
     "after_batch": "41",
-    "before": "41",
+    "previous_batch": "41",
 }
 """What a value of that name prints; every other one is a place."""
 

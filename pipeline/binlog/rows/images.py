@@ -58,7 +58,7 @@ def walk(
     is_json: npt.NDArray[np.bool_],
     state: Integers,
     cells: Places,
-    nulls: npt.NDArray[np.bool_],
+    has_nulls: npt.NDArray[np.bool_],
     event_of: Places,
     row_of: Places,
     kind_of: npt.NDArray[np.int8],
@@ -69,7 +69,7 @@ def walk(
     `sizes`: per column, as `cells.Layout.size`. `is_json`: per column, True for JSON.
     The walk writes the place of each cell to `cells` (columns x images), and the event,
     its row and the kind of each image to `event_of`, `row_of` and `kind_of`. It sets
-    `nulls[c]` if column c is NULL or absent in an image.
+    `has_nulls[c]` if column c is NULL or absent in an image.
     """
     count = len(sizes)
     capacity = cells.shape[1]
@@ -112,7 +112,7 @@ def walk(
                 state[IMAGES] = image
                 return FULL
             at = _place_cells(
-                data, at, end, present_at, has_all_columns, sizes, cells, image, nulls
+                data, at, end, present_at, has_all_columns, sizes, cells, image, has_nulls
             )
             if at < 0:
                 return DAMAGED
@@ -134,7 +134,7 @@ def walk(
                     sizes,
                     cells,
                     image,
-                    nulls,
+                    has_nulls,
                 )
                 if at < 0:
                     return DAMAGED
@@ -197,7 +197,7 @@ def _place_cells(
     sizes: Integers,
     cells: Places,
     image: int,
-    nulls: npt.NDArray[np.bool_],
+    has_nulls: npt.NDArray[np.bool_],
 ) -> int:
     """Set the places of one image's cells; return its end, or -1 if it is damaged.
     `present_bitmap`: the place of the bitmap of present columns. `has_all_columns`: all
@@ -228,13 +228,13 @@ def _place_cells(
     for column in range(count):
         if not has_all_columns and not u8(data, present_bitmap + (column >> 3)) >> (column & 7) & 1:
             cells[column, image] = ABSENT
-            nulls[column] = True
+            has_nulls[column] = True
             continue
         is_null = u8(data, null_bitmap + (bit_index >> 3)) >> (bit_index & 7) & 1
         bit_index += 1
         if is_null:
             cells[column, image] = NULL
-            nulls[column] = True
+            has_nulls[column] = True
             continue
         cells[column, image] = at
         size = sizes[column]

@@ -73,11 +73,11 @@ the Arrow type that `schema.types` gives."""
 @dataclass(frozen=True, slots=True)
 class _ImageArrays:
     """The arrays that `images.walk` fills. `cells`: the place of each cell, columns x
-    images. `nulls`: for each column, True if a cell is NULL or absent. `event`, `row`,
-    `kind`: for each image its event, its row in the event, and its kind."""
+    images. `has_nulls`: for each column, True if a cell is NULL or absent. `event`,
+    `row`, `kind`: for each image its event, its row in the event, and its kind."""
 
     cells: npt.NDArray[np.int32]
-    nulls: npt.NDArray[np.bool_]
+    has_nulls: npt.NDArray[np.bool_]
     event: npt.NDArray[np.int32]
     row: npt.NDArray[np.int32]
     kind: npt.NDArray[np.int8]
@@ -205,7 +205,7 @@ class TableDecoder:
                 self._json,
                 state,
                 image_arrays.cells,
-                image_arrays.nulls,
+                image_arrays.has_nulls,
                 image_arrays.event,
                 image_arrays.row,
                 image_arrays.kind,
@@ -216,8 +216,11 @@ class TableDecoder:
             self._complete = self._complete and is_complete
             count = int(state[images.IMAGES])
             if count and self._visible is not None:
-                cells, nulls = image_arrays.cells[self._visible], image_arrays.nulls[self._visible]
-                yield replace(image_arrays, cells=cells, nulls=nulls), count, is_complete
+                cells, has_nulls = (
+                    image_arrays.cells[self._visible],
+                    image_arrays.has_nulls[self._visible],
+                )
+                yield replace(image_arrays, cells=cells, has_nulls=has_nulls), count, is_complete
             elif count:
                 yield image_arrays, count, is_complete
 
@@ -252,7 +255,9 @@ class TableDecoder:
         ):
             is_in_key = column.name in self._key
             at = image_arrays.cells[index, :count]
-            cells = Cells(block.data, at, layout, bool(image_arrays.nulls[index]), in_key=is_in_key)
+            cells = Cells(
+                block.data, at, layout, bool(image_arrays.has_nulls[index]), in_key=is_in_key
+            )
             array = CELL_DECODERS[column.type](column, cells)
             arrays.append(array)
             if cells.softened:

@@ -251,8 +251,9 @@ def with_convert_charset(
     )
     if named_charset.name == "binary":
         return written
-    is_mysql_57 = not (context.facts.is_mariadb or context.facts.is_mysql_8)
-    chooses_bin = written_type.binary and (written_type.charset is None or is_mysql_57)
+    chooses_bin = written_type.binary and (
+        written_type.charset is None or context.facts.is_mysql_57
+    )
     collation = None if chooses_bin else convert.collation
     written_type = replace(
         written_type, charset=convert.name, collation=collation, binary=chooses_bin

@@ -66,7 +66,7 @@ def resolve_keys(
     if facts.is_mariadb and any(are_generated_over_lobs):
         raise CannotFollow("the key of a foreign key over a TEXT or BLOB is unknown")
     unprefixed = [replace(key, parts=_without_prefixes(key, by_name)) for key in written_keys]
-    if not (facts.is_mariadb or facts.is_mysql_8):  # MySQL 5.7 ignores DESC
+    if facts.is_mysql_57:  # It ignores DESC.
         unprefixed = [
             replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
             for key in unprefixed
@@ -161,8 +161,7 @@ def _resolved_part(
         raise CannotFollow(f"a key names the column {part.column}, which does not exist")
     # information_schema has no prefix for a column that is indexed as a whole.
     part = replace(part, column=column.name)
-    is_mysql_57 = not (facts.is_mariadb or facts.is_mysql_8)
-    if column.type == "point" and key.kind not in _KINDS_WITHOUT_PREFIX and is_mysql_57:
+    if column.type == "point" and key.kind not in _KINDS_WITHOUT_PREFIX and facts.is_mysql_57:
         return replace(part, prefix=part.prefix or _POINT_BYTES)
     if key.kind in _KINDS_WITHOUT_PREFIX or column.type not in PREFIX_TYPES:
         return replace(part, prefix=None)

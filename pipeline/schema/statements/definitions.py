@@ -57,7 +57,7 @@ def _read_nullability(column: WrittenColumn, reader: StatementReader) -> Written
     if not reader.accept("NULL"):
         return None
     facts = reader.context.facts
-    if column.generated is not None and not (facts.is_mysql_8 or facts.is_mariadb):
+    if column.generated is not None and facts.is_mysql_57:
         return column  # MySQL 5.7 ignores NULL after the expression of a generated column.
     return replace(column, nullable=True)
 
@@ -633,20 +633,20 @@ def _read_reference(columns: tuple[str, ...], reader: StatementReader) -> Writte
     table = reader.read_table(database="")
     referenced = reader.read_enclosed_names() if reader.sees_symbol("(") else ()
     reference = WrittenReference(columns, table, referenced)
-    facts, ignored = reader.context.facts, False
+    ignores_actions = False
     while True:
         if reader.accept("MATCH"):
             reader.next()
             # MATCH makes MySQL 5.7 ignore the actions (its manual, "FOREIGN KEY
             # Constraints").
-            ignored = not (facts.is_mariadb or facts.is_mysql_8)
+            ignores_actions = reader.context.facts.is_mysql_57
         elif reader.accept("ON", "DELETE"):
             reference = replace(reference, on_delete=_read_action(reader))
         # ON UPDATE CURRENT_TIMESTAMP is the column's next attribute.
         elif reader.sees("ON", "UPDATE") and reader.peek(2).keyword in (*_ACTIONS, "SET", "NO"):
             reader.at += 2
             reference = replace(reference, on_update=_read_action(reader))
-        elif ignored:
+        elif ignores_actions:
             return replace(reference, on_delete=None, on_update=None)
         else:
             return reference
