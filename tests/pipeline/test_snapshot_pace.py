@@ -84,7 +84,9 @@ def test_the_size_comes_to_the_target(speed: float) -> None:
     assert sizes[-5:] == [pytest.approx(wanted, rel=0.01)] * 5
 
 
-@pytest.mark.parametrize("change", [{"seconds": 0}, {"least_rows": 0}, {"first_rows": 10}, {"most_bytes": 0}])
+@pytest.mark.parametrize(
+    "change", [{"seconds": 0}, {"least_rows": 0}, {"first_rows": 10}, {"most_bytes": 0}]
+)
 def test_a_pace_that_reads_nothing_is_refused(change: dict[str, int]) -> None:
     """When it is made."""
     with pytest.raises(ValueError, match=r"pace|chunk"):
