@@ -74,8 +74,8 @@ def coalesced(
     key: Sequence[str],
     marks: Sequence[str] = (),
     *,
-    doubtful: int = 0,
-    ignored: bool = False,
+    doubtful_through: int = 0,
+    ignores_deletes: bool = False,
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """Return the last image of each key over all parts, with missing values filled from
     earlier images; and the columns in which at least one row still lacks its value.
@@ -85,24 +85,26 @@ def coalesced(
     mirror (`layout.lack_names`), and by the key to look it up with
     (`layout.origin_names`).
 
-    `marks`: further columns of the images to keep. `doubtful`: a `_sequence`; it is
-    unknown which changes up to it the mirror shows, so a row whose key changed up to
-    there cannot be looked up. `ignored`: deletes are ignored (`mapping.outcome`). Raise
-    `TableError` if a row cannot be identified.
+    `marks`: further columns of the images to keep. `doubtful_through`: a `_sequence`;
+    it is unknown which changes up to it the mirror shows, so a row whose key changed up
+    to there cannot be looked up. `ignores_deletes`: deletes are ignores_deletes
+    (`mapping.outcome`). Raise `TableError` if a row cannot be identified.
     """
     names = ["_change_type", "_sequence", *marks]
-    whole = pa.concat_tables(mapped(table, part.columns, schema, names) for table, part in images)
-    order = np.argsort(whole.column("_sequence").to_numpy(), kind="stable")
-    whole = whole.take(pa.array(order))
+    all_images = pa.concat_tables(
+        mapped(table, part.columns, schema, names) for table, part in images
+    )
+    order = np.argsort(all_images.column("_sequence").to_numpy(), kind="stable")
+    all_images = all_images.take(pa.array(order))
     spelled = changelog_spelling(schema.names)
-    rows = _rows_of(whole, [spelled[name] for name in key])
+    rows = _follow_rows(all_images, [spelled[name] for name in key])
     presence = _Presence(images, order, rows)
-    return _Coalescing(whole, rows, presence, schema, tuple(key)).table(
+    return _Coalescing(all_images, rows, presence, schema, tuple(key)).table(
         kept_columns((part.columns for _, part in images), schema),
         lacking_columns([part for _, part in images], schema),
         marks,
-        doubtful=doubtful,
-        ignored=ignored,
+        doubtful_through=doubtful_through,
+        ignores_deletes=ignores_deletes,
     )
 
 
@@ -125,10 +127,10 @@ class _Rows:
     last: Places
 
 
-def _rows_of(whole: pa.Table, key: Sequence[str]) -> _Rows:
+def _follow_rows(all_images: pa.Table, key: Sequence[str]) -> _Rows:
     """Follow each row from image to image. An update's two images have consecutive
     numbers, so a row is found again after an update changed its key."""
-    kind = whole.column("_change_type")
+    kind = all_images.column("_change_type")
     inserted, updated, preimage, deleted = (
         pc.equal(kind, change_type.value).to_numpy().astype(np.bool_)
         for change_type in (
@@ -138,32 +140,32 @@ def _rows_of(whole: pa.Table, key: Sequence[str]) -> _Rows:
             ChangeType.DELETE,
         )
     )
-    count = len(whole)
-    same = _identities(whole, key)
-    # Images sorted by key, then by `_sequence`: `again` is true if the next one has the
-    # same key.
-    order = np.argsort(same, kind="stable")
-    again = same[order][1:] == same[order][:-1]
+    count = len(all_images)
+    identities = _identities(all_images, key)
+    # Images sorted by key, then by `_sequence`: `has_next_with_key` is true if the next
+    # image has the same key.
+    order = np.argsort(identities, kind="stable")
+    has_next_with_key = identities[order][1:] == identities[order][:-1]
     before = np.full(count, -1, np.int64)
-    before[order[1:][again]] = order[:-1][again]
+    before[order[1:][has_next_with_key]] = order[:-1][has_next_with_key]
     paired = np.zeros(count, np.bool_)
     if count:
         paired[1:] = preimage[:-1] & updated[1:]
-        paired[1:] &= np.diff(whole.column("_sequence").to_numpy()) == 1
+        paired[1:] &= np.diff(all_images.column("_sequence").to_numpy()) == 1
     was_gone = (preimage | deleted)[before] & (before >= 0)
     lost = was_gone & ~inserted & ~paired
     before = np.where(paired, np.arange(count) - 1, before)
-    moved = paired & (same != same[before])
+    moved = paired & (identities != identities[before])
     before[inserted | lost] = -1
-    last = order[np.append(~again, True)] if count else order
+    last = order[np.append(~has_next_with_key, True)] if count else order
     return _Rows(before, moved, inserted | moved | lost, inserted, lost, last)
 
 
-def _identities(whole: pa.Table, key: Sequence[str]) -> Places:
+def _identities(all_images: pa.Table, key: Sequence[str]) -> Places:
     """Return a number for each image; images with the same key get the same number."""
-    identities = np.zeros(len(whole), np.int64)
+    identities = np.zeros(len(all_images), np.int64)
     for name in key:
-        column = comparable(whole.column(name))
+        column = comparable(all_images.column(name))
         codes = pc.dictionary_encode(column.combine_chunks()).indices.fill_null(-1)
         numbers = codes.to_numpy(zero_copy_only=False).astype(np.int64) + 1
         identities = identities * (int(numbers.max(initial=0)) + 1) + numbers
@@ -219,7 +221,7 @@ def _has(column: ColumnOrigin, bits: Flags | None, count: int) -> Flags:
 class _Coalescing:
     """All images of a table, from which the last image of each key is completed."""
 
-    whole: pa.Table
+    all_images: pa.Table
     rows: _Rows
     presence: _Presence
     schema: pa.Schema
@@ -231,22 +233,22 @@ class _Coalescing:
         lacking: Sequence[str],
         marks: Sequence[str],
         *,
-        doubtful: int,
-        ignored: bool,
+        doubtful_through: int,
+        ignores_deletes: bool,
     ) -> tuple[pa.Table, tuple[str, ...]]:
         names = self.schema.names
         spelled = changelog_spelling(names)
-        last, root = self.rows.last, _ends_of(self.rows.before, None)[self.rows.last]
-        kind = self.whole.column("_change_type").take(pa.array(last))
-        kind = outcome(kind, ignored=ignored)
+        last, oldest = self.rows.last, _ends_of(self.rows.before, None)[self.rows.last]
+        kind = self.all_images.column("_change_type").take(pa.array(last))
+        kind = outcome(kind, ignores_deletes=ignores_deletes)
         # A deleted row needs its values only where it stays in the mirror.
-        asks = (
+        needs_values = (
             is_present(kind).to_numpy()
             if "_committed_at" not in marks
             else np.ones(len(last), np.bool_)
         )
         columns = {"_change_type": kind}
-        columns |= {mark: self.whole.column(mark).take(pa.array(last)) for mark in marks}
+        columns |= {mark: self.all_images.column(mark).take(pa.array(last)) for mark in marks}
         unknown: dict[str, Flags] = {}
         places: dict[bytes, Places] = {}
         for index, name in enumerate(names):
@@ -256,12 +258,14 @@ class _Coalescing:
                 if name in self.key and not has.all():
                     raise TableError(OTHER_KEY_REASON, hint=RESUME_HINT)
                 origins, unknown[name] = self._newest(has, places)
-            values = self.whole.column(spelled[name])
+            values = self.all_images.column(spelled[name])
             columns[spelled[name]] = values.take(pa.array(origins, mask=unknown.get(name)))
         for name in kept:
             if name not in lacking:
                 columns[keep_names(names)[name]] = pa.array(unknown[name])
-        return self._with_lacks(columns, unknown, asks, root, kept, lacking, doubtful=doubtful)
+        return self._with_lacks(
+            columns, unknown, needs_values, oldest, kept, lacking, doubtful_through=doubtful_through
+        )
 
     def _newest(self, has: Flags, places: dict[bytes, Places]) -> tuple[Places, Flags]:
         """Return for each key the index of its row's newest image that has a column,
@@ -273,11 +277,11 @@ class _Coalescing:
         newest = places[same]
         return newest, ~has[newest]
 
-    def _moved(self, doubtful: int) -> Flags:
+    def _moved(self, doubtful_through: int) -> Flags:
         """Return for each key whether its row had another key in an image up to a
         `_sequence`."""
-        numbers = self.whole.column("_sequence").to_numpy()
-        moved: Flags = self.rows.moved & (numbers <= doubtful)
+        numbers = self.all_images.column("_sequence").to_numpy()
+        moved: Flags = self.rows.moved & (numbers <= doubtful_through)
         of_keys: Flags = moved[_ends_of(self.rows.before, moved)[self.rows.last]]
         return of_keys
 
@@ -285,35 +289,35 @@ class _Coalescing:
         self,
         columns: dict[str, pa.ChunkedArray],
         unknown: dict[str, Flags],
-        asks: Flags,
-        root: Places,
+        needs_values: Flags,
+        oldest: Places,
         kept: Sequence[str],
         lacking: Sequence[str],
         *,
-        doubtful: int,
+        doubtful_through: int,
     ) -> tuple[pa.Table, tuple[str, ...]]:
         """Return `columns` with the columns of `lack_names` and `origin_names`; and the
         columns in which at least one row lacks its value. `unknown`: for each column
-        and key, whether no image of the row has the column. `asks`: for each key,
-        whether its row needs all values. `root`: for each key, the index of its row's
-        oldest image."""
+        and key, whether no image of the row has the column. `needs_values`: for each
+        key, whether its row needs all values. `oldest`: for each key, the index of its
+        row's oldest image."""
         names = self.schema.names
-        lacks = {name: unknown[name] & asks for name in lacking}
+        lacks = {name: unknown[name] & needs_values for name in lacking}
         for name in kept:
             if name in lacking:
-                columns[keep_names(names)[name]] = pa.array(np.zeros(len(root), np.bool_))
-        asked = np.zeros(len(root), np.bool_)
+                columns[keep_names(names)[name]] = pa.array(np.zeros(len(oldest), np.bool_))
+        asked = np.zeros(len(oldest), np.bool_)
         for mark in lacks.values():
             asked |= mark
-        if (asked & self.rows.lost[root]).any():
+        if (asked & self.rows.lost[oldest]).any():
             raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
-        if (asked & self._moved(doubtful)).any():
+        if (asked & self._moved(doubtful_through)).any():
             raise TableError(MOVED_ROW_REASON, hint=NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
         for name, mark in lacks.items():
             columns[lack_names(names)[name]] = pa.array(mark)
         for name in self.key:
-            values = self.whole.column(changelog_spelling(names)[name])
-            columns[origin_names(names)[name]] = values.take(pa.array(root))
+            values = self.all_images.column(changelog_spelling(names)[name])
+            columns[origin_names(names)[name]] = values.take(pa.array(oldest))
         return pa.table(columns), tuple(name for name, mark in lacks.items() if mark.any())
 
 

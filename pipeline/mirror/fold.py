@@ -53,7 +53,7 @@ def key_bounds(changes: pa.Table, key: Mapping[str, str]) -> Bounds:
     return {name: ends for name, ends in bounds.items() if ends[0] is not None}
 
 
-def joined_bounds(left: Bounds, right: Bounds) -> Bounds:
+def union_of_bounds(left: Bounds, right: Bounds) -> Bounds:
     """Return the bounds of two sets of changes together; an empty set has none."""
     if not left or not right:
         return left or right
@@ -101,22 +101,22 @@ def key_hashes(keys: pa.Table) -> Hashes:
     """Return a hash of each row of the key's columns, which have the mirror's types."""
     hashes = np.zeros(keys.num_rows, np.uint64)
     for column in keys.columns:
-        hashes = _mixed(hashes * np.uint64(_ODD) + _of_column(comparable(column)))
+        hashes = _mix_bits(hashes * np.uint64(_ODD) + _column_hashes(comparable(column)))
     return hashes
 
 
-def _of_column(column: pa.ChunkedArray) -> Hashes:
+def _column_hashes(column: pa.ChunkedArray) -> Hashes:
     values = column.combine_chunks()
     if isinstance(values, pa.ChunkedArray):
-        parts = [_of_array(chunk) for chunk in values.chunks]
+        parts = [_array_hashes(chunk) for chunk in values.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, np.uint64)
-    return _of_array(values)
+    return _array_hashes(values)
 
 
-def _of_array(values: pa.Array) -> Hashes:
+def _array_hashes(values: pa.Array) -> Hashes:
     kind = values.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        hashes = _of_text(values)
+        hashes = _text_hashes(values)
     elif pa.types.is_decimal128(kind):
         halves = _numbers(values, np.dtype(np.uint64), 2).reshape(-1, 2)
         hashes = halves[:, 0] * np.uint64(_ODD) + halves[:, 1]
@@ -138,7 +138,7 @@ def _numbers(values: pa.Array, kind: np.dtype[np.unsignedinteger], each: int) ->
     return numbers[values.offset * each : (values.offset + len(values)) * each]
 
 
-def _of_text(values: pa.Array) -> Hashes:
+def _text_hashes(values: pa.Array) -> Hashes:
     """Hash each text as a polynomial in `_ODD` over its bytes, without a loop over
     texts: running sums of the polynomial are computed over all texts together. The hash
     of a text is the sum at its end minus the sum at its beginning, divided by the power
@@ -172,7 +172,7 @@ def _powers(count: int) -> tuple[Hashes, Hashes]:
     return np.cumprod(up), np.cumprod(down)
 
 
-def _mixed(hashes: Hashes) -> Hashes:
+def _mix_bits(hashes: Hashes) -> Hashes:
     """Mix the bits so that each bit of a result depends on all bits (splitmix64)."""
     hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -203,9 +203,9 @@ class KeyChains:
         after = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
         sequence = images.column("_sequence").to_numpy().astype(np.uint64)
         rows = np.column_stack([sequence, hashes, after.astype(np.uint64)])
-        self._halves.append(self._paired(rows[wanted]))
+        self._halves.append(self._record_moves(rows[wanted]))
 
-    def _paired(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    def _record_moves(self, rows: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """Record the moves among an update's two images, and return the images whose
         other half is in another piece. Columns of `rows`: `_sequence`, hash of the key,
         1 for the image after the update and 0 for the image before it."""
@@ -224,8 +224,8 @@ class KeyChains:
         """Return for the hash of each key the number that all keys of its chain share."""
         if self._keys is None:
             if self._halves:
-                self._paired(np.concatenate(self._halves))
-            self._keys, self._roots = _joined(self._moves)
+                self._record_moves(np.concatenate(self._halves))
+            self._keys, self._roots = _chain_roots(self._moves)
             self._halves.clear()
         if not len(self._keys):
             return hashes
@@ -233,7 +233,7 @@ class KeyChains:
         return np.where(self._keys[at] == hashes, self._roots[at], hashes)
 
 
-def _joined(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
+def _chain_roots(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
     """Return all moved keys, ascending, and for each the least key of its chain. Each
     round gives both keys of a move the lower of their labels, until no label
     changes."""
@@ -244,10 +244,10 @@ def _joined(moves: list[npt.NDArray[np.uint64]]) -> tuple[Hashes, Hashes]:
     label = np.arange(len(keys))
     while True:
         left, right = label[pairs[:, 0]], label[pairs[:, 1]]
-        apart = left != right
-        if not apart.any():
+        differs = left != right
+        if not differs.any():
             return keys, keys[label]
-        np.minimum.at(label, np.maximum(left, right)[apart], np.minimum(left, right)[apart])
+        np.minimum.at(label, np.maximum(left, right)[differs], np.minimum(left, right)[differs])
         while (label != label[label]).any():
             label = label[label]
 
@@ -303,24 +303,26 @@ class Fold:
                 self.schema,
                 self.key,
                 self.marks,
-                doubtful=self.doubtful_through,
-                ignored=self.ignores_deletes,
+                doubtful_through=self.doubtful_through,
+                ignores_deletes=self.ignores_deletes,
             )
-        whole = [(table, part.columns) for table, part in zip(images, self.parts, strict=True)]
+        mapped_images = [
+            (table, part.columns) for table, part in zip(images, self.parts, strict=True)
+        ]
         if self.losses:
-            return self._all_deleted(self._folded(whole, numbered=True)), ()
+            return self._as_deletes(self._folded(mapped_images, keeps_sequence=True)), ()
         if self.unmarked_through and "_committed_at" in self.marks:
-            return self._unmarked(self._folded(whole, numbered=True)), ()
-        return self._folded(whole, numbered=self.keeps_sequence), ()
+            return self._without_early_moments(self._folded(mapped_images, keeps_sequence=True)), ()
+        return self._folded(mapped_images, keeps_sequence=self.keeps_sequence), ()
 
-    def _folded(self, images: Sequence[ImagesWithColumns], *, numbered: bool) -> pa.Table:
+    def _folded(self, images: Sequence[ImagesWithColumns], *, keeps_sequence: bool) -> pa.Table:
         return folded(
             images,
             self.schema,
             self.key,
             self.marks,
-            numbered=numbered,
-            ignored=self.ignores_deletes,
+            keeps_sequence=keeps_sequence,
+            ignores_deletes=self.ignores_deletes,
         )
 
     @property
@@ -339,9 +341,9 @@ class Fold:
         if not self._by_steps:
             return number, images
         names = ["_change_type", "_sequence", *self.marks]
-        whole = mapped(images, self.parts[number].columns, self.schema, names)
+        mapped_images = mapped(images, self.parts[number].columns, self.schema, names)
         spelled = changelog_spelling(self.schema.names)
-        return 0, last_images(whole, [spelled[name] for name in self.key])
+        return 0, last_images(mapped_images, [spelled[name] for name in self.key])
 
     @property
     def _by_steps(self) -> bool:
@@ -357,7 +359,7 @@ class Fold:
         fields = pa.schema([self.schema.field(at) for at in places])
         return key_hashes(mapped(images, columns, fields, ()))
 
-    def _unmarked(self, changes: pa.Table) -> pa.Table:
+    def _without_early_moments(self, changes: pa.Table) -> pa.Table:
         """Return the changes with `_committed_at` NULL in deletes up to the change
         `unmarked_through`."""
         deleted = pc.equal(changes.column("_change_type"), ChangeType.DELETE.value)
@@ -368,7 +370,7 @@ class Fold:
         changes = changes.set_column(at, "_committed_at", kept)
         return changes if self.keeps_sequence else changes.drop_columns(["_sequence"])
 
-    def _all_deleted(self, changes: pa.Table) -> pa.Table:
+    def _as_deletes(self, changes: pa.Table) -> pa.Table:
         """Return each last image as a delete. If its row was still present, the delete
         gets the stamps of the next change that emptied the table. Without
         `_committed_at` among the marks, a row that was present stays instead

@@ -18,22 +18,26 @@ from lockstep.pipeline.values.segment import ChangeType
 
 KEPT_CHANGE_TYPE = "kept"
 """The `_change_type` that replaces "delete" in a key's last image if deletes are
-ignored: the row stays in the mirror, with the values of this image."""
+ignores_deletes: the row stays in the mirror, with the values of this image."""
 
 
 def last_outcomes(
-    changes: pa.Table, key: Sequence[str], *, numbered: bool = False, ignored: bool = False
+    changes: pa.Table,
+    key: Sequence[str],
+    *,
+    keeps_sequence: bool = False,
+    ignores_deletes: bool = False,
 ) -> pa.Table:
     """Return the last image per key, with `_change_type` as `outcome` gives it.
     `changes`, in any order, has the key columns, `_change_type`, `_sequence` (unique)
     and others; the result has the same columns, without `_sequence` unless
-    `numbered`."""
+    `keeps_sequence`."""
     images = last_images(changes, key)
-    if not numbered:
+    if not keeps_sequence:
         images = images.drop_columns(["_sequence"])
     kind = images.column("_change_type")
     at = images.schema.get_field_index("_change_type")
-    return images.set_column(at, "_change_type", outcome(kind, ignored=ignored))
+    return images.set_column(at, "_change_type", outcome(kind, ignores_deletes=ignores_deletes))
 
 
 def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
@@ -41,16 +45,18 @@ def last_images(changes: pa.Table, key: Sequence[str]) -> pa.Table:
     return changes.take(_last_indexes(changes, key))
 
 
-def outcome(kind: pa.ChunkedArray, *, ignored: bool) -> pa.ChunkedArray:
+def outcome(kind: pa.ChunkedArray, *, ignores_deletes: bool) -> pa.ChunkedArray:
     """Return what the `_change_type` of each key's last image becomes: unchanged if the
-    row is present after the image, otherwise "delete". With `ignored`, a row that a
-    DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved to
-    another key gets "delete" all the same, since the mirror then has the row under the
-    new key."""
-    gone: str | pa.ChunkedArray = ChangeType.DELETE.value
-    if ignored:
-        gone = pc.if_else(pc.equal(kind, ChangeType.DELETE.value), KEPT_CHANGE_TYPE, gone)
-    return pc.if_else(is_present(kind), kind, gone)
+    row is present after the image, otherwise "delete". With `ignores_deletes`, a row
+    that a DELETE removed stays and gets `KEPT_CHANGE_TYPE`. A row that an UPDATE moved
+    to another key gets "delete" all the same, since the mirror then has the row under
+    the new key."""
+    removed_type: str | pa.ChunkedArray = ChangeType.DELETE.value
+    if ignores_deletes:
+        removed_type = pc.if_else(
+            pc.equal(kind, ChangeType.DELETE.value), KEPT_CHANGE_TYPE, removed_type
+        )
+    return pc.if_else(is_present(kind), kind, removed_type)
 
 
 def _last_indexes(changes: pa.Table, key: Sequence[str]) -> pa.Array:
@@ -148,32 +154,35 @@ def folded(
     key: Sequence[str],
     marks: Sequence[str] = (),
     *,
-    numbered: bool = False,
-    ignored: bool = False,
+    keeps_sequence: bool = False,
+    ignores_deletes: bool = False,
 ) -> pa.Table:
     """Return the last image of each key over all parts, with `_change_type` as
     `outcome` gives it.
 
-    The columns: `_change_type`, `_sequence` if `numbered`, `marks`, and the mirror's
-    columns as a changelog spells them. Then comes a boolean for each of `kept_columns`,
-    which is true where the mirror's value stays (`keep_names`). `parts` must have
-    `_change_type`, `_sequence` and `marks`.
+    The columns: `_change_type`, `_sequence` if `keeps_sequence`, `marks`, and the
+    mirror's columns as a changelog spells them. Then comes a boolean for each of
+    `kept_columns`, which is true where the mirror's value stays (`keep_names`). `parts`
+    must have `_change_type`, `_sequence` and `marks`.
 
     If the structure of a key's last image lacks a column, the key's images are searched
     from the last one back. The first one that has the column gives the value; one that
-    begins a row (`_began`) gives NULL. If there is neither, the mirror's value stays.
+    begins a row (`_begins_row`) gives NULL. If there is neither, the mirror's value
+    stays.
 
     If the log is read twice, an update can come after the delete of its row. Here, its
     image still gets values of the key's earlier images. In `coalescing.coalesced`,
     which follows a row from key to key, it begins a new row.
     """
     names = ["_change_type", "_sequence", *marks]
-    whole = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)
+    all_images = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)
     spelled = changelog_spelling(schema.names)
     by = [spelled[name] for name in key]
     kept = kept_columns((columns for _, columns in parts), schema)
     if not kept:
-        return last_outcomes(whole, by, numbered=numbered, ignored=ignored)
+        return last_outcomes(
+            all_images, by, keeps_sequence=keeps_sequence, ignores_deletes=ignores_deletes
+        )
     sizes = [
         int(pc.sum(pc.is_in(table.column("_change_type"), value_set=change_types())).as_py() or 0)
         for table, _ in parts
@@ -182,44 +191,47 @@ def folded(
         at = schema.get_field_index(name)
         absent = [columns[at].is_absent for _, columns in parts]
         marker = pa.array(np.repeat(absent, sizes))
-        whole = whole.append_column(keep_names(schema.names)[name], marker)
-    whole = whole.sort_by("_sequence")
-    last = _with_kept(whole, by, [spelled[n] for n in kept], schema, kept, ignored=ignored)
-    return last if numbered else last.drop_columns(["_sequence"])
+        all_images = all_images.append_column(keep_names(schema.names)[name], marker)
+    all_images = all_images.sort_by("_sequence")
+    last = _with_kept(
+        all_images, by, [spelled[n] for n in kept], schema, kept, ignores_deletes=ignores_deletes
+    )
+    return last if keeps_sequence else last.drop_columns(["_sequence"])
 
 
 def _with_kept(
-    whole: pa.Table,
+    all_images: pa.Table,
     key: Sequence[str],
     spelled: Sequence[str],
     schema: pa.Schema,
     kept: Sequence[str],
     *,
-    ignored: bool,
+    ignores_deletes: bool,
 ) -> pa.Table:
-    """Return the last image of each key in `whole`, which is ordered by `_sequence`.
-    Values that it lacks in the columns `kept` are taken from older images."""
-    sequence = whole.column("_sequence")
-    began = _began(whole, key)
+    """Return the last image of each key in `all_images`, which is ordered by
+    `_sequence`. Values that it lacks in the columns `kept` are taken from older
+    images."""
+    sequence = all_images.column("_sequence")
+    begins_row = _begins_row(all_images, key)
     markers = [keep_names(schema.names)[name] for name in kept]
-    having = {
-        marker: pc.if_else(pc.or_(pc.invert(whole.column(marker)), began), sequence, None)
+    sequence_with_value = {
+        marker: pc.if_else(pc.or_(pc.invert(all_images.column(marker)), begins_row), sequence, None)
         for marker in markers
     }
-    keys = {name: comparable(whole.column(name)) for name in key}
-    grouped = pa.table({**keys, "_sequence": sequence, **having}).group_by(list(key))
+    keys = {name: comparable(all_images.column(name)) for name in key}
+    grouped = pa.table({**keys, "_sequence": sequence, **sequence_with_value}).group_by(list(key))
     newest = grouped.aggregate([(name, "max") for name in ("_sequence", *markers)])
-    rows = whole.take(_rows(sequence, newest.column("_sequence_max")))
+    rows = all_images.take(_indexes_of(sequence, newest.column("_sequence_max")))
     for marker, name in zip(markers, spelled, strict=True):
         origin = newest.column(f"{marker}_max")
-        values = whole.column(name).take(_rows(sequence, origin))
+        values = all_images.column(name).take(_indexes_of(sequence, origin))
         rows = rows.set_column(rows.schema.get_field_index(name), name, values)
         rows = rows.set_column(rows.schema.get_field_index(marker), marker, pc.is_null(origin))
     kind = rows.column("_change_type")
-    return rows.set_column(0, "_change_type", outcome(kind, ignored=ignored))
+    return rows.set_column(0, "_change_type", outcome(kind, ignores_deletes=ignores_deletes))
 
 
-def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
+def _indexes_of(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
     """Return the index of each wanted number in an ascending sequence; NULL for NULL."""
     null = pc.is_null(wanted).to_numpy()
     numbers = pc.fill_null(wanted, 0).to_numpy()
@@ -227,18 +239,18 @@ def _rows(sequence: pa.ChunkedArray, wanted: pa.ChunkedArray) -> pa.Array:
     return pa.array(np.where(null, 0, indexes), pa.int64(), mask=null)
 
 
-def _began(whole: pa.Table, key: Sequence[str]) -> pa.Array:
+def _begins_row(all_images: pa.Table, key: Sequence[str]) -> pa.Array:
     """Return for each image whether it is the first of a row with its key: an insert,
     or an update that moved a row to this key."""
-    kind = whole.column("_change_type")
+    kind = all_images.column("_change_type")
     updated = pc.equal(kind, ChangeType.UPDATE_POSTIMAGE.value).to_numpy()
     before = pc.equal(kind, ChangeType.UPDATE_PREIMAGE.value).to_numpy()
-    sequence = whole.column("_sequence").to_numpy()
-    same: npt.NDArray[np.bool_] = np.zeros(len(whole), dtype=np.bool_)
-    if len(whole):
+    sequence = all_images.column("_sequence").to_numpy()
+    same: npt.NDArray[np.bool_] = np.zeros(len(all_images), dtype=np.bool_)
+    if len(all_images):
         same[1:] = before[:-1] & (np.diff(sequence) == 1)
         for name in key:
-            column = comparable(whole.column(name))
+            column = comparable(all_images.column(name))
             same[1:] &= pc.equal(column[1:], column[:-1]).to_numpy().astype(np.bool_)
     inserted = pc.equal(kind, ChangeType.INSERT.value).to_numpy()
     return pa.array(inserted | (updated & ~same))

@@ -100,7 +100,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
             completion = part.snapshot
         for event in part.events:
             dropped = event.kind is TableEventKind.DROPPED
-            begins, read = _begins(part, event)
+            begins, read = _sequence_before(part, event)
             if dropped or event.kind in SETTLING_EVENTS:
                 emptied.append(RowsLost(begins, event))
             if event.kind in SETTLING_EVENTS and begins >= above:
@@ -148,7 +148,7 @@ def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[Tabl
     return tuple(part for part in kept if part.segments or part.events or part.snapshot)
 
 
-def _begins(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
+def _sequence_before(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
     """Return the number of the last change before an event, and, for a REREAD, the rows
     that were read from the source."""
     read = part.snapshot if event.kind is TableEventKind.REREAD else None
@@ -165,13 +165,13 @@ def read_before(parts: Iterable[TableContent]) -> int | None:
     """
     read, newest = None, 0
     for part in parts:
-        if read is not None and any(begins >= newest for begins in _settles(part)):
+        if read is not None and any(begins >= newest for begins in _settling_sequences(part)):
             return read
         if read is None and _brings_rows(part):
             read = part.batch
         if read in (None, part.batch):
             numbers = [segment.last_sequence for segment in part.segments]
-            newest = max([newest, *numbers, *_settles(part)])
+            newest = max([newest, *numbers, *_settling_sequences(part)])
     return None
 
 
@@ -181,10 +181,12 @@ def _brings_rows(part: TableContent) -> bool:
     return read or any(event.kind is TableEventKind.COPIED for event in part.events)
 
 
-def _settles(part: TableContent) -> Iterator[int]:
+def _settling_sequences(part: TableContent) -> Iterator[int]:
     """Yield the number of the last change before each event of a part that settles the
     rows."""
-    return (_begins(part, event)[0] for event in part.events if event.kind in SETTLING_EVENTS)
+    return (
+        _sequence_before(part, event)[0] for event in part.events if event.kind in SETTLING_EVENTS
+    )
 
 
 def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
@@ -250,26 +252,27 @@ reason that the text gives."""
 def reload_origin(
     parts: Sequence[TableContent],
     *,
-    adopted: bool,
-    gaps: Collection[int],
-    overlaps: Collection[int],
-    tried: int | None = None,
-    forgotten: int = 0,
-    why: str = "",
+    is_adopted: bool,
+    batches_after_gaps: Collection[int],
+    overlapping_batches: Collection[int],
+    first_unshown_batch: int | None = None,
+    deleted_through: int = 0,
+    reason_deleted: str = "",
 ) -> ReloadOrigin:
     """Return the part of the changelog that gives all rows of a table; if there is
-    none, the reason why the source must be read.
+    none, the reason reason_deleted the source must be read.
 
-    `parts`: what all batches have of the table, oldest first. `adopted`: the mirror was
-    written under an earlier ledger. `gaps`: batches before which a part of the log was
-    not read. `overlaps`: batches that read a part of the log again. `tried`: the first
-    batch that the mirror lacks because its write was refused. `forgotten`: the last
-    batch whose changes were deleted; `why`: the reason.
+    `parts`: what all batches have of the table, oldest first. `is_adopted`: the mirror
+    was written under an earlier ledger. `batches_after_gaps`: batches before which a
+    part of the log was not read. `overlapping_batches`: batches that read a part of the
+    log again. `first_unshown_batch`: the first batch that the mirror lacks because its
+    write was refused. `deleted_through`: the last batch whose changes were deleted;
+    `reason_deleted`: the reason.
     """
-    emptied = _emptied(parts)
-    if emptied is None:
+    settling = _last_settling_event(parts)
+    if settling is None:
         return "when its changelog began, the table already had rows"
-    at, event = emptied
+    at, event = settling
     since = tuple(parts[at:])
     first = since[0]
     if event.kind is TableEventKind.COPIED:
@@ -281,17 +284,21 @@ def reload_origin(
         if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
             columns = ", ".join(read.columns)
             return f"{columns} was read from the source in batch {part.batch}"
-    if first.batch <= forgotten:
-        return f"changes up to batch {forgotten} were deleted, {why}"
-    if adopted:
+    if first.batch <= deleted_through:
+        return f"changes up to batch {deleted_through} were deleted, {reason_deleted}"
+    if is_adopted:
         return "its mirror has rows that were written under an earlier ledger"
-    for batch in sorted(gaps):
+    for batch in sorted(batches_after_gaps):
         if batch > first.batch:
             return f"the log before batch {batch} was not read"
-    for batch in sorted(overlaps):
+    for batch in sorted(overlapping_batches):
         if batch > first.batch:
             return f"batch {batch} read part of the log a second time"
-    unshown = [part for part in since if tried is not None and part.batch >= tried]
+    unshown = [
+        part
+        for part in since
+        if first_unshown_batch is not None and part.batch >= first_unshown_batch
+    ]
     if any(event.kind is TableEventKind.REBUILT for part in unshown for event in part.events):
         return "a mirror could not be written from its changelog"
     return ChangelogOrigin(since, event.version)
@@ -323,11 +330,11 @@ def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
 def parts_since_settled(parts: Sequence[TableContent]) -> Sequence[TableContent]:
     """Return the parts from the last one with an event that settled the table's rows;
     all parts if there is no such event."""
-    emptied = _emptied(parts)
+    emptied = _last_settling_event(parts)
     return parts if emptied is None else parts[emptied[0] :]
 
 
-def _emptied(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
+def _last_settling_event(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
     """Return the last event that settled the table's rows, after the index of its part;
     None if there is no such event."""
     numbered = reversed(list(enumerate(parts)))

@@ -19,19 +19,19 @@ from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
 
 _RECOVER: Final = "`lockstep recover --source {source}`"
 
-_OVER: Final = "`lockstep recover --start-over --source {source}` starts over"
+_RESTART: Final = "`lockstep recover --start-over --source {source}` starts over"
 
-_ONLY: Final = "without `--yes` it only shows what it would do"
+_DRY: Final = "without `--yes` it only shows what it would do"
 
 HINT: Final = (
     "restore ledger and lake from the same moment, then run again; or, if this is the ledger to "
-    f"go on with, {_RECOVER} ({_ONLY})"
+    f"go on with, {_RECOVER} ({_DRY})"
 )
 """The hint of a refusal; `{source}` becomes the source's name."""
 
-_LOST: Final = (
+_LOST_LEDGER_HINT: Final = (
     f"restore the ledger it belongs to; or, if that is gone for good, {_RECOVER} makes this one "
-    f"from the lake, {_OVER} ({_ONLY})"
+    f"from the lake, {_RESTART} ({_DRY})"
 )
 
 
@@ -113,13 +113,13 @@ def judge_claim(
     """
     if isinstance(folder, Unclaimed):
         return _unclaimed(source, folder, newest, published)
-    ledger_ends = _ledger_ends(newest)
+    ledger_ends = _ledger_clause(newest)
     if folder.ledger != ledger:
         return _refusal(
             source,
             f"the lake's folder {source} belongs to another ledger ({folder.ledger}, "
-            f"{_claimed(folder)}); this one is {ledger}, and {ledger_ends}",
-            HINT if newest is not None else _LOST,
+            f"{_claims(folder)}); this one is {ledger}, and {ledger_ends}",
+            HINT if newest is not None else _LOST_LEDGER_HINT,
         )
     if contradicted:
         return _refusal(
@@ -130,10 +130,10 @@ def judge_claim(
     if folder.batch is not None:
         recorded = batch(folder.batch)
         forgotten = recorded is None and folder.batch < pruned()
-        if not forgotten and (recorded is None or not _same(recorded, folder)):
+        if not forgotten and (recorded is None or not _is_claimed_batch(recorded, folder)):
             return _refusal(
                 source,
-                f"the ledger is behind its lake: the folder {_claimed(folder)}, and {ledger_ends}",
+                f"the ledger is behind its lake: the folder {_claims(folder)}, and {ledger_ends}",
             )
     undone = max(folder.void, key=lambda span: span.through, default=None)
     if undone is not None and undone.through > given():
@@ -149,7 +149,7 @@ def judge_claim(
     if published is not None and (folder.batch is None or folder.batch < published.id):
         return _refusal(
             source,
-            f"the lake is behind its ledger: the folder {_claimed(folder)}, and {ledger_ends}",
+            f"the lake is behind its ledger: the folder {_claims(folder)}, and {ledger_ends}",
         )
     return None
 
@@ -161,9 +161,9 @@ def _unclaimed(
         return _refusal(
             source,
             f"the lake is behind its ledger: there is no table of {source} in it, and "
-            f"{_ledger_ends(newest)}",
+            f"{_ledger_clause(newest)}",
             "mount or restore the lake's folder, then run again; or, if it is gone for good, "
-            f"{_RECOVER} ({_ONLY})",
+            f"{_RECOVER} ({_DRY})",
         )
     if not folder.empty and newest is None:
         return _refusal(
@@ -171,13 +171,13 @@ def _unclaimed(
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
             "wrote, and this ledger has captured nothing yet",
             f"restore the ledger that wrote it; or, if it is gone for good, {_RECOVER} goes on "
-            f"with the lake, {_OVER} ({_ONLY}); else give this source another name or "
+            f"with the lake, {_RESTART} ({_DRY}); else give this source another name or "
             "another [lake] path",
         )
     return None
 
 
-def _same(batch: Batch, folder: Claim) -> bool:
+def _is_claimed_batch(batch: Batch, folder: Claim) -> bool:
     end = None if batch.end is None else str(batch.end.at)
     return (
         batch.state is not BatchState.CAPTURING
@@ -186,23 +186,23 @@ def _same(batch: Batch, folder: Claim) -> bool:
     )
 
 
-def _claimed(folder: Claim) -> str:
+def _claims(folder: Claim) -> str:
     if folder.batch is None:
         return "holds no batch yet"
-    since = "" if folder.captured_at is None else f", captured {_clock(folder.captured_at)}"
+    since = "" if folder.captured_at is None else f", captured {_utc_text(folder.captured_at)}"
     place = "" if folder.position is None else f" up to {folder.position}"
     return f"has batch {folder.batch}{place}{since}"
 
 
-def _ledger_ends(batch: Batch | None) -> str:
+def _ledger_clause(batch: Batch | None) -> str:
     if batch is None:
         return "the ledger captured nothing yet"
     end = None if batch.end is None else batch.end.at
-    since = "" if batch.captured_at is None else f", captured {_clock(batch.captured_at)}"
+    since = "" if batch.captured_at is None else f", captured {_utc_text(batch.captured_at)}"
     return f"the ledger ends with batch {batch.id} at {end}{since}"
 
 
-def _clock(moment: datetime) -> str:
+def _utc_text(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
 
 

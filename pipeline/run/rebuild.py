@@ -361,11 +361,11 @@ def _origin_from_changelog(
         reason = "" if deletion_notes.newest is None else deletion_notes.newest.reason
         changes = reload_origin(
             parts,
-            adopted=False,
-            gaps=gaps,
-            overlaps=read_twice,
-            forgotten=deletion_notes.last_batch,
-            why=reason,
+            is_adopted=False,
+            batches_after_gaps=gaps,
+            overlapping_batches=read_twice,
+            deleted_through=deletion_notes.last_batch,
+            reason_deleted=reason,
         )
         if isinstance(changes, str):
             raise TableError(changes, hint="")

@@ -362,14 +362,14 @@ def changelog_origin_of(
     deletion_notes = work.ledger.deletion_notes(source, table)
     origin = reload_origin(
         _contents(work, table) if contents is None else contents,
-        adopted=state.adopted_version is not None,
-        gaps=[gap.batch for gap in work.ledger.gaps(source)],
-        overlaps=[
+        is_adopted=state.adopted_version is not None,
+        batches_after_gaps=[gap.batch for gap in work.ledger.gaps(source)],
+        overlapping_batches=[
             batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
-        tried=state.missing_since,
-        forgotten=deletion_notes.last_batch,
-        why="" if deletion_notes.newest is None else deletion_notes.newest.reason,
+        first_unshown_batch=state.missing_since,
+        deleted_through=deletion_notes.last_batch,
+        reason_deleted="" if deletion_notes.newest is None else deletion_notes.newest.reason,
     )
     return _usable_origin(work, table, origin, check_files=check_files)
 

@@ -140,10 +140,10 @@ def test_a_row_that_moved_is_refused_where_its_old_key_tells_nothing(
         ]
     )
     if known:
-        assert coalesced([(images, PART)], SCHEMA, ["id"], doubtful=doubtful)[1]
+        assert coalesced([(images, PART)], SCHEMA, ["id"], doubtful_through=doubtful)[1]
         return
     with pytest.raises(TableError) as refused:
-        coalesced([(images, PART)], SCHEMA, ["id"], doubtful=doubtful)
+        coalesced([(images, PART)], SCHEMA, ["id"], doubtful_through=doubtful)
     error = refused.value
     assert (error.reason, error.need, error.by) == (MOVED_ROW_REASON, Need.ROWS, StoppedBy.RUN)
 

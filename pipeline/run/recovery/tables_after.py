@@ -49,7 +49,7 @@ def after_new_ledger(
         haves.append((have, Want(rewrite=True)))
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
-    incomplete = reload_origin((), adopted=True, gaps=(), overlaps=())
+    incomplete = reload_origin((), is_adopted=True, batches_after_gaps=(), overlapping_batches=())
     return _priced_plans(work, haves, ReadingReach(changelog=str(incomplete)))
 
 

@@ -27,8 +27,8 @@ from lockstep.pipeline.mirror.fold import (
     Fold,
     KeyChains,
     bounds_literals,
-    joined_bounds,
     key_bounds,
+    union_of_bounds,
 )
 from lockstep.pipeline.mirror.layout import (
     MARKS,
@@ -544,7 +544,7 @@ class _StagedFiles:
         """Fold images, and stage the result as a file."""
         changes, lacking_columns = fold.table(images)
         self.lacking_columns.update(lacking_columns)
-        self.bounds = joined_bounds(self.bounds, self._bounds(changes, bool(lacking_columns)))
+        self.bounds = union_of_bounds(self.bounds, self._bounds(changes, bool(lacking_columns)))
         self.paths.append(self.mirrors.stage(self.name, changes))
 
     def _bounds(self, changes: pa.Table, has_lookups: bool) -> Bounds:
@@ -556,7 +556,7 @@ class _StagedFiles:
         if not has_lookups:
             return bounds
         origins = origin_names(names)
-        return joined_bounds(
+        return union_of_bounds(
             bounds, key_bounds(changes, {origins[name]: name for name in self.fold.key})
         )
 
