@@ -18,8 +18,8 @@ from lockstep.pipeline.check.log import set_global_hint
 from lockstep.pipeline.values.errors import PrivilegeMissing
 from lockstep.pipeline.values.survey import (
     account_name,
-    covers,
     grant_statement,
+    has_privilege,
     quoted_table_name,
     read_grants,
 )
@@ -79,7 +79,7 @@ def _judge_select(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     unreadable = [
         table.name
         for table in evidence.tables
-        if not covers(grants, "SELECT", table.name)
+        if not has_privilege(grants, "SELECT", table.name)
         or (table.kind == "BASE TABLE" and table.name not in described_names)
     ]
     for name in unreadable:
@@ -98,7 +98,7 @@ def _judge_lock(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if evidence.is_mariadb or grants is None:
         return  # MariaDB reports the position of a consistent snapshot, so no lock is needed.
     keyless = [structure.name for structure in evidence.structures if not structure.primary_key]
-    unlockable = [name for name in keyless if not covers(grants, "LOCK TABLES", name)]
+    unlockable = [name for name in keyless if not has_privilege(grants, "LOCK TABLES", name)]
     for name in unlockable:
         yield Fault(
             "has no key and cannot be locked: re-reading it waits for a moment in which "
@@ -153,7 +153,7 @@ def _judge_lock_visibility(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     if grants is None:
         return
     if has_globally(evidence, "PROCESS") or (
-        not evidence.is_mariadb and covers(grants, "SELECT", METADATA_LOCKS)
+        not evidence.is_mariadb and has_privilege(grants, "SELECT", METADATA_LOCKS)
     ):
         yield Fine("an ALTER that waits for a table is visible")
         return
@@ -186,7 +186,7 @@ def _judge_triggers_and_views(evidence: SourceEvidence) -> Iterator[RuleVerdict]
     if grants is None:
         return
     any_table = TableName("", "")
-    missing = [name for name in _CODE_PRIVILEGES if not covers(grants, name, any_table)]
+    missing = [name for name in _CODE_PRIVILEGES if not has_privilege(grants, name, any_table)]
     if not missing:
         yield Fine("triggers and views of every database are visible")
         return

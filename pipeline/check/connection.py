@@ -335,8 +335,8 @@ def _judge_replica_writes(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_replica_state(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     for channel in evidence.survey.channels:
-        if not (channel.receives and channel.applies):
-            verb = "applies" if channel.receives else "receives"
+        if not (channel.is_receiving and channel.is_applying):
+            verb = "applies" if channel.is_receiving else "receives"
             yield Fault(f"the server is a replica of {channel.source} and {verb} nothing now")
         elif channel.lag is not None and channel.lag > _MAX_LAG_SECONDS:
             yield Fault(f"the server is {channel.lag} seconds behind {channel.source}")
@@ -362,11 +362,11 @@ def _judge_log_filters(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     filtered = [
         name
         for name in databases
-        if (filters.only and name not in filters.only) or name in filters.never
+        if (filters.included and name not in filters.included) or name in filters.excluded
     ]
     if filtered:
         yield Fault(f"changes to {', '.join(filtered)} are left out of the log")
-    elif filters.only or filters.never:
+    elif filters.included or filters.excluded:
         yield Fine("the log's filters leave the captured databases in")
 
 

@@ -67,13 +67,13 @@ class Claim:
     void: tuple[BatchSpan, ...] = ()
     complete: bool = True
 
-    def at(self, batch: Batch) -> Claim:
+    def with_batch(self, batch: Batch) -> Claim:
         """Return the claim to write before the files of that batch are listed in
         changelogs."""
         position = None if batch.end is None else str(batch.end.at)
         return replace(self, batch=batch.id, position=position, captured_at=batch.captured_at)
 
-    def going_back(self, batch: int, highest: int) -> Claim:
+    def reset_to(self, batch: int, highest: int) -> Claim:
         """Return the claim to write before the tables go back to the end of a batch.
         `highest`: the highest batch number in the folder. Because `batch` stays the
         newest one, every ledger is refused until the tables have gone back."""

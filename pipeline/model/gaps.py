@@ -44,7 +44,7 @@ CLOSING: Final = (
 @dataclass(frozen=True, slots=True)
 class ClosingEvent:
     """An event that matters to a gap: `table` had an event of a `kind` in `CLOSING`,
-    or, if `kind` is None, was renamed to `taker`. `batch` and `at`: the acknowledged
+    or, if `kind` is None, was renamed to `new_name`. `batch` and `at`: the acknowledged
     batch, and when it was acknowledged. `place`: number of the log file and offset of
     the statement."""
 
@@ -52,12 +52,12 @@ class ClosingEvent:
     batch: int
     at: datetime
     kind: TableEventKind | None
-    taker: str = ""
+    new_name: str = ""
     place: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Closed:
+class ClosedTable:
     """The closing of a table after a gap. An event of a `kind` in `CLOSING` closed it,
     in the acknowledged batch `batch`, where the table's name was `table`. If `kind` is
     None, a comparison closed it, and `batch` is the first batch after the gap."""
@@ -88,7 +88,7 @@ class Gap:
     tables: tuple[str, ...]
     begin: str
     end: str
-    closed: Mapping[str, Closed] = field(default_factory=lambda: MappingProxyType({}))
+    closed: Mapping[str, ClosedTable] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def open_tables(self) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ class Gap:
         return bool(self.open_tables)
 
 
-def found_equal(
+def comparison_times(
     proofs: Iterable[ComparisonRecord], start: Position, acknowledged_at: datetime | None
 ) -> dict[str, datetime]:
     """Return the tables whose rows were all found equal at a place after a gap, each
@@ -129,23 +129,23 @@ def with_closed(
     gap: Gap, events: Iterable[ClosingEvent], equal: Mapping[str, datetime] = MappingProxyType({})
 ) -> Gap:
     """Return the gap with its closed tables. `events`: events of any batches and
-    tables, in the order of the log. `equal`: the result of `found_equal`."""
+    tables, in the order of the log. `equal`: the result of `comparison_times`."""
     names = {table: table for table in gap.tables}  # its tables → their names at the event
-    closed: dict[str, Closed] = {}
+    closed: dict[str, ClosedTable] = {}
     later = (event for event in events if event.batch >= gap.batch)
     for (_, renames), statement in groupby(
         later, key=lambda event: ((event.batch, event.place), event.kind is None)
     ):
         if renames:  # all renames of a statement at once, because it may swap two names
-            takers = {event.table: event.taker for event in statement}
+            takers = {event.table: event.new_name for event in statement}
             names = {table: takers.get(name, name) for table, name in names.items()}
             continue
         for event in statement:
             for table in [table for table, name in names.items() if name == event.table]:
                 if event.kind is not None:
-                    closed[table] = Closed(event.batch, event.at, event.kind, event.table)
+                    closed[table] = ClosedTable(event.batch, event.at, event.kind, event.table)
                     del names[table]
     for table, name in names.items():
         if table == name and table in equal:
-            closed[table] = Closed(gap.batch, equal[table], None, table)
+            closed[table] = ClosedTable(gap.batch, equal[table], None, table)
     return replace(gap, closed=closed)

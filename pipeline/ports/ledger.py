@@ -727,7 +727,7 @@ def unproven_structures(ledger: Decisions, source: str) -> UnprovenStructures | 
     """Return the tables whose structures are still to be compared with the server's, as
     the newest decision of the kind `STRUCTURES_KIND` names them; None if there are
     none."""
-    return UnprovenStructures.of(ledger.decisions(source, STRUCTURES_KIND, limit=1))
+    return UnprovenStructures.from_decisions(ledger.decisions(source, STRUCTURES_KIND, limit=1))
 
 
 def batch_content(ledger: Batches, source: str, batch: int) -> BatchContent:

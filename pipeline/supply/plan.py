@@ -70,13 +70,13 @@ class Want:
     """What a run or a person wants of a table, besides having it complete up to the
     log's end. `rewrite`: its mirror is to be written again, only from `supplier`; None
     means from the changelog if that is complete, else from MySQL. `has_structure`: a
-    person gave the structure. `rows`: only the rows that meet this condition are
+    person gave the structure. `condition`: only the rows that meet this condition are
     wanted, as MySQL has them now. `author`: who wants it."""
 
     rewrite: bool = False
     supplier: Supplier | None = None
     has_structure: bool = False
-    rows: RowCondition | None = None
+    condition: RowCondition | None = None
     author: str = "lockstep"
 
 
@@ -420,12 +420,12 @@ def _with_columns(have: Have, want: Want, reach: Reach) -> _Steps:
 
 
 def _some_rows(have: Have, want: Want, reach: Reach) -> _Steps:
-    if want.rows is None:
+    if want.condition is None:
         return None
     why = reach.by_condition
     if why is not None:
         return _after_log(reach, SupplyStep(RowsFromServer(), f"{have.reason}; {why}"))
-    return _after_log(reach, SupplyStep(SomeRowsFromServer(want.rows), have.reason))
+    return _after_log(reach, SupplyStep(SomeRowsFromServer(want.condition), have.reason))
 
 
 def _by_log(have: Have, want: Want, reach: Reach) -> _Steps:

@@ -100,10 +100,10 @@ def next_batches(
     per batch, oldest first. The result is empty only if no batch waits."""
     chosen: list[tuple[int, int]] = []
     changes = 0
-    for batch, more in waiting:
-        full = bounds.max_changes is not None and changes + more > bounds.max_changes
-        if chosen and (full or len(chosen) >= bounds.most_batches):
+    for batch, images in waiting:
+        exceeds_changes = bounds.max_changes is not None and changes + images > bounds.max_changes
+        if chosen and (exceeds_changes or len(chosen) >= bounds.most_batches):
             break
-        chosen.append((batch, more))
-        changes += more
+        chosen.append((batch, images))
+        changes += images
     return tuple(chosen)

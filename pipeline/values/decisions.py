@@ -121,7 +121,7 @@ class UnprovenStructures:
     reason: str
 
     @classmethod
-    def of(cls, newest: Sequence[RecordedDecision]) -> UnprovenStructures | None:
+    def from_decisions(cls, newest: Sequence[RecordedDecision]) -> UnprovenStructures | None:
         """Return the tables that still have to be compared, or None if every structure
         was compared. `newest`: the newest decision of the kind `STRUCTURES_KIND`, or
         nothing."""

@@ -50,8 +50,8 @@ class MomentSearch:
         self.latest = _NEVER if latest is None else latest
         self._best = 0
         self._earlier = 0
-        self._earlier_before = 0
-        self._last = True
+        self._earlier_before_place = 0
+        self._last_is_earlier = True
         self.count = 0
         self.place = 0
         self._last_place = 0
@@ -69,7 +69,7 @@ class MomentSearch:
         if not len(times):
             return
         earlier = times < self.moment
-        steps = np.where(self._believed(times, earlier), 1, -1)
+        steps = np.where(self._with_trusted_times(times, earlier), 1, -1)
         heights = self.balance + np.cumsum(steps)
         highest = int(heights.argmax())
         if heights[highest] >= self._best:
@@ -77,25 +77,28 @@ class MomentSearch:
         if heights[highest] > self._best:
             self._best = int(heights[highest])
             self.place = self.count + highest + 1
-            self._earlier_before = self._earlier + int(earlier[: highest + 1].sum())
+            self._earlier_before_place = self._earlier + int(earlier[: highest + 1].sum())
         self._earlier += int(earlier.sum())
         self.balance = int(heights[-1])
         self.count += len(times)
 
-    def _believed(
+    def _with_trusted_times(
         self, times: npt.NDArray[np.int64], earlier: npt.NDArray[np.bool_]
     ) -> npt.NDArray[np.bool_]:
         """Return `earlier`, but wherever a time is not believed, the value of the
         nearest believed item before it."""
         credible = np.where(times <= self.latest, np.arange(len(times)), -1)
         source = np.maximum.accumulate(credible)
-        believed = np.where(source >= 0, earlier[source], self._last)
-        self._last = bool(believed[-1])
+        believed = np.where(source >= 0, earlier[source], self._last_is_earlier)
+        self._last_is_earlier = bool(believed[-1])
         return believed
 
     @property
     def result(self) -> MomentPlace:
-        late, early = self.place - self._earlier_before, self._earlier - self._earlier_before
+        late, early = (
+            self.place - self._earlier_before_place,
+            self._earlier - self._earlier_before_place,
+        )
         return MomentPlace(self.place, late, early, self._last_place)
 
 

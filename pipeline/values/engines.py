@@ -30,7 +30,7 @@ class Engine:
     reason: str
 
 
-_LIST: Final = (
+_ENGINES: Final = (
     Engine("InnoDB", "ok", _TRANSACTIONAL),
     Engine("RocksDB", "ok", _TRANSACTIONAL),
     Engine("TokuDB", "ok", _TRANSACTIONAL),
@@ -65,16 +65,16 @@ _OTHER_NAMES: Final = {
     "NDBCLUSTER": "NDB",
 }
 
-ENGINES: Final[Mapping[str, Engine]] = {engine.name.upper(): engine for engine in _LIST}
+ENGINES: Final[Mapping[str, Engine]] = {engine.name.upper(): engine for engine in _ENGINES}
 
 
 def engine_of(name: str) -> Engine:
     """Return the engine of that name. "" stands for a table that the server cannot
     open."""
     upper = name.strip().upper()
-    known = ENGINES.get(_OTHER_NAMES.get(upper, upper))
-    if known is not None:
-        return Engine(name, known.level, known.reason)
+    engine = ENGINES.get(_OTHER_NAMES.get(upper, upper))
+    if engine is not None:
+        return Engine(name, engine.level, engine.reason)
     if not upper:
         return Engine("no engine", "refusal", "the server cannot open it")
     return Engine(name, "refusal", "nobody has tested whether its rows match the log")

@@ -61,7 +61,7 @@ class GtidSet:
 
     @classmethod
     def _of(cls, spans: Mapping[str, Iterable[Span]]) -> GtidSet:
-        joined = {source: _joined(spans[source]) for source in sorted(spans, key=_rank)}
+        joined = {source: _merge_spans(spans[source]) for source in sorted(spans, key=_rank)}
         intervals = {source: disjoint for source, disjoint in joined.items() if disjoint}
         mysql = next(filter(_is_mysql, intervals), None)
         mariadb = next((source for source in intervals if not _is_mysql(source)), None)
@@ -93,7 +93,10 @@ class GtidSet:
 
     def difference(self, other: GtidSet) -> GtidSet:
         return self._of(
-            {s: _without(spans, other.intervals.get(s, ())) for s, spans in self.intervals.items()}
+            {
+                s: _subtract_spans(spans, other.intervals.get(s, ()))
+                for s, spans in self.intervals.items()
+            }
         )
 
     def contains(self, other: GtidSet) -> bool:
@@ -108,10 +111,12 @@ class GtidSet:
             return text
         flat = [(source, span) for source, spans in self.intervals.items() for span in spans]
         counts = range(len(flat))
-        kept = max(1, bisect_right(counts, limit, key=lambda count: len(_text(flat[:count]))) - 1)
-        more = len(flat) - kept
-        shown = _text(flat[:kept])
-        return f"{shown} and {more:,} more interval{'s' * (more > 1)}" if more else shown
+        count = max(
+            1, bisect_right(counts, limit, key=lambda number: len(_text(flat[:number]))) - 1
+        )
+        more = len(flat) - count
+        beginning = _text(flat[:count])
+        return f"{beginning} and {more:,} more interval{'s' * (more > 1)}" if more else beginning
 
     def __bool__(self) -> bool:
         return bool(self.intervals)
@@ -127,7 +132,7 @@ def _of_mysql(part: str) -> list[tuple[str, Span]]:
     """Parse `uuid:1-5:7:tag:3` into intervals, each with its source."""
     uuid, *pieces = [piece.strip().lower() for piece in part.split(":")]
     if not _UUID.fullmatch(uuid):
-        raise ValueError(f"{_shown(part)} is not a GTID set such as <uuid>:1-5")
+        raise ValueError(f"{_quote(part)} is not a GTID set such as <uuid>:1-5")
     intervals: list[tuple[str, Span]] = []
     source = uuid
     for piece in pieces:
@@ -137,11 +142,11 @@ def _of_mysql(part: str) -> list[tuple[str, Span]]:
             source = f"{uuid}:{piece}"
         else:
             raise ValueError(
-                f"{_shown(piece)} in {_shown(part)} is neither an interval such as 1-5 nor a tag "
+                f"{_quote(piece)} in {_quote(part)} is neither an interval such as 1-5 nor a tag "
                 "(a letter or _, then up to 31 letters, digits or _)"
             )
     if _TAG.fullmatch(pieces[-1]):
-        raise ValueError(f"{_shown(part)} ends in a tag; expected <uuid>:<tag>:1-5")
+        raise ValueError(f"{_quote(part)} ends in a tag; expected <uuid>:<tag>:1-5")
     return intervals
 
 
@@ -151,7 +156,7 @@ def _of_mariadb(part: str) -> list[tuple[str, Span]]:
     match = _MARIADB.fullmatch(part)
     if match is None:
         raise ValueError(
-            f"{_shown(part)} is not a GTID set: expected <uuid>:1-5 (MySQL, with a tag "
+            f"{_quote(part)} is not a GTID set: expected <uuid>:1-5 (MySQL, with a tag "
             "<uuid>:<tag>:1-5) or <domain>-<server>-<number> such as 0-1-5 (MariaDB)"
         )
     domain, server = int(match[1]), int(match[2])
@@ -166,9 +171,9 @@ def _of_mariadb(part: str) -> list[tuple[str, Span]]:
 def _span(text: str, first: str, last: str) -> Span:
     span = int(first), int(last)
     if not 1 <= span[0] <= span[1]:
-        raise ValueError(f"{_shown(text)} is not an interval such as 1-5: numbers ascend from 1")
+        raise ValueError(f"{_quote(text)} is not an interval such as 1-5: numbers ascend from 1")
     if span[1] > _MAX_NUMBER:
-        raise ValueError(f"{_shown(text)}: a transaction's number is at most {_MAX_NUMBER}")
+        raise ValueError(f"{_quote(text)}: a transaction's number is at most {_MAX_NUMBER}")
     return span
 
 
@@ -200,7 +205,7 @@ def _text(flat: Sequence[tuple[str, Span]]) -> str:
     return ",".join(":".join(texts) for texts in members.values())
 
 
-def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+def _merge_spans(spans: Iterable[Span]) -> tuple[Span, ...]:
     """Return the same numbers as ascending intervals that neither overlap nor touch."""
     result: list[Span] = []
     for first, last in sorted(spans):
@@ -211,23 +216,23 @@ def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(result)
 
 
-def _without(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
+def _subtract_spans(spans: Iterable[Span], holes: Sequence[Span]) -> list[Span]:
     """Return the spans without the holes, in one pass; both are disjoint and ascending."""
     rest: list[Span] = []
-    at = 0
+    index = 0
     for first, last in spans:
-        while at < len(holes) and holes[at][0] <= last:
-            low, high = holes[at]
+        while index < len(holes) and holes[index][0] <= last:
+            low, high = holes[index]
             if first < low:
                 rest.append((first, low - 1))
             first = max(first, high + 1)
             if high > last:
                 break
-            at += 1
+            index += 1
         if first <= last:
             rest.append((first, last))
     return rest
 
 
-def _shown(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "…")

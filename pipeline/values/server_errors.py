@@ -190,22 +190,22 @@ def is_harmless(warning: SourceWarning) -> bool:
 def require_harmless(
     table: TableName,
     count: int,
-    shown: Sequence[SourceWarning],
+    warnings: Sequence[SourceWarning],
     names: Collection[str] = (),
 ) -> None:
     """Raise TableError if one of a read's `count` warnings may mean that a value was
-    changed. `shown`: the warnings that the server kept. `names`: the names that a
+    changed. `warnings`: the warnings that the server kept. `names`: the names that a
     message may quote."""
-    for warning in shown:
+    for warning in warnings:
         if not is_harmless(warning):
             raise TableError(
                 "the source warned while it was read: "
                 f"{explain(warning.number, warning.text, names)}",
                 hint=_cure(table, warning.number),
             )
-    if count > len(shown) or count >= MOST_WARNINGS:
+    if count > len(warnings) or count >= MOST_WARNINGS:
         raise TableError(
-            f"the source warned {count} times while it was read, and showed {len(shown)} of them",
+            f"the source warned {count} times while it was read, and showed {len(warnings)} of them",
             hint=f"raise max_error_count to {MOST_WARNINGS} at the server, then "
             f"`lockstep reload {table} --reason …` reads it again and sees more of them",
         )

@@ -46,23 +46,24 @@ class RegisteredReplica:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel through which this server itself replicates from `source`. `receives`
-    and `applies`: whether its two threads run. `lag`: its own estimate in seconds, or
-    None while it applies nothing."""
+    """A channel through which this server itself replicates from `source`.
+    `is_receiving` and `is_applying`: whether its two threads run. `lag`: its own
+    estimate in seconds, or None while it applies nothing."""
 
     source: str
-    receives: bool
-    applies: bool
+    is_receiving: bool
+    is_applying: bool
     lag: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class LogFilters:
-    """The filters of the log: `only`, the databases to which it is limited
-    (binlog_do_db), and `never`, the databases that it leaves out (binlog_ignore_db)."""
+    """The filters of the log: `included`, the databases to which it is limited
+    (binlog_do_db), and `excluded`, the databases that it leaves out
+    (binlog_ignore_db)."""
 
-    only: tuple[str, ...] = ()
-    never: tuple[str, ...] = ()
+    included: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +201,7 @@ def _bare(quoted: str) -> str:
     return quoted if quoted == "*" else quoted[1:-1].replace(quoted[0] * 2, quoted[0])
 
 
-def covers(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
+def has_privilege(grants: tuple[Grant, ...], privilege: str, table: TableName) -> bool:
     """Return whether the account has the privilege on the whole table."""
     matching = [
         grant
@@ -240,7 +241,7 @@ def readable_tables(grants: Iterable[Grant], tables: Iterable[TableName]) -> fro
         on_columns = any(
             grant.has_column_grants and grant.database == table.database for grant in candidates
         )
-        if not on_columns and covers(candidates, "SELECT", table):
+        if not on_columns and has_privilege(candidates, "SELECT", table):
             readable.add(table)
     return frozenset(readable)
 

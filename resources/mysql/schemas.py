@@ -50,7 +50,7 @@ from lockstep.pipeline.schema.model import (
 )
 from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.survey import covers, read_grants
+from lockstep.pipeline.values.survey import has_privilege, read_grants
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
 from lockstep.resources.mysql.connection import Dialect, number_of, read_dialect
 from lockstep.resources.mysql.select import quoted_table
@@ -567,7 +567,9 @@ def read_all_code(
     grants = read_grants(tuple(str(line) for row in cursor.fetchall() for line in row))
     codes = {
         name: DatabaseCode(
-            tuple(triggers[name]) if covers(grants, "TRIGGER", TableName(name, "")) else None,
+            tuple(triggers[name])
+            if has_privilege(grants, "TRIGGER", TableName(name, ""))
+            else None,
             tuple(views[name]),
         )
         for name in databases

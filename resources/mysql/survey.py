@@ -240,8 +240,8 @@ def _channel(row: dict[str, Any]) -> Channel:
     lag = either("seconds_behind_source", "seconds_behind_master")
     return Channel(
         source=str(either("source_host", "master_host")),
-        receives=either("replica_io_running", "slave_io_running") == "Yes",
-        applies=either("replica_sql_running", "slave_sql_running") == "Yes",
+        is_receiving=either("replica_io_running", "slave_io_running") == "Yes",
+        is_applying=either("replica_sql_running", "slave_sql_running") == "Yes",
         lag=None if lag is None else int(lag),
     )
 

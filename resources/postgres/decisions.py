@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 
-from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, found_equal, with_closed
+from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, comparison_times, with_closed
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.values.decisions import (
     Continuity,
@@ -80,7 +80,7 @@ class PostgresDecisions(Subject):
             with_closed(
                 _gap(row),
                 closing_events,
-                found_equal(proofs, position_of(row, "start"), row["acknowledged_at"]),
+                comparison_times(proofs, position_of(row, "start"), row["acknowledged_at"]),
             )
             for row in rows
         ]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.model.gaps import Closed
+from lockstep.pipeline.model.gaps import ClosedTable
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
     Handover,
@@ -149,7 +149,7 @@ def test_a_gaps_parts_go_with_the_rows_and_close_by_events(ledger: Ledger, lease
     (gap,) = ledger.gaps(lease.source)
     (done, *_) = ledger.batches(lease.source)
     assert done.acknowledged_at is not None
-    told = Closed(last.id, done.acknowledged_at, TableEventKind.TRUNCATED, str(ORDERS))
+    told = ClosedTable(last.id, done.acknowledged_at, TableEventKind.TRUNCATED, str(ORDERS))
     assert gap.closed == {str(STOCK): told}
     assert gap.open_tables == (str(ORDERS),)
 

@@ -198,7 +198,7 @@ def test_a_replica_is_asked_about_itself(odd: MySqlStand, asked: MySqlServer) ->
     found = findings(source, "shop")
     (channel,) = source.survey().channels
     stand.execute("reset replica all")
-    assert channel == Channel("127.0.0.1", receives=False, applies=False, lag=None)
+    assert channel == Channel("127.0.0.1", is_receiving=False, is_applying=False, lag=None)
     told = {name: found[name].level for name in REPLICA_RULES if name in found}
     assert told == {
         "log_replica_updates": "refusal",

@@ -79,7 +79,7 @@ def every_case() -> Iterator[tuple[Have, Want, Reached]]:
         for standing, needs, load in product(SupplyStanding, lacking, (None, LOAD))
     ]
     wants = [Want(rewrite, supplier) for rewrite in (False, True) for supplier in (None, *Supplier)]
-    wants.append(Want(rows=ROWS))
+    wants.append(Want(condition=ROWS))
     logs: tuple[LogSpan | str | None, ...] = (None, LOG, "purged")
     changelogs: tuple[ChangelogOrigin | str, ...] = (CHANGELOG, "a gap")
     earlier: tuple[ChangelogOrigin | str, ...] = (BASED, "no version is left")

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from lockstep.pipeline.model.gaps import Closed, ClosingEvent, Gap, found_equal, with_closed
+from lockstep.pipeline.model.gaps import (
+    ClosedTable,
+    ClosingEvent,
+    Gap,
+    comparison_times,
+    with_closed,
+)
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.proof.proven import ComparisonRecord, EqualityProof, ProofKind
 from lockstep.pipeline.values.gtid import GtidSet
@@ -30,7 +36,7 @@ def test_a_part_is_closed_once_by_what_comes_first_behind_the_gap() -> None:
     """What lies before it counts for nothing, nor what happens to others."""
     happened = [_read("shop.a", 4), _read("shop.x", 5), _read("shop.a", 5), _read("shop.a", 9)]
     gap = with_closed(GAP, happened)
-    assert gap.closed == {"shop.a": Closed(5, AT, REREAD, "shop.a")}
+    assert gap.closed == {"shop.a": ClosedTable(5, AT, REREAD, "shop.a")}
     assert gap.open_tables == ("shop.b", "shop.c")
 
 
@@ -46,7 +52,7 @@ def test_a_comparison_behind_the_gap_closes_a_part() -> None:
             ComparisonRecord(TableName("shop", n), whole, when, 0, proven, when) for n in "ab"
         ]
         happened = [_taken("shop.b", "shop.x", 6)]
-        gap = with_closed(GAP, happened, found_equal(proofs, start, AT))
+        gap = with_closed(GAP, happened, comparison_times(proofs, start, AT))
         return tuple(part for part, one in gap.closed.items() if one.kind is None)
 
     assert closed(start) == ("shop.a",)

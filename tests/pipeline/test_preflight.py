@@ -61,7 +61,7 @@ from tests.pipeline.preflight_made import (
     table,
 )
 
-UPSTREAM = Channel("db0", receives=True, applies=True, lag=0)
+UPSTREAM = Channel("db0", is_receiving=True, is_applying=True, lag=0)
 MARIADB: dict[str, Any] = {"flavour": "mariadb", "version": "10.11.18-MariaDB-log"}
 ID = Column("id", "int")
 
@@ -270,16 +270,16 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("log_replica_updates", settings(wsrep_on="ON", log_replica_updates="OFF"), "refusal"),
     ("replica_preserve_commit_order", replica(replica_preserve_commit_order="OFF"), "warning"),
     ("writable replica", replica(super_read_only="OFF"), "warning"),
-    ("replica state", replica(replace(UPSTREAM, receives=False)), "warning"),
-    ("replica state", replica(replace(UPSTREAM, applies=False)), "warning"),
+    ("replica state", replica(replace(UPSTREAM, is_receiving=False)), "warning"),
+    ("replica state", replica(replace(UPSTREAM, is_applying=False)), "warning"),
     ("replica state", replica(replace(UPSTREAM, lag=7200)), "warning"),
     (
         "hidden replica",
         looked(surveyed({"gtid_slave_pos": "0-1-5"}, unanswered_fields=frozenset({"channels"}))),
         "warning",
     ),
-    ("log filters", looked(surveyed(filters=LogFilters(only=("crm",)))), "refusal"),
-    ("log filters", looked(surveyed(filters=LogFilters(never=("shop",)))), "refusal"),
+    ("log filters", looked(surveyed(filters=LogFilters(included=("crm",)))), "refusal"),
+    ("log filters", looked(surveyed(filters=LogFilters(excluded=("shop",)))), "refusal"),
     ("read_from", looked(surveyed(read_replica=ReadReplica("db3:3306"))), "ok"),
     ("read_from", looked(surveyed(read_replica=ReadReplica("db3:3306", "no GTIDs"))), "refusal"),
     ("galera", settings(wsrep_on="ON"), "warning"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lockstep.pipeline.check.account import has_globally
-from lockstep.pipeline.values.survey import covers, read_grants
+from lockstep.pipeline.values.survey import has_privilege, read_grants
 from lockstep.pipeline.values.table import TableName
 from tests.pipeline.preflight_made import looked, surveyed
 
@@ -38,7 +38,7 @@ ORDERS = TableName("shop", "orders")
 )
 def test_select(lines: list[str], expected: bool) -> None:
     """A grant covers a table by name, by database pattern, or by everything."""
-    assert covers(read_grants(tuple(lines)), "SELECT", ORDERS) is expected
+    assert has_privilege(read_grants(tuple(lines)), "SELECT", ORDERS) is expected
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,6 @@ def test_a_global_privilege(line: str, expected: bool) -> None:
 def test_names_that_look_like_words() -> None:
     """A database may be called by the words that come after its name."""
     lines = ("GRANT SELECT ON *.* TO `a`@`%`", "REVOKE SELECT ON `a FROM b`.* FROM `a`@`%`")
-    assert not covers(read_grants(lines), "SELECT", TableName("a FROM b", "t"))
+    assert not has_privilege(read_grants(lines), "SELECT", TableName("a FROM b", "t"))
     given = ("GRANT SELECT ON `a TO b`.* TO `a`@`%`",)
-    assert covers(read_grants(given), "SELECT", TableName("a TO b", "t"))
+    assert has_privilege(read_grants(given), "SELECT", TableName("a TO b", "t"))

@@ -325,7 +325,7 @@ def test_what_a_folder_went_back_from_is_void_for_ever(
         if goes_back:
             behind = counting[where % len(counting)]
             counting = [batch for batch in counting if batch <= behind]
-            claim = claim.going_back(behind, highest)
+            claim = claim.reset_to(behind, highest)
         else:
             counting += range(highest + 1, highest + batches + 1)
             highest += batches

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.commands.status import exit_code, proof_lines, proof_values, status_lines
 from lockstep.pipeline.model.batch import Batch, BatchState
-from lockstep.pipeline.model.gaps import Closed, Gap
+from lockstep.pipeline.model.gaps import ClosedTable, Gap
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import Extent, StoppedTable, TableEventKind
 from lockstep.pipeline.ports.source import ServerFacts
@@ -301,7 +301,7 @@ def test_a_cron_job_hears_of_all_that_waits(changes: dict[str, Any], code: int) 
 
 def test_a_gap_is_part_of_the_sentence() -> None:
     """Fine is not the same as whole; what is whole again is history."""
-    closed = Closed(9, NOW, TableEventKind.REREAD, "shop.orders")
+    closed = ClosedTable(9, NOW, TableEventKind.REREAD, "shop.orders")
     history = replace(GAP, closed={"shop.orders": closed})
     assert verdict(standing(gaps=(history,)), NOW, None) == verdict(standing(), NOW, None)
     told = "\n".join(

@@ -39,7 +39,7 @@ STOPPED = Have(ORDERS, SupplyStanding.STOPPED, reason="a reason")
 
 
 WRONG = replace(STOPPED, standing=SupplyStanding.FOLLOWING)
-SOME = Want(rows=ROWS)
+SOME = Want(condition=ROWS)
 SOME_READ: list[tuple[type, str]] = [(SomeRowsFromServer, "a reason")]
 
 
@@ -92,7 +92,7 @@ def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
     if found.reads_server:
         lacking = (
             want.rewrite
-            or want.rows
+            or want.condition
             or have.needs
             or have.load is not None
             or have.standing in (SupplyStanding.NEW, SupplyStanding.LOADING)

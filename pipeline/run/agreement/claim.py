@@ -109,7 +109,7 @@ def claim_folder(work: Workplace) -> Claim:
     batches = work.ledger.batches(source, limit=_NEWEST_BATCHES)
     newest = next((batch for batch in batches if _is_captured(batch)), None)
     if newest is not None:
-        claim = claim.at(newest)
+        claim = claim.with_batch(newest)
     work.claims.write(claim)
     return claim
 
@@ -122,7 +122,7 @@ def claim_up_to(work: Workplace, batch: Batch) -> None:
     """
     claim = work.claims.read(work.source.name)
     assert isinstance(claim, Claim), "a run claims its folder before it publishes"
-    new_claim = claim.at(batch)
+    new_claim = claim.with_batch(batch)
     if new_claim == claim:
         return
     # A run with another copy of this ledger (a restored backup) takes its lock there,

@@ -145,7 +145,7 @@ def _declare_void(work: Workplace, newest: int, highest: int) -> None:
     claim = claim_of(work, work.ledger.identity())
     contradicted = contradicted_spans(work, claim)
     void_spans = tuple(span for span in claim.void if span not in contradicted)
-    work.claims.write(replace(claim, void=void_spans).going_back(newest, highest))
+    work.claims.write(replace(claim, void=void_spans).reset_to(newest, highest))
 
 
 def _skip_used_numbers(work: Workplace, lease: Lease) -> int:

@@ -241,7 +241,7 @@ def _make_ledger_from_lake(
     assert recovery.plan is not None, "the ledger is made from the lake"
     claim = claim_of(work, recovery.plan.lake_end.ledger)
     require_held()
-    work.claims.write(claim.going_back(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
+    work.claims.write(claim.reset_to(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
     adopted_mirrors, refused_tables = restore_mirrors(work, recovery.plan.adoptions, require_held)
     examined_versions = basis.lake.newest_versions | {
         adoption.mirror.folder: version for adoption, version in adopted_mirrors

@@ -232,7 +232,7 @@ def plan_condition_reload(
     refusal = condition_refusal(work, table)
     reach = ReadingReach(by_condition=None if refusal is None else refusal.message)
     have = Have(table, SupplyStanding.FOLLOWING, reason=order.reason)
-    table_plan = plan(have, Want(rows=condition, author=order.author), reach)
+    table_plan = plan(have, Want(condition=condition, author=order.author), reach)
     [step] = with_prices(work, TablePlans({table: table_plan})).plans[table].steps
     request = OrderRequest(table, order.author, step.reason)
     if not isinstance(step.supply, SomeRowsFromServer):
