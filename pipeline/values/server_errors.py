@@ -205,7 +205,8 @@ def require_harmless(
             )
     if count > len(warnings) or count >= MOST_WARNINGS:
         raise TableError(
-            f"the source warned {count} times while it was read, and showed {len(warnings)} of them",
+            f"the source warned {count} times while it was read, and showed {len(warnings)} of "
+            "them",
             hint=f"raise max_error_count to {MOST_WARNINGS} at the server, then "
             f"`lockstep reload {table} --reason …` reads it again and sees more of them",
         )
