@@ -307,12 +307,12 @@ def _merged_rows(
     mirror: DataFrame,
     changes: DataFrame,
     write: Merge | Replace,
-    comparable_name: FoldedChanges,
+    folded: FoldedChanges,
     completed_columns: Sequence[str] = (),
 ) -> DataFrame:
     """Return the mirror's rows after the changes, by a join. The result is that of
     `statement.merge_statement`, which cannot be used if the rows are not in a table
-    yet, or if a column has a name that Delta's MERGE reserves. `comparable_name`: the
+    yet, or if a column has a name that Delta's MERGE reserves. `folded`: the
     description of `changes`.
     """
     from pyspark.sql import functions as f
@@ -330,7 +330,7 @@ def _merged_rows(
     is_in_result = kind.isNull() | (
         ~(is_completion & mirror_row.isNull()) & (f.lit(target.marks_deleted) | ~is_delete)
     )
-    marks = keep_marks(target.schema, comparable_name)
+    marks = keep_marks(target.schema, folded)
     columns = []
     for name in names:
         keeps_own = kind.isNull()
