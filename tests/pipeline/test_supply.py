@@ -70,7 +70,7 @@ is_captured = st.builds(
     rewrite=st.booleans(),
     supplier=st.sampled_from([None, *Supplier]),
     has_structure=st.booleans(),
-    rows=st.sampled_from([None, ROWS]),
+    condition=st.sampled_from([None, ROWS]),
 )
 
 
