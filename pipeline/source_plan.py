@@ -43,7 +43,7 @@ class StandbyPlan:
         UUID, or by the address that answered if no UUID is configured."""
         if self.server_uuid is not None:
             return facts.server_uuid == self.server_uuid
-        return facts.standby
+        return facts.is_standby
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,7 +145,7 @@ def status_values(
         and {
             **attributes(facts, _SERVER_KEYS),
             "another_than_read_last": standing.is_other_server,
-            "standby": facts.standby,
+            "standby": facts.is_standby,
         },
         "lineage": standing.lineage,
         "open_batches": [
@@ -275,7 +275,7 @@ def _server_pairs(standing: Standing) -> dict[str, str]:
     pairs = {}
     if facts is not None:
         change = ", not the one that was read last" if standing.is_other_server else ""
-        role = ", the standby" if facts.standby else ""
+        role = ", the standby" if facts.is_standby else ""
         pairs["server"] = f"{facts.server_uuid}{role}{change}, its log ends at {facts.head}"
     elif standing.server_error is not None:
         was_asked = standing.server_error.recovery is not Recovery.CONFIGURATION

@@ -379,8 +379,8 @@ def _judge_read_from(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     replica = evidence.survey.read_replica
     if replica is None:
         return
-    if replica.fault is not None:
-        yield Fault(replica.fault, cure=replica.cure)
+    if replica.reason_unusable is not None:
+        yield Fault(replica.reason_unusable, cure=replica.cure)
     else:
         yield Fine(f"tables can be read from {replica.name}")
 

@@ -22,7 +22,7 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableStructure
 
 
-def holds_version(changelog: pa.Schema, version: SchemaVersion) -> bool:
+def can_hold_version(changelog: pa.Schema, version: SchemaVersion) -> bool:
     """Return whether images of a version can be added to a changelog with these
     columns."""
     return can_take(changelog, changelog_schema(version.shown_structure))

@@ -51,23 +51,23 @@ class RowsLost:
 class MergePlan:
     """A plan of the changes to merge into a mirror.
 
-    `replaces`: the mirror's earlier rows do not matter; it begins with `snapshot`, or
-    empty. `segments`: files of row images, of which those with `above` < `_sequence` <=
-    `through` are merged (None: no upper limit; a limit is set if the plan ends inside a
-    batch). `first_version`: the oldest structure version that matters; None for the one
-    that the mirror shows. `final_version`: the version that the mirror shows
-    afterwards. `is_dropped`: the table was dropped. `completion`: columns that were
-    read from the source by key, for rows without a later image; the newest such reading
-    has all columns that are needed. `read_until`: the number of an image after which no
-    row of `snapshot` was read; 0 without a snapshot. `copy_event`: the event by which
-    the table got another table's rows.
+    `replaces_rows`: the mirror's earlier rows do not matter; it begins with `snapshot`,
+    or empty. `segments`: files of row images, of which those with `above` < `_sequence`
+    <= `through` are merged (None: no upper limit; a limit is set if the plan ends
+    inside a batch). `first_version`: the oldest structure version that matters; None
+    for the one that the mirror shows. `final_version`: the version that the mirror
+    shows afterwards. `is_dropped`: the table was dropped. `completion`: columns that
+    were read from the source by key, for rows without a later image; the newest such
+    reading has all columns that are needed. `read_until`: the number of an image after
+    which no row of `snapshot` was read; 0 without a snapshot. `copy_event`: the event
+    by which the table got another table's rows.
 
     Only for a mirror that keeps deleted rows: `losses`, the events at which all rows
     were lost, in order, up to the last one that settles the rows;
     `segments_of_lost_rows`, the segments with images of these rows.
     """
 
-    replaces: bool
+    replaces_rows: bool
     above: int
     segments: tuple[Segment, ...]
     snapshot: SnapshotPart | None
@@ -115,7 +115,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
     )
     counted = [point for point in emptied if settling is not None and point.sequence <= above]
     return MergePlan(
-        replaces=settling is not None,
+        replaces_rows=settling is not None,
         above=above,
         segments=segments,
         snapshot=snapshot,

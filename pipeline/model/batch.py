@@ -365,15 +365,15 @@ class Cursor:
 
     `by_gtid`: a run may find the place on another server by the position's GTID set.
     True from the first batch that was begun with `gtid_mode` ON, until an anonymous
-    transaction is read or a run finds another mode. `lapsed`: `by_gtid` was true for an
-    earlier batch and no longer is.
+    transaction is read or a run finds another mode. `gtid_lapsed`: `by_gtid` was true
+    for an earlier batch and no longer is.
     """
 
     batch: int
     position: Position
     anchor: Anchor
     by_gtid: bool = False
-    lapsed: bool = False
+    gtid_lapsed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ class ReadMarks:
 
     The read has every change that was committed before `low`, and none that was
     committed after `high`. `low_set` and `high_set`: the GTIDs executed at these
-    places, or "". `ordered`: transactions become visible in the order of the log, so
+    places, or "". `is_ordered`: transactions become visible in the order of the log, so
     the read shows the table as of one place between the two.
     """
 
@@ -40,7 +40,7 @@ class ReadMarks:
     high: Coordinates
     low_set: str
     high_set: str
-    ordered: bool
+    is_ordered: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class ServerFacts:
 
     `head`: the end of the log. `gtid_executed` is read before it, so it has no
     transaction after it. `settings`: global variables by lower-case name. `read_at`:
-    the server's clock. `standby`: the configured standby answered instead of the
+    the server's clock. `is_standby`: the configured standby answered instead of the
     source. `server_process`: the server's process. Decisions keep the fields in
     `json_keys`.
 
@@ -151,7 +151,7 @@ class ServerFacts:
     head: Coordinates
     settings: Mapping[str, str]
     read_at: datetime
-    standby: bool = False
+    is_standby: bool = False
     server_process: ServerProcess | None = None
 
     def size_of(self, file: LogFile) -> int | None:
@@ -204,8 +204,8 @@ class Baseline:
     empty if the server has none: the structures show each statement with a GTID in
     `low_set`, wherever it is in the log. A table that was dropped meanwhile may be
     missing, and a table that was altered may show a mixture of both structures.
-    `unread`: tables that the account may not see or read completely, each with the
-    missing privilege.
+    `unread_tables`: tables that the account may not see or read completely, each with
+    the missing privilege.
     """
 
     tables: tuple[TableSchema, ...]
@@ -214,7 +214,7 @@ class Baseline:
     high: Coordinates
     low_set: str
     high_set: str
-    unread: Mapping[TableName, str] = field(default_factory=dict)
+    unread_tables: Mapping[TableName, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,9 +243,9 @@ class TableSnapshot:
     single larger row. A batch owns its memory. Reading raises the errors of
     `SourceServer.snapshot`.
 
-    `prepared`: XA transactions that were prepared but not committed when the rows were
-    read. The log has their rows before `low`, but `batches` do not have them. It may
-    name other transactions too. None if the account may not ask.
+    `prepared_transactions`: XA transactions that were prepared but not committed when
+    the rows were read. The log has their rows before `low`, but `batches` do not have
+    them. It may name other transactions too. None if the account may not ask.
     """
 
     table: TableName
@@ -256,7 +256,7 @@ class TableSnapshot:
     high_set: str
     exact: bool
     batches: Iterator[pa.RecordBatch]
-    prepared: frozenset[Xid] | None = None
+    prepared_transactions: frozenset[Xid] | None = None
 
 
 @dataclass(frozen=True, slots=True)

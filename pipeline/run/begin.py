@@ -197,7 +197,7 @@ def _place_start(work: Workplace, question: Question, decision: Start) -> RunSta
     """Return the start after finding its place in the server's log."""
     facts, cursor = question.facts, question.cursor
     if decision.predecessor is not None and cursor is not None:
-        is_set_trusted = cursor.by_gtid or not cursor.lapsed
+        is_set_trusted = cursor.by_gtid or not cursor.gtid_lapsed
         return RunStart(
             decision,
             0,

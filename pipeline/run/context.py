@@ -65,7 +65,7 @@ def load_progress(tables: Sequence[LoadProgress]) -> StepProgress:
     """Return the progress of reading tables from the source."""
     done = sum(table.rows for table in tables)
     total = sum(max(table.rows, table.estimated_rows or 0) for table in tables)
-    unfinished = [table for table in tables if not table.finished]
+    unfinished = [table for table in tables if not table.is_finished]
     text = unfinished[0].sentence() if len(unfinished) == 1 else f"{done:,} of about {total:,} rows"
     figures = tuple(
         {"table": str(table.table), "rows": table.rows, "estimated_rows": table.estimated_rows}

@@ -336,7 +336,7 @@ class _Merger:
             task.state,
             self.examined_versions.get(task.state.mirror),
             intent,
-            will_be_replaced=task.plan.replaces,
+            will_be_replaced=task.plan.replaces_rows,
             newest_writes=newest,
         )
 

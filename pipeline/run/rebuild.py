@@ -319,7 +319,7 @@ def _origin_from_version(
                 raise TableError(reason, hint="")
     schema_version = schema_version_shown_by(base, parts)
     plan = replace(plan, final_version=plan.final_version or schema_version)
-    if not plan.replaces:
+    if not plan.replaces_rows:
         schema = work.mirrors.schema(base.mirror, base.delta_version)
         return _origin(
             work, table, cut, ChangelogOrigin(later_contents, schema_version, base), plan, schema
@@ -656,7 +656,7 @@ def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
         task=task,
         lineage=lineage,
         key=origin.key,
-        steps=() if origin.plan.replaces or not has_base else evolution_steps(lineage),
+        steps=() if origin.plan.replaces_rows or not has_base else evolution_steps(lineage),
         segments=origin.plan.segments,
         folders=_folders(aside, origin),
         last_written_version=0 if has_base else -1,

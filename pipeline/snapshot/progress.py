@@ -24,13 +24,13 @@ class LoadProgress:
     rows: int
     estimated_rows: int | None
     seconds: float
-    finished: bool = False
+    is_finished: bool = False
 
     @property
     def percent(self) -> int | None:
         """From 0 to 99, or 100 if the load is finished. None without an estimate, or if
         it was too low."""
-        if self.finished:
+        if self.is_finished:
             return 100
         if not self.estimated_rows or self.rows > self.estimated_rows:
             return None
@@ -39,7 +39,7 @@ class LoadProgress:
     @property
     def remaining_seconds(self) -> float | None:
         """Seconds until the load ends at the same speed; None if unknown."""
-        if self.finished:
+        if self.is_finished:
             return 0.0
         total = self.estimated_rows
         if self.percent is None or total is None or not self.rows or self.seconds <= 0:
@@ -49,7 +49,7 @@ class LoadProgress:
     def sentence(self) -> str:
         """Return the progress as a sentence."""
         rows, total, left = self.rows, self.estimated_rows, self.remaining_seconds
-        if self.finished:
+        if self.is_finished:
             return f"{self.table}: all {rows:,} rows"
         if self.percent is None:
             return f"{self.table}: {rows:,} rows" + (

@@ -99,11 +99,11 @@ class SessionOverride:
 
 @dataclass(frozen=True, slots=True)
 class ReadReplica:
-    """The replica from which tables are read. `fault`: why it cannot be used, and its
-    `cure`."""
+    """The replica from which tables are read. `reason_unusable`: why it cannot be used,
+    and its `cure`."""
 
     name: str
-    fault: str | None = None
+    reason_unusable: str | None = None
     cure: str | None = None
 
 

@@ -192,10 +192,10 @@ def _asks_for_helpers(pattern: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class CaptureScope:
     """The patterns with which a batch and its successors were captured, up to the next
-    scope. `begins` is the position at which the batch starts."""
+    scope. `start` is the position at which the batch starts."""
 
     batch: int
-    begins: str
+    start: str
     patterns: TablePatterns
 
 
@@ -213,7 +213,7 @@ def ranges_before(scopes: Sequence[CaptureScope], batch: int, place: str) -> lis
     """Return the ranges before `batch`, which begins at `place`. Scopes and ranges
     ascend."""
     before = [scope for scope in scopes if scope.batch < batch]
-    ends = [*((scope.batch, scope.begins) for scope in before[1:]), (batch, place)]
+    ends = [*((scope.batch, scope.start) for scope in before[1:]), (batch, place)]
     return [
         PastRange(following - 1, begins, scope.patterns)
         for scope, (following, begins) in zip(before, ends, strict=bool(before))

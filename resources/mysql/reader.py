@@ -379,7 +379,7 @@ def take_snapshot(
         high_set=high.executed_set,
         exact=open_read.exact,
         batches=_translate_table_errors_in(settings, structure, open_read.batches),
-        prepared=open_read.marks.prepared,
+        prepared_transactions=open_read.marks.prepared,
     )
 
 

@@ -63,7 +63,7 @@ class Replica:
                 low_set=low.executed_set,
                 high_set=high.executed_set,
                 exact=False,
-                prepared=None,
+                prepared_transactions=None,
             )
 
     def next_bound(

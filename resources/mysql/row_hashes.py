@@ -126,8 +126,8 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
 class HashRead:
     """A read of one table. `cursor` reads its rows; `query_cursor` is the cursor of a
     second session, which asks for log positions and structures. `has_snapshot`: the
-    table's engine reads from the transaction's snapshot. `ordered`: as in
-    `ReadMarks`."""
+    table's engine reads from the transaction's snapshot. `ordered`: see
+    `ReadMarks.is_ordered`."""
 
     cursor: ReadingCursor
     query_cursor: Cursor

@@ -250,7 +250,7 @@ class MySqlServer:
     def facts(self) -> ServerFacts:
         with self._query_sessions.cursor() as cursor:
             facts = read_facts(cursor, f"{self._settings.host}:{self._settings.port}")
-        return replace(facts, standby=self._settings is self._primary_and_standby[1])
+        return replace(facts, is_standby=self._settings is self._primary_and_standby[1])
 
     def survey(self) -> Survey:
         survey = take_survey(self._settings)
@@ -331,8 +331,10 @@ class MySqlServer:
             (table,) = names
             with translate_table_errors(self._settings, table):
                 baseline = read_baseline(cursor, names)
-                if table in baseline.unread:
-                    raise unreadable_table_error(self._settings, table, baseline.unread[table])
+                if table in baseline.unread_tables:
+                    raise unreadable_table_error(
+                        self._settings, table, baseline.unread_tables[table]
+                    )
                 if not baseline.tables:
                     require_missing(cursor, table)
                 return baseline

@@ -30,7 +30,7 @@ def test_all_images_count_where_nothing_settles() -> None:
             TableContent(2, (two,), (event(TableEventKind.CHANGED, 9, 3),)),
         ]
     )
-    assert (plan.replaces, plan.above, plan.segments) == (False, 0, (one, two))
+    assert (plan.replaces_rows, plan.above, plan.segments) == (False, 0, (one, two))
     assert (plan.first_version, plan.final_version, plan.versions) == (None, 3, (1, 2))
 
 
@@ -39,7 +39,7 @@ def test_only_what_comes_behind_the_last_truncate_counts() -> None:
     before, across = segment(1, 1, 5), segment(2, 6, 12)
     truncated = event(TableEventKind.TRUNCATED, 8, 2)
     plan = plan_merge([TableContent(1, (before,)), TableContent(2, (across,), (truncated,))])
-    assert (plan.replaces, plan.above, plan.segments) == (True, 8, (across,))
+    assert (plan.replaces_rows, plan.above, plan.segments) == (True, 8, (across,))
     assert (plan.first_version, plan.final_version, plan.snapshot) == (2, 2, None)
 
 
@@ -67,7 +67,7 @@ def test_columns_that_were_read_settle_nothing() -> None:
         TableContent(3, (segment(3, 9, 12),), (event(TableEventKind.CHANGED, 9, 3),), newer),
     ]
     plan = plan_merge(parts)
-    assert (plan.replaces, plan.snapshot, plan.completion) == (False, None, newer)
+    assert (plan.replaces_rows, plan.snapshot, plan.completion) == (False, None, newer)
     assert (plan.versions, plan.final_version) == ((1, 2, 3), 3)
     emptied = TableContent(4, (segment(3, 14, 15),), (event(TableEventKind.TRUNCATED, 13, 3),))
     assert plan_merge([*parts, emptied]).completion is None
@@ -78,7 +78,7 @@ def test_a_table_that_was_emptied_behind_a_reading_has_none_of_it() -> None:
     read = SnapshotPart(TABLE, 2, 3, ())
     events = (event(TableEventKind.REREAD, 3, 2), event(TableEventKind.TRUNCATED, 7, 2))
     plan = plan_merge([TableContent(1, (segment(2, 4, 6),), events, read)])
-    assert (plan.replaces, plan.snapshot, plan.segments) == (True, None, ())
+    assert (plan.replaces_rows, plan.snapshot, plan.segments) == (True, None, ())
 
 
 def test_rows_read_over_several_batches_belong_behind_the_first() -> None:

@@ -16,7 +16,7 @@ from lockstep.pipeline.values.table import TableName
 
 READ = LoadProgress(TableName("shop", "orders"), 1_200_000, 5_000_000, 12.0)
 SENTENCE = "shop.orders: 1,200,000 of about 5,000,000 rows, 24 %, about 38 s left"
-WHOLE = LoadProgress(TableName("shop", "items"), 7, 9, 0.1, finished=True)
+WHOLE = LoadProgress(TableName("shop", "items"), 7, 9, 0.1, is_finished=True)
 
 
 @dataclass

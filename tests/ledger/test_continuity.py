@@ -127,7 +127,7 @@ def test_patterns_are_kept_where_they_change(ledger: Ledger, lease: Lease) -> No
 
     def kept() -> list[tuple[int, str, TablePatterns]]:
         scopes = ledger.capture_scopes(lease.source)
-        return [(one.batch, one.begins, one.patterns) for one in scopes]
+        return [(one.batch, one.start, one.patterns) for one in scopes]
 
     first = (ids[0], "binlog.000001:4", shop)
     fourth, fifth = (ids[3], "binlog.000001:304", without), (ids[4], "binlog.000001:404", shop)

@@ -72,7 +72,7 @@ def trust(ledger: Ledger, lease: Lease) -> list[tuple[bool, bool]]:
     whether it could before; without cursors that are not there."""
     cursors = ledger.cursors(lease.source)
     both = (cursors.captured, cursors.acknowledged)
-    return [(cursor.by_gtid, cursor.lapsed) for cursor in both if cursor is not None]
+    return [(cursor.by_gtid, cursor.gtid_lapsed) for cursor in both if cursor is not None]
 
 
 FRESH, LAPSED, NEVER = (True, False), (False, True), (False, False)

@@ -376,7 +376,7 @@ def test_what_is_before_the_low_mark_is_read_or_named(place: Sliced) -> None:
     with preparing(place) as places:
         for _ in range(20):
             with source.chunk(schema, Range()) as snapshot:
-                taken.append((snapshot.low, snapshot.prepared, rows_of(snapshot)))
+                taken.append((snapshot.low, snapshot.prepared_transactions, rows_of(snapshot)))
     named = 0
     for low, prepared, rows in taken:
         before = [number for number, at in places.items() if at <= low]
@@ -397,7 +397,7 @@ def test_what_is_prepared_at_a_chunk_s_low_mark_is_named(place: Sliced) -> None:
             for open_read in (source.chunk(schema, Range()), source.snapshot(schema)):
                 with open_read as snapshot:
                     assert rows_of(snapshot) == {}
-                    assert snapshot.prepared == frozenset({Xid(1, b"7", b"")})
+                    assert snapshot.prepared_transactions == frozenset({Xid(1, b"7", b"")})
         finally:
             cursor.execute("xa commit '7'")
     assert place.chunks(5) == [{(7,): 1}]
@@ -408,4 +408,4 @@ def test_who_may_not_ask_does_not_know_what_is_prepared(mysql: MySqlStand, datab
     place = Sliced(mysql, TableName(database, "t"))
     place.do("create table t (id int primary key)")
     with place.source.chunk(place.schema(), Range()) as snapshot:
-        assert snapshot.prepared is None
+        assert snapshot.prepared_transactions is None

@@ -163,7 +163,7 @@ def test_progress_is_a_sentence(
 
 def test_what_is_finished_is_all_of_it() -> None:
     """Whatever the estimate was."""
-    found = LoadProgress(ORDERS, 1_200, 5_000, 3, finished=True)
+    found = LoadProgress(ORDERS, 1_200, 5_000, 3, is_finished=True)
     assert (found.percent, found.remaining_seconds) == (100, 0)
     assert found.sentence() == "shop.orders: all 1,200 rows"
 

@@ -65,16 +65,16 @@ haves = st.builds(
     reason=st.just("a reason"),
     load=st.sampled_from([None, LOAD]),
 )
-is_captured = st.builds(
+wants = st.builds(
     Want,
     rewrite=st.booleans(),
     supplier=st.sampled_from([None, *Supplier]),
     has_structure=st.booleans(),
-    rows=st.sampled_from([None, ROWS]),
+    condition=st.sampled_from([None, ROWS]),
 )
 
 
-@given(haves, is_captured, reaches)
+@given(haves, wants, reaches)
 def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
     """Whatever there is, is wanted and is reached: the log comes first and once, at most one
     supply comes besides it, and the server is asked only for what nothing else has, and never
@@ -103,7 +103,7 @@ def test_every_table_has_a_plan(have: Have, want: Want, reach: Reached) -> None:
         assert rewritten or isinstance(found.steps[-1].supply, RowsFromServer)
 
 
-@given(haves, is_captured, reaches)
+@given(haves, wants, reaches)
 def test_a_run_with_a_fixed_end_reads_no_rows(have: Have, want: Want, reach: Reached) -> None:
     """A table that needs rows of the server waits, and says why; any other goes on as it would."""
     found = plan(have, want, reach)

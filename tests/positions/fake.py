@@ -324,7 +324,7 @@ class FakeServer:
         with self.snapshot(schema, exact=exact) as snapshot:
             columns = [pa.array(part, pa.int32()) for part in (found, found.values())]
             batch = pa.RecordBatch.from_arrays(columns, schema=snapshot.schema)
-            yield replace(snapshot, batches=iter([batch]), prepared=frozenset())
+            yield replace(snapshot, batches=iter([batch]), prepared_transactions=frozenset())
 
     def source_load(self) -> SourceLoad:
         return SourceLoad(1, None, 1, 100)

@@ -63,7 +63,7 @@ def test_while_four_write(shop: Shop, pair: Pair, seed: int) -> None:
     shop.do("update a set v = 1000 where id % 3 = 0", "flush binary logs")
     before = _rows_read(pair.a), _rows_read(pair.b)
     looked = shop.follower.server.survey().read_replica
-    assert looked is not None and looked.fault is None, "late is not wrong"
+    assert looked is not None and looked.reason_unusable is None, "late is not wrong"
     keys = range(ROWS // 2, ROWS * 2)
     pauses = threading.Thread(target=_pause, args=(pair.b, Random(seed), stop))
     with four_write(shop, random, lambda own: of_one_row(own, keys)):
@@ -154,6 +154,6 @@ def _require_refused(follower: Follower, why: str) -> None:
     """By a run, and by `check` before it."""
     looked = follower.server.survey().read_replica
     assert looked is not None
-    assert why in (looked.fault or "")
+    assert why in (looked.reason_unusable or "")
     with pytest.raises(ServerSettings, match=why):
         follower.run()

@@ -271,7 +271,7 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
     has_all_statements = _is_first_log(run_start) and log_has_all_statements(
         baseline, statements, folding
     )
-    present = [*(table.name for table in baseline.tables), *baseline.unread]
+    present = [*(table.name for table in baseline.tables), *baseline.unread_tables]
     spans = spans_of_changes(statements, present)
     versions = {
         schema.name: SchemaVersion(
@@ -280,7 +280,9 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
         for schema in baseline.tables
         if schema.name not in spans
     }
-    unread_reasons = {name: reason for name, reason in baseline.unread.items() if name not in spans}
+    unread_reasons = {
+        name: reason for name, reason in baseline.unread_tables.items() if name not in spans
+    }
     for name, span in spans.items():
         if not span.is_created and not has_all_statements:
             unread_reasons[name] = (
@@ -351,7 +353,7 @@ def log_has_all_statements(
             if not created.issuperset(map(fold, required_tables([change]))):
                 return False
             created.update(map(fold, restructured_tables([change], ())))
-    present = {*(table.name for table in baseline.tables), *baseline.unread}
+    present = {*(table.name for table in baseline.tables), *baseline.unread_tables}
     return created.issuperset(map(fold, present))
 
 

@@ -215,7 +215,7 @@ def _server_disagreements(
     for name in _tables_not_shown(schemas.keys(), versions):
         version = versions[name]
         if version is not None and work.source.patterns.matches(name):
-            reason = baseline.unread.get(name, "the server does not show it")
+            reason = baseline.unread_tables.get(name, "the server does not show it")
             sentence = f"it is in the history, and {reason}"
             yield Disagreement(baseline.high, (sentence,), name, version.version)
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from lockstep.pipeline.mirror.generations import holds_version
+from lockstep.pipeline.mirror.generations import can_hold_version
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.foreign_commits import own_files
@@ -506,7 +506,7 @@ def _generation(
         columns = work.mirrors.schema(
             listings_by_generation[generation].folder, listings_by_generation[generation].newest
         )
-        if holds_version(columns, version):
+        if can_hold_version(columns, version):
             break
         generation += 1
     return generation

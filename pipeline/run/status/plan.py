@@ -244,7 +244,7 @@ def _cursor_after(work: Workplace, abandonments: Sequence[Abandonment]) -> Curso
     if batch.end is None or batch.anchor is None:
         return None
     resumable = batch.by_gtid and captured.by_gtid
-    return Cursor(batch.id, batch.end, batch.anchor, resumable, captured.lapsed)
+    return Cursor(batch.id, batch.end, batch.anchor, resumable, captured.gtid_lapsed)
 
 
 def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:

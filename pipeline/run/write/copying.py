@@ -140,9 +140,9 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
     kinds = {event.kind for part in parts for event in part.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
         raise reread_error(f"rows that were read of it as {table} had not been merged")
-    if not plan.replaces and base is None:
+    if not plan.replaces_rows and base is None:
         raise reread_error(f"no version of the mirror that it had as {table} is known")
-    return _FormerName(table, plan, parts, None if plan.replaces else base, event.sequence)
+    return _FormerName(table, plan, parts, None if plan.replaces_rows else base, event.sequence)
 
 
 def _copied_version(

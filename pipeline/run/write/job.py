@@ -269,7 +269,7 @@ def task_of(
     # A commit that was made has the copied rows: their origin need not exist any more.
     copied_rows = find_copied_rows(work, intent, plan, parts) if commit is None else None
     if origin is not None:
-        plan = replace(plan, replaces=True, first_version=origin.version)
+        plan = replace(plan, replaces_rows=True, first_version=origin.version)
         batch_ids = tuple(part.batch for part in parts)
         copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
@@ -282,7 +282,7 @@ def task_of(
     files = [file for segment in segments for file in segment.files]
     snapshots = [part for part in (plan.snapshot, plan.completion) if part is not None]
     files += [file for part in snapshots for file in part.files]
-    kind = WriteKind.REWRITE if plan.replaces else WriteKind.MERGE
+    kind = WriteKind.REWRITE if plan.replaces_rows else WriteKind.MERGE
     final_version = records.versions.get(plan.final_version)
     if final_version is None:  # its batch was abandoned
         final_version = work.ledger.schema_version(
@@ -391,7 +391,7 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
         task=task,
         lineage=column_lineage,
         key=key,
-        steps=() if plan.replaces else evolution_steps(column_lineage),
+        steps=() if plan.replaces_rows else evolution_steps(column_lineage),
         segments=segments,
         folders=folders,
         last_written_version=last_written_version,
@@ -465,12 +465,12 @@ def _lineage(
             )
         return lineage_of_copy(work, copied_version, versions)
     mirror = None
-    if last_written_version >= 0 and not task.plan.replaces:
+    if last_written_version >= 0 and not task.plan.replaces_rows:
         mirror = work.mirrors.schema(
             task.state.mirror, _readable_version(work, records, task, last_written_version)
         )
     columns_read, completion = None, task.plan.completion
-    if completion is not None and not task.plan.replaces:
+    if completion is not None and not task.plan.replaces_rows:
         columns_read = ColumnsRead(completion.version, completion.columns)
     column_lineage = lineage_over(
         work, versions, mirror=mirror, columns_read=columns_read, statements=records.statements

@@ -199,7 +199,7 @@ def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> 
     return WriteFacts(
         has_key=bool(job.key),
         keeps_deleted=policies.keeps_rows,
-        replaces=job.task.plan.replaces,
+        replaces=job.task.plan.replaces_rows,
         copy_reason="" if job.task.copied_rows is None else job.task.copied_rows.sentence,
         has_partial_images=any(part.mapping.present_column is not None for part in parts),
         image_count=sum(file.images for part in parts for file in part.files),
