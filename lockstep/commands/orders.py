@@ -15,13 +15,13 @@ from lockstep.grammar import UsageError, author_of, parse_table_name, place_argu
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.status.plan import Choice, choose_start
-from lockstep.pipeline.run.status.table_commands import (
+from lockstep.pipeline.run.orders.table_orders import (
     OrderRequest,
     RecordedOrder,
     give_order,
     plan_resume,
 )
+from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import LockstepError

@@ -16,10 +16,10 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
+from lockstep.pipeline.run.orders.reloads import ReloadFacts, plan_reload, plan_repairs
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
-from lockstep.pipeline.run.status.reloads import ReloadFacts, plan_reload, plan_repairs
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import difference_lines, pluralize, show_stopped_tables, show_table

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, StopPlace, TableOrder
-from lockstep.pipeline.run.status.table_commands import (
+from lockstep.pipeline.run.orders.table_orders import (
     OrderRequest,
     RecordedOrder,
     give_order,

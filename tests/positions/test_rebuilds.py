@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import RebuildReport, origin_at, rebuild_as_of
-from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
 from lockstep.pipeline.values.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
 from lockstep.pipeline.values.places import moment_text, parse_place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies

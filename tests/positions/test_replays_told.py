@@ -11,11 +11,11 @@ import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.replay import ReplayReport, plan_replay, replay
 from lockstep.pipeline.run.replay.segment_comparison import SegmentStanding
 from lockstep.pipeline.run.run import lock_when_free
-from lockstep.pipeline.run.status.table_commands import OrderRequest, give_order
 from lockstep.pipeline.values.errors import BatchesWait, PastRefused, SourceBusy
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TableName

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lockstep.pipeline.run.status.table_commands import OrderRequest, plan_resume
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
 from lockstep.pipeline.schema.context import StatementContext
 from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
@@ -32,7 +32,7 @@ def followed_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (
         "lockstep.pipeline.schema.tracker",
-        "lockstep.pipeline.run.status.table_commands",
+        "lockstep.pipeline.run.orders.table_orders",
     ):
         monkeypatch.setattr(f"{module}.read_change", fewer)
 

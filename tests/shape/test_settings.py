@@ -11,16 +11,16 @@ from pymysql.cursors import DictCursor
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.proof.verify_rows import verify
-from lockstep.pipeline.run.proof.verify_schema import verify_schema
-from lockstep.pipeline.run.recovery.recover import recover
-from lockstep.pipeline.run.replay.replay import replay
-from lockstep.pipeline.run.status.reloads import give_reload, plan_reload
-from lockstep.pipeline.run.status.table_commands import (
+from lockstep.pipeline.run.orders.reloads import give_reload, plan_reload
+from lockstep.pipeline.run.orders.table_orders import (
     OrderRequest,
     give_order,
     plan_resume,
 )
+from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_schema import verify_schema
+from lockstep.pipeline.run.recovery.recover import recover
+from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.schema.history import Conversion, Hash, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import Pace

@@ -1,2 +1,2 @@
-"""Reports on a source, and records the orders that people give. Nothing here captures
-or merges."""
+"""Reports on a source, plans its next run, and records the start that a person chose.
+Nothing here captures or merges."""

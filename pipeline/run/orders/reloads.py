@@ -17,8 +17,8 @@ from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.context import Workplace
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.by_condition import condition_refusal
+from lockstep.pipeline.run.orders.table_orders import OrderRequest
 from lockstep.pipeline.run.reports import VerifyReport
-from lockstep.pipeline.run.status.table_commands import OrderRequest
 from lockstep.pipeline.run.table_plans import (
     ReadingReach,
     TablePlans,

@@ -1,0 +1,1 @@
+"""Records what people order about tables: stop, resume, reload. Runs carry it out."""
