@@ -77,10 +77,7 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         "done": is_recorded,
         **attributes(outcome, "case, disagreement, moved_folders as moved_to"),
         **recovery_values(outcome),
-        "changelogs": {
-            folder: attributes(files, "removed, added, lost")
-            for folder, files in outcome.restatements
-        },
+        **changelog_values(outcome),
         "consumers": {consumer.name: consumer.cursor for consumer in consumers},
     }
     return Outcome(exits.DONE, payload)
@@ -174,6 +171,15 @@ def _next_command_lines(
 
 
 # -- the report of both commands -----------------------------------------------------------------
+
+
+def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
+    """Return the changelogs that were made to list what the ledger recorded, and what
+    each of them lists now or no longer, for `--json`."""
+    names = "removed_count as removed, added_count as added, lost_paths as lost"
+    return {
+        "changelogs": {folder: attributes(files, names) for folder, files in outcome.restatements}
+    }
 
 
 def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:

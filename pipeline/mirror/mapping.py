@@ -18,7 +18,7 @@ from lockstep.pipeline.values.segment import ChangeType
 
 KEPT_CHANGE_TYPE = "kept"
 """The `_change_type` that replaces "delete" in a key's last image if deletes are
-ignores_deletes: the row stays in the mirror, with the values of this image."""
+ignored: the row stays in the mirror, with the values of this image."""
 
 
 def last_outcomes(
@@ -84,7 +84,7 @@ def is_present(change_type: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 ImagesWithColumns = tuple[pa.Table, Sequence[ColumnOrigin]]
-"""Row images, and a `PartColumn` for each column of the mirror."""
+"""Row images, and a `ColumnOrigin` for each column of the mirror."""
 
 
 def cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:

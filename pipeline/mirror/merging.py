@@ -260,7 +260,7 @@ def reload_origin(
     reason_deleted: str = "",
 ) -> ReloadOrigin:
     """Return the part of the changelog that gives all rows of a table; if there is
-    none, the reason reason_deleted the source must be read.
+    none, the reason why the source must be read.
 
     `parts`: what all batches have of the table, oldest first. `is_adopted`: the mirror
     was written under an earlier ledger. `batches_after_gaps`: batches before which a

@@ -25,7 +25,7 @@ class SegmentWriter(Protocol):
     def write(self, changes: pa.Table) -> None:
         """Write row images: enough for a row group, or the last ones. Images that lack
         columns have `layout.present_name` as their last column, and go to files with an
-        ending of their own (`segment.ENDINGS`)."""
+        ending of their own (`segment.FILE_ENDINGS`)."""
 
     def end_file(self) -> int:
         """End the current file, so that later rows go to new files, and return the
@@ -90,7 +90,7 @@ class SegmentStore(Protocol):
 
     def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
         """Move files from `origin` to `folder` durably, each atomically; a file of the
-        same name is replaced. In `origin` each file has its `unrevised_name`; a file
+        same name is replaced. In `origin` each file has the name without its revision; a file
         that is missing there was moved by an earlier try."""
 
     def remove_folder(self, folder: str) -> None:

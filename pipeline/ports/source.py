@@ -99,7 +99,7 @@ class ComparedServer(Protocol):
         structure: TableStructure,
         starts: Sequence[tuple[Any, ...]] | Callable[[int, int], Sequence[int]],
     ) -> SourceSample:
-        """Read `sampling.STRETCH` rows of a table from each of these keys on, in one
+        """Read `sampling.STRETCH_ROWS` rows of a table from each of these keys on, in one
         consistent read; an empty key stands for the first row. `starts` may be a
         function if the key is one column of whole numbers: it gets the least and the
         greatest key and returns the keys. Errors as for `row_sum`."""

@@ -2,7 +2,7 @@
 the newest change of their key. Pure.
 
 Rows are compared by 64-bit hashes of their keys and values. Two different rows have the
-same hash once in 2^64 pairs; such a row_difference is not found.
+same hash once in 2^64 pairs; such a difference is not found.
 """
 
 from __future__ import annotations

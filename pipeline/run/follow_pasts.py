@@ -78,7 +78,7 @@ class Pasts:
 
     def log_bytes(self, past: Past) -> int:
         """Return the number of bytes of the log that are read for a past: the whole log
-        twice for the scan, and the part from `past.reads_from` on twice for the
+        twice for the scan, and the part from `past.read_from` on twice for the
         capture."""
         assert self.cursor is not None and self.facts is not None, "there are pasts"
         starts = (_log_start(self.facts), past.read_from)

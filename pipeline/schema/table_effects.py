@@ -324,7 +324,7 @@ def _is_superset(before: str, after: str) -> bool:
 def _capacity(column: ColumnSchema) -> int:
     """Return how many characters the column holds. For TEXT types this is a number of
     bytes, since a conversion that needs more bytes enlarges the type
-    (`column_changes.converted`)."""
+    (`column_changes.convert_column`)."""
     return LOB_SIZES.get(column.type, column.length or 0)
 
 

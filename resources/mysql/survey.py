@@ -73,7 +73,7 @@ Rows = list[dict[str, Any]]
 
 def take_survey(settings: ConnectionSettings) -> Survey:
     """Survey a server over two connections. If the account is not allowed to run a
-    query, its answer is empty and its name is in `unanswered`. Raise the errors of
+    query, its answer is empty and its name is in `unanswered_fields`. Raise the errors of
     `connect` if a connection fails."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_identify_server(connection) for connection in (first, second))

@@ -18,6 +18,7 @@ from rich.console import Console
 
 from lockstep.commands.check import finding_lines, level_counts
 from lockstep.commands.read import table_snippets
+from lockstep.commands.recover import changelog_values
 from lockstep.commands.replay import replay_lines, replay_values
 from lockstep.commands.status import (
     consumer_pairs,
@@ -37,8 +38,11 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
+from lockstep.pipeline.ports.changelog import Restatement
+from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.recovery.recover import RecoveryOutcome
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayedBatch, ReplayReport
 from lockstep.pipeline.run.replay.segment_comparison import (
@@ -327,3 +331,16 @@ def test_snippets_can_be_pasted(path: str) -> None:
     quoted = path.replace("'", "''")
     assert f"delta_scan('{quoted}')" in told["DuckDB"]
     assert Path(path).name in told["Spark"]
+
+
+def test_a_recovery_says_what_its_changelogs_list_now() -> None:
+    """A program finds the same keys, whatever the fields are called."""
+    restatement = Restatement(7, removed_count=2, added_count=1, lost_paths=("a.parquet",))
+    outcome = RecoveryOutcome(
+        RecoveryCase.KEEP_LEDGER, restatements=(("shop/_changes/shop/orders", restatement),)
+    )
+    assert changelog_values(outcome) == {
+        "changelogs": {
+            "shop/_changes/shop/orders": {"removed": 2, "added": 1, "lost": ("a.parquet",)}
+        }
+    }

@@ -183,7 +183,7 @@ class CapturedTable:
         rows = group.transactions[events[:, columns.TRANSACTION]]
         ends = rows[:, columns.END_OFFSET]
         file_numbers = np.array([file.number for file in group.files])[rows[:, columns.FILE]]
-        # `begins` is a boundary: a transaction that ends after it begins there or
+        # The place is a boundary: a transaction that ends after it begins there or
         # later.
         file, offset = self.begin.file.number, self.begin.offset
         return np.flatnonzero((file_numbers > file) | ((file_numbers == file) & (ends > offset)))

@@ -338,8 +338,8 @@ def hiding_choices(
     has_names = OptionalField.NAMES in outline.optional_fields
     logged, recorded = outline.columns, structure.columns
     hidden_total = len(logged) - len(recorded)
-    # From the last column to the first. ways[n]: the choices among the columns from
-    # `at` on, if n columns before `at` are hidden.
+    # From the last column to the first. choices_by_hidden[n]: the choices among the
+    # columns from `at` on, if n columns before `at` are hidden.
     choices_by_hidden: list[list[tuple[int, ...]]] = [[] for _ in range(hidden_total)] + [[()]]
     for at in range(len(logged) - 1, -1, -1):
         may_hide = not has_names or is_hidden(logged[at].name, schema.keys)

@@ -305,7 +305,7 @@ class TableChanges:
                 self._structures.continue_with(table.resumed_version)
                 table.resumed_version = None
         for table in tables:
-            # At the place itself a statement may begin: `changed` then takes the
+            # At the place itself a statement may begin, and then its effect gives the
             # structure.
             begin = table.begin
             if table.structure_order is not None and begin != at and _is_reached(begin, at):

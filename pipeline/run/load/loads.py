@@ -161,8 +161,8 @@ def _load_rows(
 
 
 def _unread_tables(work: Workplace, loads: Sequence[Load], error: TableBusy) -> list[SourceReading]:
-    """Return the tables of these loads, which this run does not read, as stopped by the
-    error `error` at the log's present end."""
+    """Return the tables of these loads, which this run does not read, as stopped at
+    the log's present end by `error`."""
     if not loads:
         return []
     head = work.server.facts().head

@@ -207,7 +207,7 @@ def changelog_folder(work: Workplace, segment: Segment) -> str:
 
 
 def files_of_kind(files: Iterable[SegmentFile], ending: int) -> list[SegmentFile]:
-    """Return the files with one ending (an index into `ENDINGS`). They have the same
+    """Return the files with one ending (an index into `FILE_ENDINGS`). They have the same
     columns."""
     return [file for file in files if file.has_logged + file.has_present == ending]
 

@@ -308,8 +308,7 @@ class LogTally:
     def __init__(self, basis: Basis, plans: TablePlans) -> None:
         self._basis = basis
         for table, plan in plans.plans.items():
-            # `besides`: the step that supplies what the log lacks. The table is busy
-            # with it.
+            # A step supplies what the log lacks, and the table is busy with it.
             basis.tables[table].is_busy = plan.step_after_log is not None
         self._tables_read_later = {
             table for table, plan in plans.plans.items() if plan.will_begin_load

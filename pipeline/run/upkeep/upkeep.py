@@ -6,7 +6,7 @@ only while no run holds it. Each upkeep commit is based on the version that was 
 If a run writes to the mirror meanwhile, the run's commit stays and upkeep's conflicts;
 the next upkeep tries again. The lock is taken once, while the ledger records the
 commits. Files are deleted only after that. Commits of an upkeep that died are recorded
-first (`UpkeepTarget.unrecorded`).
+first (`UpkeepTarget.is_unrecorded`).
 """
 
 from __future__ import annotations
