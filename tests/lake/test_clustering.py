@@ -61,7 +61,7 @@ def a_replacement(lake: Lake, number: int, schema: pa.Schema, rows: Sequence[Row
     columns = tuple(
         replace(one, source=name) for one, name in zip(part.columns, schema.names, strict=True)
     )
-    target = a_target(number, schema, cluster=clustered_by(("country",), schema))
+    target = a_target(number, schema, cluster_by=clustered_by(("country",), schema))
     return Replace(target, ("id",), (replace(part, columns=columns),))
 
 
@@ -75,7 +75,7 @@ def test_a_mirror_stays_clustered_through_its_life(disk: Lake) -> None:
         number += 1
         mode = "append" if number == 1 else "merge"
         told = None if cluster is None else clustered_by(cluster, schema)
-        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, cluster=told))
+        mirrors.write(a_write(mirrors, number, mode, rows, schema=schema, cluster_by=told))
 
     def evolve(*steps: MirrorStep) -> None:
         nonlocal number
@@ -144,7 +144,7 @@ def test_who_reads_a_clustered_mirror(
             [row],
             schema=schema,
             readers=readers,
-            cluster=("country",),
+            cluster_by=("country",),
         )
         lake.mirrors.write(write)
     upkeep = SparkUpkeep(lake.folder, spark=spark, keep=timedelta(days=7))
