@@ -1,5 +1,5 @@
-"""Reports to Dagster about the partitions of a source's past that were read. A
-partition is an hour or a day of commit time.
+"""Reports to Dagster which partitions of a source were read: the hours or days of its
+commit time.
 
 `.lockstep/coverage.json` keeps which partitions were reported. It only serves Dagster's
 page. If it is lost, the beginning is taken from the first batch, and all partitions are
@@ -72,9 +72,10 @@ def next_coverage(
 ) -> Coverage:
     """Return the coverage from which a run continues to report. `last`: the coverage in
     the file, if there is one; `first_commit`: the commit time of the first captured
-    transaction. If the file has none, or begins after the partition of `first_commit`,
-    all partitions are reported again. Otherwise `last` is rounded down to whole
-    partitions, whose length may have been changed in the settings meanwhile."""
+    transaction. If the file has no coverage, or one that begins after the partition of
+    `first_commit`, all partitions are reported again. Otherwise `last` is rounded down
+    to whole partitions, whose length may have been changed in the settings
+    meanwhile."""
     begin = partitions.begin_of(first_commit)
     if last is None or begin < partitions.begin_of(last.begins):
         return Coverage(begin, begin)

@@ -1,10 +1,9 @@
-"""Notifications of people: once when a source needs a person, and once when it no
-longer does.
+"""Notifies people once when a source needs a person, and once when it no longer does.
 
 `.lockstep/notified.json` keeps the last trouble that each address was notified of:
-`{source: {reference of an address: trouble}}`. It is not in the ledger, because people
-are also notified when the ledger cannot be reached. If sending to an address fails, the
-next run tries again.
+`{source: {reference: trouble}}`. A reference, such as `env:NAME`, says where the
+address is found. The file is not in the ledger, because people are also notified when
+the ledger cannot be reached. If sending to an address fails, the next run tries again.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ def assess_source(site: Site, source: SourceSettings, now: datetime) -> tuple[St
     ledger = site.ledger()
     work: Workplace | LockstepError
     try:
-        # Nobody waits long for an assessment: it pauses a tenth as long as a run before
-        # each retry.
+        # Nobody waits long for an assessment, so it waits only a tenth of a run's pause
+        # before each retry.
         work = replace(site.workplace(source.name, SilentProgress()), pause=pause_a_tenth)
     except LockstepError as error:
         work = error
@@ -53,8 +52,8 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
 
 
 def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: WriteNote) -> None:
-    """Notify the addresses of `[notify]` whose last notification about one of these
-    sources is outdated. Raise nothing: errors become notes."""
+    """Notify the addresses of `[notify]` that were last told something else about one
+    of these sources. Raise nothing: errors become notes."""
     if not settings.notify_references:
         return
     for name in sources:
@@ -70,9 +69,9 @@ def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: 
 
 
 def notify_addresses(settings: Settings, source: str, verdict: Verdict, note: WriteNote) -> None:
-    """Notify each address of a source's trouble, or of its end, if the address does not
-    know yet. Send nothing while a run has the source, because the run may end the
-    trouble."""
+    """Notify each address of a source's trouble, or that the trouble is over, unless it
+    was notified of that before. Send nothing while a run holds the source's lock,
+    because the run may end the trouble."""
     if not settings.notify_references or verdict.state is State.BUSY:
         return
     try:

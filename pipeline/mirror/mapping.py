@@ -102,8 +102,9 @@ def cast_column(column: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Arr
 
 
 def kept_columns(parts: Iterable[Sequence[ColumnOrigin]], schema: pa.Schema) -> tuple[str, ...]:
-    """Return the columns in which a row can keep the mirror's value, since at least one
-    part lacks them."""
+    """Return the columns in which a row may keep the mirror's value, because the files
+    of at least one part lack them. `parts`: the origins of the columns of each part,
+    which is what was captured under one version of the structure."""
     absent = {i for part in parts for i, column in enumerate(part) if column.is_absent}
     return tuple(name for i, name in enumerate(schema.names) if i in absent)
 
@@ -113,7 +114,7 @@ def mapped(
 ) -> pa.Table:
     """Return the row images of `changes` with the columns `marks`, then the mirror's
     columns (`schema`), spelled as in a changelog. `columns`: the origin of each column
-    of `schema`; a column without an origin is NULL."""
+    of `schema`; if it has neither a source nor a value, the column is NULL."""
     images = row_images(changes)
     arrays = [images.column(mark) for mark in marks]
     for column, field in zip(columns, schema, strict=True):
@@ -165,14 +166,14 @@ def folded(
     `kept_columns`, which is true where the mirror's value stays (`keep_names`). `parts`
     must have `_change_type`, `_sequence` and `marks`.
 
-    If the structure of a key's last image lacks a column, the key's images are searched
-    from the last one back. The first one that has the column gives the value; one that
-    begins a row (`_begins_row`) gives NULL. If there is neither, the mirror's value
-    stays.
+    If the structure of a key's last image lacks a column, the key's earlier images are
+    searched, newest first. The search ends at an image that has the column, which gives
+    the value, or at one that begins a row (`_begins_row`): then the value is NULL. If
+    there is neither, the mirror's value stays.
 
-    If the log is read twice, an update can come after the delete of its row. Here, its
-    image still gets values of the key's earlier images. In `coalescing.coalesced`,
-    which follows a row from key to key, it begins a new row.
+    If the log is read twice, an update can come after the delete of its row. This
+    function still gives the update's image values of the key's earlier images;
+    `coalescing.coalesced`, which follows a row from key to key, begins a new row there.
     """
     names = ["_change_type", "_sequence", *marks]
     all_images = pa.concat_tables(mapped(table, columns, schema, names) for table, columns in parts)

@@ -1,5 +1,5 @@
-"""The places (folders) of mirrors, the Delta tables with the current rows, and the
-moves of mirrors to other places.
+"""Where mirrors are, and when they move. A mirror is the Delta table with the current
+rows of a table; its place is a folder of the lake.
 
 When a table is first seen, the settings decide the place of its mirror, and the ledger
 records it. If the settings later name another place, the table is reloaded, and all of
@@ -41,8 +41,8 @@ def collisions(
 def tables_by_precedence(
     work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
-    """Return tables in the order of their right to a place that the settings give to
-    two of them: tables whose mirrors are already at their places, then tables whose
+    """Return tables in the order in which they get a place that the settings give to
+    several of them: tables whose mirrors are already at their places, then tables whose
     mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
     new."""
     plan = work.source
@@ -66,9 +66,10 @@ class Moves:
 
 
 def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None = None) -> Moves:
-    """Return the mirrors that have to move. Mirrors that the next write moves anyway
-    are left out, and so are written mirrors of tables that are being read from the
-    source. `states`: the states of all tables; if None, as the ledger has them."""
+    """Return the mirrors that have to move. Two kinds are left out: mirrors that the
+    next write moves anyway, and mirrors that have a version while their tables' rows
+    are being read from the source. `states`: the states of all tables; if None, as the
+    ledger has them."""
     if states is None:
         states = work.ledger.table_states(work.source.name)
     misplaced = {
@@ -119,9 +120,10 @@ def table_of_folder(work: Workplace, folder: str) -> TableName | None:
 
 
 def blocked_folders(work: Workplace) -> list[str]:
-    """Return the former folders that no new table may use for its mirror. A folder that
-    the settings give to its own table is left out, so that the table finds its mirror
-    there again if the ledger was set back to a time before the table began."""
+    """Return the former folders that no new table may use for its mirror. A former
+    folder is not blocked if the settings name it for the table whose mirror it has: if
+    the ledger was restored to a time before that table was known, the table finds its
+    mirror again."""
     source = work.source
 
     def is_own(folder: str) -> bool:
@@ -146,8 +148,8 @@ def delete_former_places(work: Workplace, lease: Lease, folders: Iterable[str]) 
 
 
 def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
-    """Return whether a batch that is not merged yet makes the next write have all
-    rows."""
+    """Return whether the next write replaces all rows of the mirror, because of an
+    event in a batch that is not merged yet."""
     source = work.source.name
     waiting = work.ledger.pending_batches(source).get(table)
     if not waiting:

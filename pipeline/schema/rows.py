@@ -3,10 +3,12 @@ hidden columns of MySQL's functional indexes.
 
 `row_structure` and `schema_of` convert between a table's schema and the structure that
 the log's decoder needs; `pipeline.binlog.rows.table_map.read_structure` reads the same
-structure from a TABLE_MAP with full metadata. The lake compares keys as text or bytes.
-That is sound: values that differ under a collation also differ in their bytes, and a
-table is no longer captured if encoding the text of a key does not give the key's bytes
-again (`pipeline.binlog.values.charsets`).
+structure from a TABLE_MAP with full metadata.
+
+The lake compares keys as text or bytes. Two keys that MySQL holds apart never become
+one: values that differ under a collation also differ in their bytes. Text must keep
+these bytes, so a table is stopped if encoding the text of a key again does not give the
+same bytes (`pipeline.binlog.values.charsets`).
 
 The widths of types are those of `pack_length()` in `sql/field.h` of MySQL's source.
 """
@@ -49,8 +51,8 @@ _LENGTH_OR_WIDTH: Final = {
     "inet6": 16,
     "uuid": 16,
 }
-"""Number of bytes of the length that precedes a value, or of the value itself if all
-values of the type have the same width."""
+"""By type: if all its values are equally wide, their width in bytes; otherwise the
+width of the number before each value that gives its length."""
 
 _CHARACTER_TYPES: Final = frozenset({"char", "varchar"})
 _BYTE_TYPES: Final = frozenset({"binary", "varbinary"})
@@ -96,9 +98,9 @@ def _with_row_times(table: TableSchema) -> TableSchema:
 
 def _with_hash_columns(table: TableSchema) -> TableSchema:
     """Return the table with one column for each UNIQUE key that MariaDB enforces by a
-    hash, which MariaDB adds at the end of each row image. The order of keys decides
-    whether this column may be NULL; the order is unknown, so the column is nullable
-    here."""
+    hash, which MariaDB adds at the end of each row image. MariaDB makes this column
+    nullable or not by the order in which the keys were made; that order is unknown, so
+    the column is nullable here."""
     hashed_keys = [key for key in table.keys if key.hashed]
     hashes = (
         ColumnSchema(f"DB_ROW_HASH_{number}", "bigint", unsigned=True)
@@ -228,8 +230,8 @@ def merge_key_schema(schema: TableSchema) -> KeySchema | None:
 
 
 def key_columns(schema: TableSchema) -> frozenset[str]:
-    """Return the columns of all keys that identify rows: if one is dropped, another
-    takes its place."""
+    """Return the columns of all keys that identify rows. If a key is dropped, another
+    one identifies the rows from then on."""
     return frozenset(name for key in key_candidates(schema) for name in key)
 
 
@@ -322,11 +324,11 @@ def renumber_hidden(columns: Iterable[object]) -> tuple[HiddenColumn, ...]:
 
 
 def add_hidden_columns(
-    hidden: tuple[HiddenColumn, ...], visible: int, keys: Iterable[KeySchema]
+    hidden: tuple[HiddenColumn, ...], visible_count: int, keys: Iterable[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns after these keys are added to a table. `visible`: the
-    number of its columns that are not hidden."""
-    end = visible + len(hidden)
+    """Return the hidden columns after these keys are added to a table. `visible_count`:
+    the number of its columns that are not hidden."""
+    end = visible_count + len(hidden)
     new = (HiddenColumn(end + at, key) for at, (key, _) in enumerate(expression_parts(keys)))
     return *hidden, *new
 
@@ -346,8 +348,8 @@ def remaining_hidden_columns(
         for column in table.hidden
         if column.key is None or column.key.lower() not in dropped_keys
     ]
-    # Some dropped parts have a hidden column that names its key. Each of the others
-    # belongs to a column without a name, which may be any of these.
+    # A dropped part whose hidden column names its key is found by that name. For the
+    # other dropped parts, any of the columns without a key's name may be theirs.
     nameless = [column for column in candidates if column.key is None]
     dropped_nameless_count = len(dropped_parts) - (len(table.hidden) - len(candidates))
     if 0 < dropped_nameless_count < len(nameless) and not _are_adjacent(table, nameless):
@@ -360,8 +362,8 @@ def remaining_hidden_columns(
 
 
 def _are_adjacent(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
-    """Return whether no visible column is between these hidden columns. In that case it
-    does not matter which of them is dropped."""
+    """Return whether no visible column is between these hidden columns. Then the
+    visible columns are at the same places whichever of them is dropped."""
     places = [column.place for column in columns]
     hidden = {column.place for column in table.hidden}
     return hidden.issuperset(range(min(places), max(places) + 1))
@@ -370,8 +372,8 @@ def _are_adjacent(table: TableSchema, columns: Sequence[HiddenColumn]) -> bool:
 def hidden_from_ordinals(
     ordinals: Collection[int], keys: Collection[KeySchema]
 ) -> tuple[HiddenColumn, ...]:
-    """Return the hidden columns of a table; none if their number does not fit the keys.
-    `ordinals`: the ordinal positions, from 1, of the visible columns in
+    """Return the hidden columns of a table; an empty tuple if their number does not fit
+    the keys. `ordinals`: the ordinal positions, from 1, of the visible columns in
     `information_schema`, which skips the positions of hidden columns."""
     parts = expression_parts(keys)
     last = max(ordinals, default=0)

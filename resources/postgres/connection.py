@@ -52,8 +52,8 @@ _SETTINGS: Final = {
 """Settings of each session; those of the account or the database do not apply."""
 
 _FIRST_VERSION: Final = {"idle_session_timeout": 140000, "transaction_timeout": 170000}
-"""The first version of Postgres that has a setting, if the oldest supported one lacks
-it."""
+"""Settings that the oldest supported Postgres lacks, with the first version that has
+them."""
 
 # A commit must be on disk when it returns. A stricter level than `on` is kept.
 _LAST_STATEMENTS: Final = """
@@ -64,8 +64,8 @@ select pg_backend_pid()
 
 _POOLER_ROUNDS: Final = 3
 """Number of checks after which a connection pooler counts as one that reserves a
-backend for each session. One check may miss the fault, because other clients of the
-pooler take backends, too."""
+backend for each session. One check may not notice that it reserves none, because other
+clients of the pooler take backends, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +122,8 @@ def _prepare(address: LedgerAddress, connection: Connection) -> None:
             f"The ledger needs Postgres 13 or newer; {address.label} is older.",
             hint='Upgrade it, or set dsn = "embedded".',
         )
-    # With autocommit a statement without BEGIN is its own transaction, in one message.
-    # A pooler that refuses transactions answers these, too.
+    # With autocommit a statement without BEGIN is its own transaction. Even a pooler
+    # that refuses transactions of several statements answers it.
     connection.autocommit = True
     with translate_errors(address), connection.cursor() as cursor:
         settings = [
@@ -141,17 +141,18 @@ def _prepare(address: LedgerAddress, connection: Connection) -> None:
 
 def _require_session(address: LedgerAddress, connection: Connection) -> None:
     """Raise `ConfigurationError` unless the pooler reserves one backend for this
-    connection: locks and settings belong to a backend. The test: while a second
-    connection is in a transaction, a pooler that does not reserve backends has given it
-    the first connection's backend, or gives the first connection another."""
+    connection: locks and settings belong to a backend. The test holds a transaction
+    open on a second connection. A pooler that reserves no backends then shows itself:
+    either the second connection has the first one's backend, or the first connection is
+    given a new backend for its next statement."""
     with translate_errors(address), closing(_open(address)) as other:
         for _ in range(_POOLER_ROUNDS):
             pid_before = _backend_pid(connection)
             try:
                 other_pid = _backend_pid(other)
             except psycopg2.Error as error:
-                # In statement mode a pooler closes connections that begin a
-                # transaction, and only those: the other connection still answers.
+                # In statement mode a pooler closes a connection that begins a transaction.
+                # The first connection still answers, or this raises the real error.
                 _backend_pid(connection)
                 raise _pooler_error(address) from error
             pid_after = _backend_pid(connection)
@@ -220,14 +221,14 @@ def translate_errors(address: LedgerAddress) -> Iterator[None]:
 
 def _translate(address: LedgerAddress, error: psycopg2.Error) -> LockstepError:
     sqlstate = error.pgcode or ""
-    if sqlstate == _REFUSED_STATE:  # raised by a trigger, whose message has no values of rows
+    if sqlstate == _REFUSED_STATE:  # raised by a trigger; its message shows no values of rows
         return refusal(error.diag.constraint_name or sqlstate, error.diag.message_primary)
     if sqlstate.startswith("23"):
         return refusal(error.diag.constraint_name or error.diag.column_name or sqlstate)
     if sqlstate == "42501":
         return PrivilegeMissing(
             f"The ledger's account lacks a privilege in {address.label}.",
-            hint="Let it own the schema lockstep: grant create on database … to …",
+            hint="Let the account create its schema: grant create on database … to …",
         )
     if sqlstate == "25006":
         return ConfigurationError(
@@ -242,7 +243,7 @@ def _translate(address: LedgerAddress, error: psycopg2.Error) -> LockstepError:
     if is_lost(error) or sqlstate.startswith(("40", "53", "55", "57", "58")):
         return LedgerUnavailable(
             f"The ledger could not finish a step, {address.label}.",
-            hint="Nothing was recorded unless it says so in `lockstep status`; run again.",
+            hint="`lockstep status` shows whether the step was recorded; run again.",
         )
     return LedgerRefused(
         f"The ledger's Postgres refused a statement (SQLSTATE {sqlstate or 'none'}).",

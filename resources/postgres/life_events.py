@@ -68,8 +68,8 @@ def record_events(
             after = states[name] = next_state(name, before, event)
         except NotAllowed as error:
             raise refusal(error.rule) from None
-        # An event of `ALWAYS_RECORDED` changes the state once a batch before it is
-        # abandoned.
+        # An event of `ALWAYS_RECORDED` is kept even if it changes nothing now: it does
+        # change the state if an earlier batch is abandoned later.
         if after != before or (batch is None and isinstance(event, ALWAYS_RECORDED)):
             changes.append((after, event))
     _write_changes(transaction, lease, changes, batch)
@@ -77,7 +77,8 @@ def record_events(
 
 
 def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
-    """Set each table of an abandoned batch to the state to which its other events lead."""
+    """Set each table that an abandoned batch changed to the state to which the table's
+    events of other batches lead."""
     history: dict[TableName, list[Row]] = {}
     for row in transaction.all("events_touched", source=lease.source, batch=batch):
         history.setdefault(table_of(row), []).append(row)

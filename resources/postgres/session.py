@@ -76,7 +76,8 @@ class Transaction:
         return row
 
     def run_or_refuse(self, name: str, rule: str, /, **values: Any) -> None:
-        """Run a statement; if it affects no row, raise the refusal of `rule`."""
+        """Run a statement. If it affects no row, raise `LedgerRefused` with the
+        sentence that belongs to `rule`, a name of what the ledger does not allow."""
         if self.run(name, **values) == 0:
             raise refusal(rule)
 
@@ -131,7 +132,8 @@ class Session:
         self._lost.add(lease)
 
     def require_not_lost(self, lease: Lease) -> None:
-        """Raise `LeaseLost` if the lease's lock is known to be lost, without a query."""
+        """Raise `LeaseLost` if `lose` was called for the lease. Postgres is not
+        asked."""
         if lease in self._lost:
             raise LeaseLost(
                 f"The lock on the source {lease.source!r} was lost: Postgres or the network ended "
@@ -211,14 +213,15 @@ class Session:
 
 
 class Subject:
-    """Base of the classes that implement one port of the ledger each: reads of one
-    statement, and transactions (`_transaction`) for writes under a lease."""
+    """Base of the classes of which each implements one port of the ledger, such as
+    batches. It has reads of one statement, and transactions for writes under a
+    lease."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._cached_rows: dict[str, dict[tuple[str, str], list[Any]]] = {}
-        """Cache: source whose lock this ledger holds → name and parameters of a
-        statement → its rows as values."""
+        """Cache, by source and then by the name and parameters of a statement: the
+        converted rows. `leases` adds a source while this process holds its lock."""
 
     def _cached(
         self, to_value: Callable[[Row], Value], name: str, /, *, source: str, **values: Any
@@ -264,8 +267,8 @@ class Subject:
                 yield transaction
         finally:
             if (rows_by_query := self._cached_rows.get(lease.source)) is not None:
-                # Other threads may add answers meanwhile: `copy` is atomic, a loop over
-                # it is not.
+                # Other threads may add rows meanwhile: copying the dict is atomic, a loop
+                # over it is not.
                 self._cached_rows[lease.source] = {
                     key: rows
                     for key, rows in rows_by_query.copy().items()

@@ -1,4 +1,5 @@
-"""The rare events, which the compiled loop (`stream`) hands to Python one at a time."""
+"""The rare events of the log: the loop that numba compiles hands them to Python one at
+a time."""
 
 from __future__ import annotations
 
@@ -41,14 +42,14 @@ _XA_ACTIONS: Final = frozenset(
     {BufferAction.PREPARE, BufferAction.EMIT_PREPARED, BufferAction.FORGET_PREPARED}
 )
 _ROWS: Final = ROW_EVENTS | {EventType.PARTIAL_UPDATE_ROWS}
-"""Row events. The compiled loop hands over only those of MERGE tables, whose rows are
-stored in other tables than the event names."""
+"""Row events. The compiled loop hands over only those of MERGE tables: the table that
+such an event names does not store the rows, which are in other tables."""
 
 
 class RareEvents:
     """Applies the rules (`stream.rules`) to rare events. `nested`: the events inside a
-    compressed event, which the caller reads next, or None. `read_before`: transactions
-    that were read before."""
+    compressed event, which the caller reads next, or None. `read_before`: the GTIDs of
+    transactions that earlier runs read."""
 
     def __init__(
         self,
@@ -193,10 +194,11 @@ class RareEvents:
 
 
 def _needs_own_group(action: BufferAction, role: EventRole) -> bool:
-    """Return whether the transactions before this event have to be handed out first. A
-    group of its own has each statement that may change a structure, and each
-    transaction whose rows are in a file. A statement that was logged instead of rows is
-    in the first transaction of its group."""
+    """Return whether the transactions before this event have to be handed out first.
+    Transactions are handed out in groups. Each statement that may change a structure is
+    a group of its own, and so is each transaction whose rows were kept in a file. A
+    transaction with a statement that was logged instead of rows must be the first of
+    its group."""
     if role is EventRole.STATEMENT and action is BufferAction.KEEP:
         return True
     is_statement = action is BufferAction.EMIT and role in (EventRole.STATEMENT, EventRole.CREATE)

@@ -25,8 +25,8 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.schema.types import sql_type
 
 COMPLETION = "complete"
-"""The `_change_type` of a row in a MERGE's source that is no change: it has only
-columns that were read from the source by key."""
+"""The `_change_type` of a row of the merged view that is no change: it only has columns
+that were read from MySQL by key."""
 
 _IS_DELETE = "s.`_change_type` = 'delete'"
 _IS_NO_DELETE = "s.`_change_type` <> 'delete'"

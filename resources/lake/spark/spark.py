@@ -34,7 +34,7 @@ class Spark(Protocol):
 
     @property
     def client_id(self) -> UUID | None:
-        """The id of this process at a Spark server; None if Spark ends with the
+        """The id of this process at a Spark server; None if Spark is a part of this
         process."""
 
     def end_statements(self, client_id: UUID) -> None:
@@ -51,8 +51,8 @@ class Spark(Protocol):
 
     def prepare(self, log_bytes: int = 0) -> None:
         """Begin the start in the background unless it has begun; `session` raises the
-        start's errors. `log_bytes`: the bytes of log whose changes will be written, as
-        far as they are known."""
+        start's errors. `log_bytes`: how many bytes of the binlog will be written, as
+        far as that is known; for many, Java compiles more thoroughly."""
 
     def session(self, settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
         """Wait for the start and return a new session, with its own configuration and
@@ -60,9 +60,9 @@ class Spark(Protocol):
         start fails."""
 
     def idle_sessions(self, *, few_rows: bool) -> list[SparkSession]:
-        """Wait for the start and return the list of unused sessions with the settings
-        for few rows, or of those without (`exclusive_session`). Any thread can take a
-        session from the list and put it back."""
+        """Wait for the start and return the list of unused sessions: those that have
+        the settings for few rows, or with `few_rows` false the others. Any thread can
+        take a session from the list and put it back (`exclusive_session`)."""
 
     def request_count(self) -> int | None:
         """Return the number of requests that Spark has sent to the lake's object store
@@ -157,15 +157,15 @@ FEW_ROWS_SETTINGS: Final = {
 }
 """Settings of a session for few rows, which switch off work that pays only for many
 rows (see `python -m benchmarks small`). Without them Spark would compile each plan to
-Java, once for each order of types, and Delta would write deletion vectors, which takes
-twice as many queries as rewriting the file. File skipping stays on: without it, Delta
-cannot read a table with deletion vectors."""
+Java, again for each list of column types, and Delta would write deletion vectors, which
+takes twice as many queries as rewriting the file. File skipping stays on: without it,
+Delta cannot read a table with deletion vectors."""
 
 
 @contextmanager
 def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set session settings, which commits record or obey, inside the context. Restore
-    the former values at its end."""
+    """Set session settings inside the context; Delta's commits obey them, or record
+    their values. Restore the former values at its end."""
     former_values = {key: session.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():
