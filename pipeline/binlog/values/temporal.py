@@ -11,6 +11,7 @@ dates (year, month or day is 0): they become NULL and are counted. An invalid da
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,10 @@ _GOOD, _SOFT, _WRONG, _BROKEN = range(4)
 """The quality of a value, from good to worst. _SOFT: a zero or partial date, which
 becomes NULL. _WRONG: an invalid date. _BROKEN: bytes that are no such value."""
 
+_WriteMoments = Callable[[Bytes, Places, bool, int, Bytes], tuple[int, int]]
+"""A kernel that writes moments in microseconds. Its result is what `_check_outcome`
+needs."""
+
 _DAY_MICROSECONDS: Final = 86_400_000_000
 _OLD_FORMAT_CODES: Final = frozenset({7, 11, 12})
 """Type codes of the formats before MySQL 5.6."""
@@ -53,27 +58,20 @@ def dates(column: Column, cells: Cells) -> pa.Array:
 
 def datetimes(column: Column, cells: Cells) -> pa.Array:
     """DATETIME(n) → timestamp without a zone, microseconds."""
-    buffer, out = allocate(len(cells), 8)
-    is_old_format = cells.layout.code in _OLD_FORMAT_CODES
-    _check_outcome(
-        column,
-        cells,
-        _write_datetimes(cells.data, cells.at, is_old_format, cells.layout.scale, out),
-    )
-    return pa.Array.from_buffers(pa.timestamp("us"), len(cells), [cells.validity_bitmap(), buffer])
+    return _moments(column, cells, _write_datetimes, pa.timestamp("us"))
 
 
 def timestamps(column: Column, cells: Cells) -> pa.Array:
     """TIMESTAMP(n) → timestamp in UTC, microseconds."""
+    return _moments(column, cells, _write_timestamps, pa.timestamp("us", tz="UTC"))
+
+
+def _moments(column: Column, cells: Cells, write: _WriteMoments, kind: pa.DataType) -> pa.Array:
     buffer, out = allocate(len(cells), 8)
     is_old_format = cells.layout.code in _OLD_FORMAT_CODES
-    _check_outcome(
-        column,
-        cells,
-        _write_timestamps(cells.data, cells.at, is_old_format, cells.layout.scale, out),
-    )
-    array_type = pa.timestamp("us", tz="UTC")
-    return pa.Array.from_buffers(array_type, len(cells), [cells.validity_bitmap(), buffer])
+    outcome = write(cells.data, cells.at, is_old_format, cells.layout.scale, out)
+    _check_outcome(column, cells, outcome)
+    return pa.Array.from_buffers(kind, len(cells), [cells.validity_bitmap(), buffer])
 
 
 def _check_outcome(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
