@@ -92,11 +92,12 @@ class ReloadFacts:
         self.work, self.tables = work, tables
         self.states = work.ledger.table_states(work.source.name)
         self.loads = {load.table: load for load in work.ledger.open_loads(work.source.name)}
+        self._new_tables = [table for table in tables if table not in self.states]
 
     @cached_property
     def pasts(self) -> Pasts:
         """What the log has of each table that is not in the lake yet."""
-        return find_pasts(self.work, [table for table in self.tables if table not in self.states])
+        return find_pasts(self.work, self._new_tables)
 
     @cached_property
     def estimated_rows(self) -> Mapping[TableName, int]:
@@ -106,8 +107,7 @@ class ReloadFacts:
     def foreign_tables(self) -> Collection[TableName]:
         """Tables that no run has captured, and in whose mirrors' folders other programs
         have tables."""
-        new = [table for table in self.tables if table not in self.states]
-        return foreign_mirrors(self.work, new).keys() if new else ()
+        return foreign_mirrors(self.work, self._new_tables).keys() if self._new_tables else ()
 
     @cached_property
     def _contents(self) -> Mapping[TableName, list[TableContent]]:

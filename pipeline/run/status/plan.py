@@ -228,7 +228,8 @@ def next_start(work: Workplace) -> PlannedStart:
 
 def _cursor_after(work: Workplace, abandonments: Sequence[Abandonment]) -> Cursor | None:
     """Return the captured cursor as it will be once these batches are abandoned."""
-    captured = work.ledger.cursors(work.source.name).captured
+    cursors = work.ledger.cursors(work.source.name)
+    captured, acknowledged = cursors.captured, cursors.acknowledged
     batch_ids = {abandonment.batch.id for abandonment in abandonments}
     if captured is None or captured.batch not in batch_ids:
         return captured
@@ -237,7 +238,6 @@ def _cursor_after(work: Workplace, abandonments: Sequence[Abandonment]) -> Curso
         for batch in work.ledger.batches(work.source.name, limit=NEWEST_BATCHES)
         if batch.id not in batch_ids and batch.state is not BatchState.ABANDONED
     ]
-    acknowledged = work.ledger.cursors(work.source.name).acknowledged
     if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
         return acknowledged
     batch = batches[0]
