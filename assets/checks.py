@@ -30,7 +30,7 @@ from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -78,10 +78,10 @@ class SourceFacts:
 
 
 def source_check_results(
-    settings: Settings, work: Workplace, consumers: Consumers, asset: dg.AssetKey
+    settings: Settings, ports: RunPorts, consumers: Consumers, asset: dg.AssetKey
 ) -> Iterator[dg.AssetCheckResult]:
     """Yield the result of every check of the source now, as a check of that asset."""
-    facts = _gather_facts(settings, work, consumers)
+    facts = _gather_facts(settings, ports, consumers)
     for name, _, judge in CHECKS:
         result = judge(facts)
         yield dg.AssetCheckResult(
@@ -94,11 +94,11 @@ def source_check_results(
         )
 
 
-def _gather_facts(settings: Settings, work: Workplace, consumers: Consumers) -> SourceFacts:
-    source, ledger, now = work.source.name, work.ledger, work.clock()
+def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> SourceFacts:
+    source, ledger, now = ports.source.name, ports.ledger, ports.clock()
     states = ledger.table_states(source)
     complete_tables = frozenset(table for table, state in states.items() if state.is_complete)
-    _, lag, room = log_state(work, now)
+    _, lag, room = log_state(ports, now)
     return SourceFacts(
         source=source,
         now=now,
@@ -107,7 +107,7 @@ def _gather_facts(settings: Settings, work: Workplace, consumers: Consumers) -> 
         complete_tables=complete_tables,
         stopped_tables=stopped_tables(states),
         gaps=ledger.gaps(source),
-        extents=partial_tables(ledger, source, work.source.patterns),
+        extents=partial_tables(ledger, source, ports.source.patterns),
         proofs=ledger.proofs(source),
         lag=lag,
         headroom=room,

@@ -24,7 +24,7 @@ from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.partitions import Partitions
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.resources.config import Settings
 
@@ -88,18 +88,18 @@ def write_coverage(folder: Path, source: str, coverage: Coverage) -> None:
 
 
 def report_coverage(
-    receiver: EventReceiver, settings: Settings, work: Workplace, log_end_asked_at: datetime | None
+    receiver: EventReceiver, settings: Settings, ports: RunPorts, log_end_asked_at: datetime | None
 ) -> None:
     """Report the partitions that have ended and were read completely.
     `log_end_asked_at`: the time at which this run asked the server for the end of the
     log, by this machine's clock. All partitions before that time were read; if it is
     None, all partitions before the last captured commit were read.
     """
-    source, partitions = work.source.name, settings.file.dagster.partitions
-    cursor = work.ledger.cursors(source).acknowledged
+    source, partitions = ports.source.name, settings.file.dagster.partitions
+    cursor = ports.ledger.cursors(source).acknowledged
     folder = settings.state_folder
     last = read_coverage(folder, source)
-    first_commit = None if cursor is None else _first_commit(work, last)
+    first_commit = None if cursor is None else _first_commit(ports, last)
     if cursor is None or first_commit is None:
         return
     read_until = log_end_asked_at or cursor.position.committed_at or first_commit
@@ -113,33 +113,33 @@ def report_coverage(
     write_coverage(folder, source, replace(coverage, until=reported_until))
 
 
-def _first_commit(work: Workplace, last: Coverage | None) -> datetime | None:
+def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
     """Return the earliest commit time of the source's first batch, or None if it is
     unknown. A server's clock may be wrong, so the time is limited to the span from the
     creation of the log file to the capture of the batch."""
-    batch = next(iter(work.ledger.live_batches(work.source.name, limit=1)), None)
+    batch = next(iter(ports.ledger.live_batches(ports.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
     first_commit = batch.start.committed_at
     if first_commit is None and last is not None:
         return last.begins
-    first_commit = first_commit or _earliest_commit(work, batch) or batch.end.committed_at
+    first_commit = first_commit or _earliest_commit(ports, batch) or batch.end.committed_at
     if first_commit is None:
         return None
     created = datetime.fromtimestamp(batch.anchor.file_created, UTC)
     return min(max(first_commit.astimezone(UTC), created), batch.captured_at or created)
 
 
-def _earliest_commit(work: Workplace, batch: Batch) -> datetime | None:
+def _earliest_commit(ports: RunPorts, batch: Batch) -> datetime | None:
     """Return the earliest commit time of a batch's transactions; None if it has none,
     or if their files are missing or damaged."""
-    segments = batch_content(work.ledger, batch.source, batch.id).system_segments
+    segments = batch_content(ports.ledger, batch.source, batch.id).system_segments
     transaction_segments = [
         segment for segment in segments if segment.table is SystemTable.TRANSACTIONS
     ]
     files = [file for segment in transaction_segments for file in segment.files]
     folder, moments = system_table_path(batch.source, SystemTable.TRANSACTIONS), list[datetime]()
-    if not work.segments.damage_sentences(folder, files):
-        for record_batch in work.segments.pieces(folder, files, ["_committed_at"]):
+    if not ports.segments.damage_sentences(folder, files):
+        for record_batch in ports.segments.pieces(folder, files, ["_committed_at"]):
             moments += filter(None, [pc.min(record_batch.column(0)).as_py()])
     return min(moments, default=None)

@@ -38,7 +38,7 @@ from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_nam
 from lockstep.assets.runs import (
     SESSIONS,
     LoggedProgress,
-    OpenSite,
+    OpenAdapters,
     merge_and_log,
     run_assets,
     session_of,
@@ -57,7 +57,7 @@ from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.replay.spans import Span, ids_at_or_after
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
@@ -142,7 +142,7 @@ def definitions_of(
 def build_definitions(
     settings: Settings,
     catalogue: Catalogue,
-    open_site: OpenSite,
+    open_site: OpenAdapters,
     *,
     coverages: Mapping[str, Coverage] = MappingProxyType({}),
     make_record: Callable[[str], RunRecord] = RunRecord,
@@ -280,8 +280,8 @@ def source_checks(settings: Settings, declaration: Declaration) -> dg.AssetCheck
         selected = {key.name for key in context.selected_asset_check_keys}
         with dagster_failures():
             session = session_of(context, names.source)
-            work, consumers = session.workplace(), session.adapters.consumers()
-            results = [*source_check_results(settings, work, consumers, names.acknowledged_key)]
+            ports, consumers = session.ports(), session.adapters.consumers()
+            results = [*source_check_results(settings, ports, consumers, names.acknowledged_key)]
         yield from (result for result in results if result.check_name in selected)
 
     return dg.multi_asset_check(
@@ -359,7 +359,7 @@ def mirror_assets(
                 f"{count} of {len(selected)} selected tables had captured changes to merge."
             )
         with dagster_failures():
-            yield from _table_check_results(session.workplace(), names, tables, context)
+            yield from _table_check_results(session.ports(), names, tables, context)
 
     return [
         dg.AssetsDefinition(
@@ -380,7 +380,7 @@ def mirror_assets(
 
 
 def _table_check_results(
-    work: Workplace,
+    ports: RunPorts,
     names: SourceNames,
     tables: Mapping[dg.AssetKey, TableName],
     context: dg.AssetExecutionContext,
@@ -388,13 +388,13 @@ def _table_check_results(
     selected = context.selected_asset_check_keys
     if not selected:
         return
-    states, standings = work.ledger.table_states(work.source.name), standings_of(work)
+    states, standings = ports.ledger.table_states(ports.source.name), standings_of(ports)
     for check in selected:
         table = tables[check.asset_key]
         if check.name == FOLLOWS_CHECK:
             yield follows_check_result(names, standings.get(table) or unseen_standing(table))
         elif table in states:
-            yield keys_check_result(names, count_keys(work, states[table]))
+            yield keys_check_result(names, count_keys(ports, states[table]))
 
 
 def _mirror_spec(
@@ -467,13 +467,13 @@ def replay_asset(
 
 
 def _replay_partition(
-    work: Workplace, lease: Lease, *, begin: datetime, end: datetime
+    ports: RunPorts, lease: Lease, *, begin: datetime, end: datetime
 ) -> ReplayReport:
     """Replay one partition. A partition after the last commit has no batch: do nothing."""
     span = Span(AtMoment(begin), AtMoment(end))
-    times = [time for time in work.ledger.batch_times(work.source.name) if time.is_acknowledged]
+    times = [time for time in ports.ledger.batch_times(ports.source.name) if time.is_acknowledged]
     is_empty = bool(times) and not ids_at_or_after(times, begin)
-    return ReplayReport(span, (), ()) if is_empty else replay(work, lease, span)
+    return ReplayReport(span, (), ()) if is_empty else replay(ports, lease, span)
 
 
 def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.ScheduleDefinition:
@@ -547,9 +547,9 @@ def upkeep_job(settings: Settings, source: str, open_site: OpenUpkeep) -> dg.Job
     def perform(context: dg.OpExecutionContext) -> None:
         progress = LoggedProgress(context.log)
         with dagster_failures(), open_site() as adapters:
-            work = adapters.workplace(source, progress)
+            ports = adapters.ports(source, progress)
             lake, policy = adapters.lake().upkeep, settings.upkeep_policy()
-            report = upkeep(work, lake, policy, holder_name("upkeep"))
+            report = upkeep(ports, lake, policy, holder_name("upkeep"))
         for line in _upkeep_lines(report):
             context.log.info(line)
         context.add_output_metadata(_upkeep_metadata(report))

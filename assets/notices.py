@@ -15,8 +15,8 @@ from typing import Final
 
 from lockstep.assets.state_files import edit_json_object
 from lockstep.pipeline.check import longest_pause_from_now
-from lockstep.pipeline.run.context import SilentProgress, Workplace
-from lockstep.pipeline.run.run import Site
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
+from lockstep.pipeline.run.run import RunAdapters
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, Verdict, verdict
@@ -30,19 +30,21 @@ FILE: Final = "notified.json"
 WriteNote = Callable[[str], None]
 
 
-def assess_source(site: Site, source: SourceSettings, now: datetime) -> tuple[Standing, Verdict]:
+def assess_source(
+    adapters: RunAdapters, source: SourceSettings, now: datetime
+) -> tuple[Standing, Verdict]:
     """Return the facts about a source and the verdict on it, even if its server does
     not answer or its settings are wrong. Raise `LockstepError` if the ledger cannot be
     reached."""
-    ledger = site.ledger()
-    work: Workplace | LockstepError
+    ledger = adapters.ledger()
+    ports: RunPorts | LockstepError
     try:
         # Nobody waits long for an assessment, so it waits only a tenth of a run's pause
         # before each retry.
-        work = replace(site.workplace(source.name, SilentProgress()), pause=pause_a_tenth)
+        ports = replace(adapters.ports(source.name, SilentProgress()), pause=pause_a_tenth)
     except LockstepError as error:
-        work = error
-    standing = standing_of(source.name, source.plan().patterns, ledger, work, now)
+        ports = error
+    standing = standing_of(source.name, source.plan().patterns, ledger, ports, now)
     return standing, verdict(standing, now, longest_pause_from_now(source.schedule))
 
 
@@ -51,14 +53,16 @@ def trouble_sentence(source: str, trouble: Verdict) -> str:
     return f"{source}: {trouble.sentence}.{hint}"
 
 
-def notify_people(settings: Settings, site: Site, sources: Iterable[str], note: WriteNote) -> None:
+def notify_people(
+    settings: Settings, adapters: RunAdapters, sources: Iterable[str], note: WriteNote
+) -> None:
     """Notify the addresses of `[notify]` that were last told something else about one
     of these sources. Raise nothing: errors become notes."""
     if not settings.notify_references:
         return
     for name in sources:
         try:
-            _, source_verdict = assess_source(site, settings.source(name), datetime.now(UTC))
+            _, source_verdict = assess_source(adapters, settings.source(name), datetime.now(UTC))
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 continue  # the next run may succeed without a person

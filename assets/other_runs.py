@@ -53,7 +53,7 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import attempts_of, table_contents
 from lockstep.pipeline.ports.mirrors import MirrorSize
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.run.status.run_news import comments_of
 from lockstep.pipeline.run.status.status import log_state
@@ -107,7 +107,7 @@ class OtherRunsReporter:
     instance: dg.DagsterInstance
     settings: Settings
     names: SourceNames
-    work: Workplace
+    ports: RunPorts
     consumers: Consumers
     events: list[Any] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
@@ -119,7 +119,7 @@ class OtherRunsReporter:
         """Add the events of at most `max_tables` tables that are not reported yet, or
         of fewer if that takes longer than `TICK_SECONDS`. Return the point up to which
         the source is then reported."""
-        work, ledger, source = self.work, self.work.ledger, self.work.source.name
+        ports, ledger, source = self.ports, self.ports.ledger, self.ports.source.name
         newest, identity = ledger.newest_lease(source), ledger.identity()
         if last.ledger != identity:
             if last.ledger:
@@ -146,9 +146,9 @@ class OtherRunsReporter:
             )
         if runs.run_count or writes:
             report_table_states(
-                self, self.settings, self.names, work, {merge.table for merge in merges}
+                self, self.settings, self.names, ports, {merge.table for merge in merges}
             )
-            report_repeated_keys(self, self.names, work, merges)
+            report_repeated_keys(self, self.names, ports, merges)
         if done_count == max_tables or done_count < len(writes):
             return replace(
                 last, through=through, table=writes[done_count - 1].newest_write.intent.table
@@ -162,10 +162,10 @@ class OtherRunsReporter:
         if the table is gone, or if Dagster already shows that version: a Dagster run
         that was killed, or a tick that ended before its cursor was stored, may have
         reported it."""
-        work = self.work
-        states = work.ledger.table_states(work.source.name)
-        comments = comments_of(work, [write.newest_write.intent.table for write in writes])
-        ends = batch_ends(work, [write.newest_write.intent.last_batch for write in writes])
+        ports = self.ports
+        states = ports.ledger.table_states(ports.source.name)
+        comments = comments_of(ports, [write.newest_write.intent.table for write in writes])
+        ends = batch_ends(ports, [write.newest_write.intent.last_batch for write in writes])
         for write in writes:
             newest, intent = write.newest_write, write.newest_write.intent
             table, end = intent.table, ends.get(intent.last_batch)
@@ -180,16 +180,16 @@ class OtherRunsReporter:
                 yield None
                 continue
             all_contents = table_contents(
-                work.ledger,
-                work.source.name,
+                ports.ledger,
+                ports.source.name,
                 table,
                 write.first_batch,
                 intent.last_batch,
             )
             contents = [content for content in all_contents if write.covers(content.batch)]
-            merge = _table_merge(work, write, states[table], contents)
+            merge = _table_merge(ports, write, states[table], contents)
             column_comments, lake = comments.get(table, {}), self.settings.lake_path()
-            event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
+            event = event_of_write(self.names, lake, ports, merge, contents, end, column_comments)
             settled_at = newest.settled_at
             if any(
                 number > version and reported_at > settled_at
@@ -221,8 +221,8 @@ class OtherRunsReporter:
         return versions
 
     def _report_steps(self, runs: RunsOutsideDagster) -> None:
-        work, names, now = self.work, self.names, self.work.clock()
-        ledger, source = work.ledger, work.source.name
+        ports, names, now = self.ports, self.names, self.ports.clock()
+        ledger, source = ports.ledger, ports.source.name
         batch_ids = runs.batches
         reported_batches, contents = list[Batch](), list[BatchContent]()
         live_batches = ledger.live_batches(source, batch_ids[0], batch_ids[-1]) if batch_ids else ()
@@ -233,9 +233,9 @@ class OtherRunsReporter:
                 reported_batches += batches
                 contents += ledger.contents(source, batches[0].id, batches[-1].id)
         events = [event for content in contents for event in content.events]
-        for event in structure_events(names, work, events[-_MAX_STRUCTURE_EVENTS:]):
+        for event in structure_events(names, ports, events[-_MAX_STRUCTURE_EVENTS:]):
             self.log_event(event)
-        facts, lag, room = log_state(work, now)
+        facts, lag, room = log_state(ports, now)
         if facts is not None:
             self.log_event(log_observation(names.log_key, facts, lag, room))
         (newest, *_) = attempts_of(ledger, source, limit=1) or (None,)
@@ -260,15 +260,15 @@ class OtherRunsReporter:
                 dg.AssetMaterialization(names.acknowledged_key, metadata=metadata, tags=tags)
             )
             log_end_asked_at = newest.ended_at if newest and is_idle else None
-            report_coverage(self, self.settings, work, log_end_asked_at)
+            report_coverage(self, self.settings, ports, log_end_asked_at)
         for result in source_check_results(
-            self.settings, work, self.consumers, names.acknowledged_key
+            self.settings, ports, self.consumers, names.acknowledged_key
         ):
             self.log_event(evaluation_of(result))
 
 
 def _table_merge(
-    work: Workplace,
+    ports: RunPorts,
     write: WritesOutsideDagster,
     state: TableState,
     contents: Sequence[TableContent],
@@ -277,9 +277,9 @@ def _table_merge(
     columns: tuple[tuple[str, pa.DataType], ...] = ()
     size: MirrorSize | None = None
     with suppress(LockstepError):  # somebody may have deleted that version meanwhile
-        schema = work.mirrors.schema(state.mirror, newest.delta_version)
+        schema = ports.mirrors.schema(state.mirror, newest.delta_version)
         columns = tuple((column.name, column.type) for column in schema)
-        size = work.mirrors.size(state.mirror, newest.delta_version)
+        size = ports.mirrors.size(state.mirror, newest.delta_version)
     snapshots = [content.snapshot for content in contents if content.snapshot]
     segments = [segment for content in contents for segment in content.segments]
     return TableMerge(

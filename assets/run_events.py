@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.run_news import RunNews, run_news
 from lockstep.pipeline.values.decisions import LeaseView
@@ -64,8 +64,8 @@ class RunEventSender:
     def close(self) -> None:
         self._sender.close()
 
-    def send_end(self, open_work: Callable[[], Workplace], *, found_dead: bool) -> None:
-        """Send the last event. `open_work` opens the workplace from which tables are
+    def send_end(self, open_ports: Callable[[], RunPorts], *, found_dead: bool) -> None:
+        """Send the last event. `open_ports` opens the ports through which tables are
         read. `found_dead`: if this run lost its lease, the run or sensor that found it
         dead sends its end."""
         is_sent_elsewhere = found_dead and isinstance(self._record.error, LeaseLost)
@@ -74,7 +74,9 @@ class RunEventSender:
             self._send_start_once()
             news = _NO_NEWS
             try:
-                news = run_news(open_work(), self._record.capture_report, self._record.merge_report)
+                news = run_news(
+                    open_ports(), self._record.capture_report, self._record.merge_report
+                )
             except Exception as error:  # noqa: BLE001 - a failing report must not fail the run
                 self._note(f"The OpenLineage event has no tables: {type(error).__name__}: {error}")
             event_type, reason = type_and_reason

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from lockstep.assets.state_files import replace_file
 from lockstep.pipeline.model.batch import Batch, CapturedRows
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import SpanRefused
@@ -309,17 +309,17 @@ def store_page(path: Path, text: str) -> None:
         old.unlink(missing_ok=True)
 
 
-def store_page_of_run(settings: Settings, work: Workplace, run: str) -> Path | None:
+def store_page_of_run(settings: Settings, ports: RunPorts, run: str) -> Path | None:
     """Write the page of a run and return its path. Return None if the run captured
     nothing, or, with a note, if the page cannot be written."""
-    source = work.source.name
+    source = ports.source.name
     try:
-        report = report_of_run(work.ledger, source, run, work.clock())
+        report = report_of_run(ports.ledger, source, run, ports.clock())
         path = page_path(settings.state_folder, source, report.title)
         store_page(path, render_page(report, settings.lake_path()))
     except SpanRefused:
         return None
     except OSError as error:
-        work.progress.note(f"The run's page was not written: {error}")
+        ports.progress.note(f"The run's page was not written: {error}")
         return None
     return path

@@ -60,9 +60,9 @@ from lockstep.pipeline.ports.ledger import batch_content, table_contents
 from lockstep.pipeline.run.context import StepProgress
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
 from lockstep.pipeline.run.run import (
+    RunAdapters,
     RunRecord,
     RunSession,
-    Site,
     acknowledge_step,
     capture_step,
     merge_step,
@@ -85,7 +85,7 @@ _WARN_INTERVALS, _FAIL_INTERVALS = 2, 3
 """Numbers of scheduled intervals without an acknowledgement, after which Dagster's
 freshness policy warns or fails."""
 
-OpenSite = Callable[[], AbstractContextManager[Site]]
+OpenAdapters = Callable[[], AbstractContextManager[RunAdapters]]
 
 PerformStep = Callable[
     [dg.AssetExecutionContext, Settings, SourceNames, RunSession], dg.MaterializeResult[Any]
@@ -187,13 +187,13 @@ def _capture(
 ) -> dg.MaterializeResult[Any]:
     with dagster_failures():
         report = capture_step(session)
-    work, began_at = session.workplace(), session.record.began_at
+    ports, began_at = session.ports(), session.record.began_at
     assert began_at is not None, "the step records when it began"
     if report.batch_id is not None:
-        events = batch_content(work.ledger, names.source, report.batch_id).events
-        for event in structure_events(names, work, events):
+        events = batch_content(ports.ledger, names.source, report.batch_id).events
+        for event in structure_events(names, ports, events):
             context.log_event(event)
-    report_table_states(context, settings, names, work)
+    report_table_states(context, settings, names, ports)
     metadata = capture_metadata(report, began_at) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
@@ -203,8 +203,8 @@ def _merge(
 ) -> dg.MaterializeResult[Any]:
     report = merge_and_log(context, settings, names, session, only_tables=None)
     changed = {merge.table for merge in report.merges}
-    report_table_states(context, settings, names, session.workplace(), changed)
-    report_repeated_keys(context, names, session.workplace(), report.merges)
+    report_table_states(context, settings, names, session.ports(), changed)
+    report_repeated_keys(context, names, session.ports(), report.merges)
     metadata = merge_metadata(report) | requests_metadata(session.count_new_requests())
     return dg.MaterializeResult(metadata=metadata)
 
@@ -214,29 +214,29 @@ def _acknowledge(
 ) -> dg.MaterializeResult[Any]:
     with dagster_failures():
         report = acknowledge_step(session)
-    work = session.workplace()
+    ports = session.ports()
     if report.waiting_tables:
         context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_tables)}")
-    now = work.clock()
-    facts, lag, room = log_state(work, now)
+    now = ports.clock()
+    facts, lag, room = log_state(ports, now)
     if facts is not None:
         context.log_event(log_observation(names.log_key, facts, lag, room))
     if report.acknowledged_batches:
-        report_table_states(context, settings, names, work)
+        report_table_states(context, settings, names, ports)
     if not report.waiting_tables:
-        report_coverage(context, settings, work, session.record.covered_until)
+        report_coverage(context, settings, ports, session.record.covered_until)
     metadata = acknowledge_metadata(report, now, session.record.merge_report)
     if session.record.catalog_report is not None:
         metadata["catalog"] = "; ".join(session.record.catalog_report.lines()) or "nothing to do"
     if report.acknowledged_batches:
-        page = store_page_of_run(settings, work, session.run_id)
+        page = store_page_of_run(settings, ports, session.run_id)
         metadata |= {} if page is None else {"report": dg.MetadataValue.path(page)}
     metadata |= distance_metadata(lag, room) | requests_metadata(session.count_new_requests())
     with dagster_failures():
         require_no_stop(session)
     # The data version changes only if a batch was acknowledged: assets that depend on
     # this step are built from versions of mirrors that belong together.
-    cursor = work.ledger.cursors(names.source).acknowledged
+    cursor = ports.ledger.cursors(names.source).acknowledged
     version = dg.DataVersion("none" if cursor is None else str(cursor.batch))
     return dg.MaterializeResult(metadata=metadata, data_version=version)
 
@@ -292,15 +292,15 @@ class MergeLog:
         merges, self._unlogged = self._unlogged, []
         if not merges:
             return
-        lake, work = self.settings.lake_path(), self.session.workplace()
-        comments = comments_of(work, {merge.table for merge in merges})
-        ends = batch_ends(work, [merge.last_batch for merge in merges])
+        lake, ports = self.settings.lake_path(), self.session.ports()
+        comments = comments_of(ports, {merge.table for merge in merges})
+        ends = batch_ends(ports, [merge.last_batch for merge in merges])
         for merge in sorted(merges, key=lambda merge: (merge.table, merge.first_batch)):
             contents = table_contents(
-                work.ledger, work.source.name, merge.table, merge.first_batch, merge.last_batch
+                ports.ledger, ports.source.name, merge.table, merge.first_batch, merge.last_batch
             )
             end, column_comments = ends.get(merge.last_batch), comments.get(merge.table, {})
-            event = event_of_write(self.names, lake, work, merge, contents, end, column_comments)
+            event = event_of_write(self.names, lake, ports, merge, contents, end, column_comments)
             self.context.log_event(event)
         self._logged_count += len(merges)
         self._last_log_time = monotonic()
@@ -330,7 +330,7 @@ class LoggedProgress:
 
 def sessions_resource(
     settings: Settings,
-    open_site: OpenSite,
+    open_site: OpenAdapters,
     make_record: Callable[[str], RunRecord],
 ) -> dg.ResourceDefinition:
     """Return the resource that opens the adapters of a Dagster run and a session for
@@ -409,8 +409,8 @@ def sessions_resource(
                 dagster_run = instance.get_run_by_id(run.run_id)
                 found_dead = dagster_run is not None and dagster_run.is_finished
                 for source, events in run_events.items():
-                    work = partial(adapters.workplace, source, progress)
-                    events.send_end(work, found_dead=found_dead)
+                    ports = partial(adapters.ports, source, progress)
+                    events.send_end(ports, found_dead=found_dead)
                 for source, run_ids in dead_run_ids.items():
                     send_ends_of_dead_runs(settings, source, run_ids, progress.note)
 

@@ -25,7 +25,7 @@ from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.notices import assess_source, notify_addresses, trouble_sentence
 from lockstep.assets.other_runs import OtherRunsReporter, ReportCursor
 from lockstep.assets.run_events import send_ends_of_dead_runs
-from lockstep.assets.runs import OpenSite
+from lockstep.assets.runs import OpenAdapters
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_state
@@ -78,7 +78,7 @@ def _sensor(
 
 
 def attention_sensor(
-    settings: Settings, open_site: OpenSite, notify: Notify | None
+    settings: Settings, open_site: OpenAdapters, notify: Notify | None
 ) -> dg.SensorDefinition:
     """Report each trouble once to `notify`, to the tick's log and to the addresses of
     `[notify]`. The sensor's cursor keeps the last reported trouble of each source."""
@@ -108,7 +108,7 @@ def attention_sensor(
     return _sensor("lockstep_attention", 300, description, evaluate)
 
 
-def dead_run_sensor(settings: Settings, open_site: OpenSite) -> dg.SensorDefinition:
+def dead_run_sensor(settings: Settings, open_site: OpenAdapters) -> dg.SensorDefinition:
     """Return the sensor that reports runs as failed whose process is gone."""
     sources = [source.name for source in settings.sources]
 
@@ -185,7 +185,7 @@ def reload_location(address: str, location: str) -> str:
 
 
 def other_runs_sensor(
-    settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenSite
+    settings: Settings, declarations: Mapping[str, Declaration], open_site: OpenAdapters
 ) -> dg.SensorDefinition:
     """Return the sensor that reports runs which Dagster did not start. Its cursor
     keeps, for each source, the point up to which it is reported."""
@@ -198,8 +198,8 @@ def other_runs_sensor(
                 if (remaining := MAX_TABLES - len(events)) <= 0:
                     break
                 try:
-                    work, consumers = (
-                        adapters.workplace(name, SilentProgress()),
+                    ports, consumers = (
+                        adapters.ports(name, SilentProgress()),
                         adapters.consumers(),
                     )
                     runs = OtherRunsReporter(
@@ -207,7 +207,7 @@ def other_runs_sensor(
                         instance=context.instance,
                         settings=settings,
                         names=declaration.names,
-                        work=work,
+                        ports=ports,
                         consumers=consumers,
                     )
                     new_cursor = runs.report(ReportCursor.of(cursor.get(name, {})), remaining)
@@ -232,7 +232,7 @@ def other_runs_sensor(
 # -- starting runs -----------------------------------------------------------------------------
 
 
-def source_schedule(source: str, cron: str, open_site: OpenSite) -> dg.ScheduleDefinition:
+def source_schedule(source: str, cron: str, open_site: OpenAdapters) -> dg.ScheduleDefinition:
     """Return the schedule that starts the source's job by cron unless another run has
     the source. It is switched on by default."""
 
@@ -271,7 +271,7 @@ def reason_busy(source: str, lease: LeaseView | None) -> str | None:
     )
 
 
-def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefinition:
+def traffic_sensor(source: SourceSettings, open_site: OpenAdapters) -> dg.SensorDefinition:
     """Return the sensor that starts the source's job once the unread log exceeds the
     limits of `trigger`."""
     name, trigger = source.name, source.section.trigger
@@ -285,8 +285,8 @@ def traffic_sensor(source: SourceSettings, open_site: OpenSite) -> dg.SensorDefi
                 return dg.SkipReason(reason_not_to_start)
             if ledger.cursors(name).acknowledged is None:
                 return dg.SkipReason(f"A person must start the first run of {name}.")
-            work = adapters.workplace(name, SilentProgress())
-            _, lag, room = log_state(work, work.clock())
+            ports = adapters.ports(name, SilentProgress())
+            _, lag, room = log_state(ports, ports.clock())
         reason = reason_to_start(name, trigger, lag, room, longest_pause_from_now(source.schedule))
         if reason is None:
             return dg.SkipReason(f"Too little was written to the log of {name}.")

@@ -24,7 +24,7 @@ from lockstep.assets.dagster_metadata import (
 from lockstep.assets.names import SourceNames
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import TableMerge
 from lockstep.pipeline.run.status.repeated_keys import count_keys
 from lockstep.pipeline.run.status.span_report import structure_changes
@@ -62,9 +62,9 @@ _MAX_EVENTS = 100
 """Largest number of events of one kind in a run: Dagster takes milliseconds for each."""
 
 
-def standings_of(work: Workplace) -> dict[TableName, TableStanding]:
+def standings_of(ports: RunPorts) -> dict[TableName, TableStanding]:
     """Return the state of each captured table as people see it, from the ledger."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     return table_standings(
         ledger.table_states(source),
         extents=ledger.partial_tables(source),
@@ -79,14 +79,14 @@ def report_table_states(
     receiver: EventReceiver,
     settings: Settings,
     names: SourceNames,
-    work: Workplace,
+    ports: RunPorts,
     materialized: Collection[TableName] = (),
 ) -> None:
     """Log a check's evaluation for each table whose state is new to Dagster
     (`tables_to_report`), and update the catalogue from the ledger. `materialized`:
     tables that were just materialized."""
-    source = work.source.name
-    standings = standings_of(work)
+    source = ports.source.name
+    standings = standings_of(ports)
     last_reported = {
         entry.table: entry.reported for entry in read_catalogue(settings.state_folder, source)
     }
@@ -95,7 +95,7 @@ def report_table_states(
     reported = {
         table: (digests if table in tables else last_reported).get(table, "") for table in standings
     }
-    states = work.ledger.table_states(source)
+    states = ports.ledger.table_states(source)
     for table in states:
         if table in tables:
             receiver.log_event(evaluation_of(follows_check_result(names, standings[table])))
@@ -109,7 +109,7 @@ def report_table_states(
 
 
 def report_repeated_keys(
-    receiver: EventReceiver, names: SourceNames, work: Workplace, merges: Iterable[TableMerge]
+    receiver: EventReceiver, names: SourceNames, ports: RunPorts, merges: Iterable[TableMerge]
 ) -> None:
     """Count the keys of the small mirrors that were written, and log the results. If a
     mirror's keys cannot be counted now, the next write or a click on its page counts
@@ -120,10 +120,10 @@ def report_repeated_keys(
         for table, size in sorted(sizes.items())
         if size is not None and size.row_count is not None and size.row_count <= _SMALL_MIRROR_ROWS
     ]
-    states = work.ledger.table_states(work.source.name) if small_mirrors else {}
+    states = ports.ledger.table_states(ports.source.name) if small_mirrors else {}
     for table in small_mirrors[:_MAX_EVENTS]:
         try:
-            count = count_keys(work, states[table])
+            count = count_keys(ports, states[table])
         except LockstepError as error:
             receiver.log.info(f"The keys of {table} were not counted: {error.message}")
             continue
@@ -168,9 +168,9 @@ def _digest(standing: TableStanding) -> str:
     return f"{standing.health} {hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
-def batch_ends(work: Workplace, batch_ids: Iterable[int]) -> dict[int, Position | None]:
+def batch_ends(ports: RunPorts, batch_ids: Iterable[int]) -> dict[int, Position | None]:
     """Return the ends of these batches, without abandoned ones."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     return {
         batch.id: batch.end
         for batch_id in set(batch_ids)
@@ -181,7 +181,7 @@ def batch_ends(work: Workplace, batch_ids: Iterable[int]) -> dict[int, Position 
 def event_of_write(
     names: SourceNames,
     lake: LakePath,
-    work: Workplace,
+    ports: RunPorts,
     merge: TableMerge,
     contents: Iterable[TableContent],
     end: Position | None,
@@ -192,14 +192,14 @@ def event_of_write(
     comments of the columns."""
     parts = [part for content in contents for part in (*content.segments, content.snapshot)]
     change_bytes = sum(file.size for part in parts if part for file in part.files)
-    version = work.ledger.schema_version(work.source.name, merge.table, merge.shown_version)
+    version = ports.ledger.schema_version(ports.source.name, merge.table, merge.shown_version)
     return materialization_of(
-        names, merge, lake, work.clock(), end, change_bytes, version, comments
+        names, merge, lake, ports.clock(), end, change_bytes, version, comments
     )
 
 
 def structure_events(
-    names: SourceNames, work: Workplace, events: Iterable[TableEvent]
+    names: SourceNames, ports: RunPorts, events: Iterable[TableEvent]
 ) -> Iterator[dg.AssetObservation]:
-    for change in structure_changes(work.ledger, work.source.name, events):
+    for change in structure_changes(ports.ledger, ports.source.name, events):
         yield structure_observation(names, change)

@@ -37,12 +37,12 @@ def main() -> None:
 
     settings = load_settings(Path("lockstep.toml"))
     with Adapters(settings, on_warning=lambda text: print(text, file=sys.stderr)) as adapters:
-        work = replace(
-            adapters.workplace("bench", SilentProgress()), mirrors=MemoryMirrors(MemoryLake())
+        ports = replace(
+            adapters.ports("bench", SilentProgress()), mirrors=MemoryMirrors(MemoryLake())
         )
-        with work.ledger.lock("bench", "benchmark", None) as lease:
+        with ports.ledger.lock("bench", "benchmark", None) as lease:
             timer_start = process_time()
-            report = capture(work, lease)
+            report = capture(ports, lease)
             processor = process_time() - timer_start
     seconds = report.start_seconds + report.capture_seconds
     print(json.dumps(asdict(CaptureCost(seconds, processor, report.rows, report.log_bytes))))

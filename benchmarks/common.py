@@ -24,7 +24,7 @@ from benchmarks.floor import PLAIN
 from benchmarks.resident import highest_resident_size
 from demo.mysql_search import find_mysql
 from demo.mysqld import RunningMySql, mysql_server
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
@@ -98,13 +98,13 @@ class BenchServer:
         return {"BENCH_PASSWORD": self.server.password}
 
     @contextmanager
-    def workplace(self, name: str, tables: str) -> Iterator[tuple[Workplace, Path]]:
+    def ports(self, name: str, tables: str) -> Iterator[tuple[RunPorts, Path]]:
         """Yield what a run works with, and its new project folder. Mirrors are in memory."""
         os.environ.update(self.secret_variables)
         project = self.make_project(name, tables)
         with Adapters(load_settings(project / "lockstep.toml"), on_warning=print) as adapters:
             mirrors = MemoryMirrors(MemoryLake())
-            yield replace(adapters.workplace("bench", SilentProgress()), mirrors=mirrors), project
+            yield replace(adapters.ports("bench", SilentProgress()), mirrors=mirrors), project
 
     def measure_run(self, folder: Path) -> tuple[float, dict[str, Any]]:
         """Run `lockstep run` in a new process; return wall seconds and its report."""

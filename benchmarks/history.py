@@ -25,7 +25,7 @@ from benchmarks.common import (
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import (
     BatchHistory,
     DatabaseVersion,
@@ -297,19 +297,19 @@ def _capture_cells(bench: BenchServer, tables: int) -> Iterator[str]:
 
 
 def _pair_of_captures(bench: BenchServer, name: str) -> tuple[float, float, AnswerCost]:
-    with bench.workplace(name, f"{DATABASE}.*") as (work, _):
-        first, _ = _timed_capture(work)
+    with bench.ports(name, f"{DATABASE}.*") as (ports, _):
+        first, _ = _timed_capture(ports)
         insert = "(second, made_at) values ('x', now(6))"
         bench.execute(*(f"insert into {DATABASE}.t{n} {insert}" for n in range(CHANGED_TABLES)))
-        return first, *_timed_capture(work)
+        return first, *_timed_capture(ports)
 
 
-def _timed_capture(work: Workplace) -> tuple[float, AnswerCost]:
+def _timed_capture(ports: RunPorts) -> tuple[float, AnswerCost]:
     cost = AnswerCost()
-    timed_work = replace(work, ledger=cast("Ledger", TimedLedger(work.ledger, cost)))
-    with work.ledger.lock("bench", "benchmark", None) as lease:
+    timed_ports = replace(ports, ledger=cast("Ledger", TimedLedger(ports.ledger, cost)))
+    with ports.ledger.lock("bench", "benchmark", None) as lease:
         timer_start = perf_counter()
-        capture(timed_work, lease)
+        capture(timed_ports, lease)
         return perf_counter() - timer_start, cost
 
 

@@ -24,7 +24,7 @@ from rich.console import Console
 from benchmarks.common import DATABASE, Lines, bench_server, env_number, seconds_of
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.upkeep.changes import delete_changes, plan_changes
 from lockstep.resources.postgres.connection import LedgerAddress, connect
@@ -59,7 +59,7 @@ def measure_month(console: Console) -> None:
     lines = Lines(console, f"{SECONDS} seconds of runs", _HEADS, texts=0)
     with (
         bench_server() as bench,
-        bench.workplace("month", f"{DATABASE}.m*") as (work, project),
+        bench.ports("month", f"{DATABASE}.m*") as (ports, project),
     ):
         bench.execute(
             *(f"create table {DATABASE}.m{n} (id int primary key, v int)" for n in range(TABLES)),
@@ -74,16 +74,16 @@ def measure_month(console: Console) -> None:
                 *(f"update {DATABASE}.m{n} set v = v + 1 where id = 1" for n in range(TABLES))
             )
             processor_start = process_time()
-            seconds.append(seconds_of(lambda: _run(work)))
+            seconds.append(seconds_of(lambda: _run(ports)))
             processor_seconds.append(process_time() - processor_start)
             runs += 1
             if runs % RUNS_PER_UPKEEP == 0:
                 _age_commits(project / "lake")
-                upkeep_seconds.append(seconds_of(lambda: _delete_changes(work)))
+                upkeep_seconds.append(seconds_of(lambda: _delete_changes(ports)))
             if perf_counter() - timer_start >= SECONDS * line / LINES and upkeep_seconds:
                 line += 1
                 idle_seconds = seconds_of(
-                    lambda: plan_changes(work, timedelta(days=1), VERSION_RETENTION)
+                    lambda: plan_changes(ports, timedelta(days=1), VERSION_RETENTION)
                 )
                 lines.add(
                     *_cells(project, runs, seconds, processor_seconds, upkeep_seconds, idle_seconds)
@@ -93,15 +93,15 @@ def measure_month(console: Console) -> None:
                 upkeep_seconds.clear()
 
 
-def _run(work: Workplace) -> None:
-    with work.ledger.lock("bench", "benchmark", None) as lease:
-        capture(work, lease)
-        merge(work, lease)
-        acknowledge(work, lease)
+def _run(ports: RunPorts) -> None:
+    with ports.ledger.lock("bench", "benchmark", None) as lease:
+        capture(ports, lease)
+        merge(ports, lease)
+        acknowledge(ports, lease)
 
 
-def _delete_changes(work: Workplace) -> None:
-    delete_changes(work, plan_changes(work, KEEP, VERSION_RETENTION), "benchmark")
+def _delete_changes(ports: RunPorts) -> None:
+    delete_changes(ports, plan_changes(ports, KEEP, VERSION_RETENTION), "benchmark")
 
 
 def _cells(

@@ -180,7 +180,7 @@ def run_demo(
                 traffic.raise_error()
                 run_once()
             say("MySQL and the lake are compared while the shop is open")
-            comparison = verify(adapters.workplace(SOURCE, SilentProgress()))
+            comparison = verify(adapters.ports(SOURCE, SilentProgress()))
         return DemoResult(tuple(runs), comparison, traffic.counts, settings.path)
 
 

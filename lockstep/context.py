@@ -17,7 +17,7 @@ from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, prog
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from lockstep.pipeline.run.context import Progress, Workplace
+    from lockstep.pipeline.run.context import Progress, RunPorts
     from lockstep.pipeline.values.errors import LockstepError
     from lockstep.pipeline.values.table import TableName
     from lockstep.resources.adapters import Adapters
@@ -110,11 +110,11 @@ class CommandContext:
             yield adapters
 
     @contextmanager
-    def work_on(self, source: str) -> Iterator[tuple[Adapters, Workplace]]:
-        """Yield the adapters, and the workplace (ports and settings) that the steps of
-        a run of the source receive."""
+    def open_source(self, source: str) -> Iterator[tuple[Adapters, RunPorts]]:
+        """Yield the adapters, and the ports and settings that the steps of a run of the
+        source receive."""
         with self.adapters() as adapters, self.watch(source) as progress:
-            yield adapters, adapters.workplace(source, progress)
+            yield adapters, adapters.ports(source, progress)
 
     def say(self, *lines: str) -> None:
         """Print lines of the answer; with `--json` do nothing."""

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from lockstep.pipeline.ports.catalog import Registry
-from lockstep.pipeline.run.context import Progress, Workplace
+from lockstep.pipeline.run.context import Progress, RunPorts
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.config import Settings
 from lockstep.resources.config.model import CatalogKind
@@ -168,12 +168,12 @@ class Adapters:
             case CatalogKind.SPARK:
                 return self.lake().catalog(name, locate)
 
-    def workplace(self, source: str, progress: Progress) -> Workplace:
+    def ports(self, source: str, progress: Progress) -> RunPorts:
         """Return everything that a run of the source needs."""
         plan = self._settings.source(source).plan()
         server = self.server(source)
         lake, key = self.lake(), self._settings.privacy_key()
-        return Workplace(
+        return RunPorts(
             source=plan,
             server=server,
             ledger=self.ledger(),

@@ -19,9 +19,9 @@ from lockstep.pipeline.run.agreement.lake_logs import (
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors as foreign_mirrors
 from lockstep.pipeline.run.agreement.lake_logs import tables_to_quarantine as tables_to_quarantine
 from lockstep.pipeline.run.capture import capture as capture
+from lockstep.pipeline.run.context import RunPorts as RunPorts
 from lockstep.pipeline.run.context import SilentProgress as SilentProgress
 from lockstep.pipeline.run.context import StepProgress as StepProgress
-from lockstep.pipeline.run.context import Workplace as Workplace
 from lockstep.pipeline.run.merge import merge as merge
 from lockstep.pipeline.run.orders.reloads import give_reload as give_reload
 from lockstep.pipeline.run.orders.reloads import plan_reload as plan_reload
@@ -46,15 +46,15 @@ from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 
 
-def coming_back(work: Workplace) -> tuple[list[TableName], dict[TableName, str]]:
+def coming_back(ports: RunPorts) -> tuple[list[TableName], dict[TableName, str]]:
     """The stopped tables that the next run makes from their changelogs, and those that it reads
     from the source, with the reason."""
-    plans = make_plan(work).table_plans
+    plans = make_plan(ports).table_plans
     return list(plans.tables_supplied(FromChangelog)), dict(plans.tables_supplied(RowsFromServer))
 
 
-def repair(work: Workplace, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:
+def repair(ports: RunPorts, lease: Lease, report: VerifyReport) -> tuple[TableName, ...]:
     """The tables that differ, of which the next run reads all rows."""
     whole = replace(report, tables=tuple(replace(table, where=None) for table in report.tables))
-    repairs = plan_repairs(work, whole, "somebody")
-    return tuple(give_reload(work, lease, one).table for one in repairs)
+    repairs = plan_repairs(ports, whole, "somebody")
+    return tuple(give_reload(ports, lease, one).table for one in repairs)

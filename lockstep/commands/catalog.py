@@ -35,12 +35,12 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             )
         for source in context.sources(arguments.source):
             with context.watch(source.name) as progress:
-                work = adapters.workplace(source.name, progress)
+                ports = adapters.ports(source.name, progress)
                 if arguments.yes:
-                    with work.ledger.lock(source.name, holder_name("catalog"), None) as lease:
-                        report = register(work, lease, registry, examine_all=True)
+                    with ports.ledger.lock(source.name, holder_name("catalog"), None) as lease:
+                        report = register(ports, lease, registry, examine_all=True)
                 else:
-                    report = differences(work, registry)
+                    report = differences(ports, registry)
             for line in report_lines(report, is_carried_out=arguments.yes):
                 context.say(f"{source.name}: {line}")
             code = exit_code(report, is_carried_out=arguments.yes)

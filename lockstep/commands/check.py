@@ -39,7 +39,7 @@ from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 if TYPE_CHECKING:
     from lockstep.pipeline.model.table_state import TableState
-    from lockstep.pipeline.run.context import Workplace
+    from lockstep.pipeline.run.context import RunPorts
     from lockstep.pipeline.values.table import TableName
     from lockstep.resources.adapters import Adapters
     from lockstep.resources.config import Settings, SourceSettings
@@ -110,11 +110,11 @@ def source_findings(
     try:
         findings = _preflight(adapters, settings, source, has_ledger=has_ledger)
         if has_ledger:
-            work = adapters.workplace(source.name, SilentProgress())
-            _update_catalogue(settings, work)
-            findings = (*_lake_findings(work), *findings)
+            ports = adapters.ports(source.name, SilentProgress())
+            _update_catalogue(settings, ports)
+            findings = (*_lake_findings(ports), *findings)
             if not any(finding.error for finding in findings):
-                findings = (*findings, next_start_finding(work))
+                findings = (*findings, next_start_finding(ports))
     except LockstepError as error:
         findings = (_refusal_finding("source", error),)
     errors = {type(finding.error) for finding in findings}
@@ -163,18 +163,18 @@ def _readable_mirrors(
                 yield MirrorRetention(state.table, mirrors.path(state.mirror), retention)
 
 
-def next_start_finding(work: Workplace) -> Finding:
+def next_start_finding(ports: RunPorts) -> Finding:
     """Return a finding about the start of the next run: its place, a gap, or a refusal."""
     from lockstep.commands.plan import start_line
     from lockstep.pipeline.run.status.plan import next_start
 
     try:
-        start = next_start(work)
+        start = next_start(ports)
     except LockstepError as error:
         return _refusal_finding(_START_SUBJECT, error)
     if start.gap_tables:
         hint = (
-            f"`lockstep plan --source {work.source.name}` shows more; `lockstep start-at PLACE "
+            f"`lockstep plan --source {ports.source.name}` shows more; `lockstep start-at PLACE "
             "--reason …` chooses another place"
         )
         tables = ", ".join(start.gap_tables)
@@ -285,18 +285,18 @@ def _check_ledger(adapters: Adapters, settings: Settings) -> str:
     return f"embedded, {settings.state_folder / 'ledger'}" if is_embedded else "your Postgres"
 
 
-def _update_catalogue(settings: Settings, work: Workplace) -> None:
+def _update_catalogue(settings: Settings, ports: RunPorts) -> None:
     """Write the list of tables that Dagster declares when it next loads the
     definitions."""
     from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
     from lockstep.pipeline.run.mirror_places import collisions
 
-    source, states = work.source, work.ledger.table_states(work.source.name)
-    tables = [table.name for table in work.server.tables()]
+    source, states = ports.source, ports.ledger.table_states(ports.source.name)
+    tables = [table.name for table in ports.server.tables()]
     captured_tables = [name for name in tables if source.patterns.matches(name)]
     # Two new tables whose mirrors would have one path get no mirror.
-    colliding_tables = collisions(work, states, captured_tables).keys() - states.keys()
+    colliding_tables = collisions(ports, states, captured_tables).keys() - states.keys()
     entries = [
         CatalogueEntry(
             name.database,
@@ -312,7 +312,7 @@ def _update_catalogue(settings: Settings, work: Workplace) -> None:
     update_catalogue(settings.state_folder, source.name, entries, complete=True)
 
 
-def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
+def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
     """Check that ledger and lake belong together, and report mirrors and changelogs
     that somebody else changed."""
     from lockstep.pipeline.run.agreement.claim import lake_error
@@ -322,7 +322,7 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
     )
     from lockstep.pipeline.run.mirror_places import former_places, pending_moves
 
-    if (error := lake_error(work)) is not None:
+    if (error := lake_error(ports)) is not None:
         return (_refusal_finding("lake", error),)
     return (
         *(
@@ -332,39 +332,39 @@ def _lake_findings(work: Workplace) -> tuple[Finding, ...]:
                 f"the next run quarantines it: {mirror.reason}",
                 mirror.hint,
             )
-            for mirror in tables_to_quarantine(work)
+            for mirror in tables_to_quarantine(ports)
         ),
         *(
             Finding("warning", str(changelog.table), changelog.reason, changelog.hint)
-            for changelog in changelogs_with_moved_rows(work)
+            for changelog in changelogs_with_moved_rows(ports)
         ),
         *(
-            _move_finding(work, table, name)
-            for table, name in pending_moves(work).to_reload.items()
+            _move_finding(ports, table, name)
+            for table, name in pending_moves(ports).to_reload.items()
         ),
         *(
             Finding("ok", "lake", f"{folder} is kept for its versions", topic="former mirrors")
-            for folder in former_places(work.ledger, work.source.name)
+            for folder in former_places(ports.ledger, ports.source.name)
         ),
     )
 
 
-def _move_finding(work: Workplace, table: TableName, name: TableName) -> Finding:
+def _move_finding(ports: RunPorts, table: TableName, name: TableName) -> Finding:
     from lockstep.commands.plan import price_words
     from lockstep.pipeline.run.table_plans import changelog_origin_of, estimates_of
 
-    state = work.ledger.table_states(work.source.name)[table]
-    origin = changelog_origin_of(work, state, check_files=False)
+    state = ports.ledger.table_states(ports.source.name)[table]
+    origin = changelog_origin_of(ports, state, check_files=False)
     cost = "from its changelog, and reads no row from MySQL"
     if isinstance(origin, str):
-        price = price_words(estimates_of(work, [table])[table])
+        price = price_words(estimates_of(ports, [table])[table])
         cost = f"and reads the table from MySQL{price}; {origin}"
     return Finding(
         "warning",
         str(table),
         f"its mirror is called {name} by the settings: the next run writes all its rows there, "
         f"{cost}",
-        f"`lockstep plan --source {work.source.name}` shows all that the run would do",
+        f"`lockstep plan --source {ports.source.name}` shows all that the run would do",
     )
 
 

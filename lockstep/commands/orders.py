@@ -40,14 +40,14 @@ def _record_order(arguments: argparse.Namespace, context: CommandContext) -> Out
     kind, request = OrderKind(arguments.command), _request_from(arguments)
     with context.adapters() as adapters:
         source = context.source_with_table(adapters, arguments.source, request.table)
-        work = adapters.workplace(source, SilentProgress())
+        ports = adapters.ports(source, SilentProgress())
         if kind is OrderKind.RESUME and arguments.dry_run:
-            forecast = plan_resume(work, request)
+            forecast = plan_resume(ports, request)
             context.say(f"{source}: {forecast.sentence}\n  nothing is recorded (--dry-run)")
             return Outcome(exits.DONE, {"source": source, **_order_values(forecast), "order": None})
-        with work.ledger.lock(source, holder_name(kind), None) as lease:
+        with ports.ledger.lock(source, holder_name(kind), None) as lease:
             order = give_order(
-                work, lease, kind, request, lambda sentence: context.say(f"{source}: {sentence}")
+                ports, lease, kind, request, lambda sentence: context.say(f"{source}: {sentence}")
             )
     reason = f": {request.reason}" if request.reason else ""
     sentence = f"{source}: recorded: {kind} {request.table} ({request.author}{reason})"
@@ -119,10 +119,10 @@ def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Out
     source = context.one_source(arguments.source).name
     try:
         with (
-            context.work_on(source) as (_, work),
-            work.ledger.lock(source, holder_name("start-at"), None) as lease,
+            context.open_source(source) as (_, ports),
+            ports.ledger.lock(source, holder_name("start-at"), None) as lease,
         ):
-            choice = choose_start(work, lease, place, reason, author_of(arguments))
+            choice = choose_start(ports, lease, place, reason, author_of(arguments))
     except LockstepError as error:
         return Outcome.of_sources({source: context.report_error(source, error)})
     context.say(*_choice_lines(source, choice))

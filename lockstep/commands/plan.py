@@ -53,9 +53,9 @@ def _plan_source(
 ) -> tuple[int, dict[str, Any]]:
     try:
         with context.watch(source) as progress:
-            work = adapters.workplace(source, progress)
-            work = replace(work, source=replace(work.source, until=until))
-            plan = make_plan(work)
+            ports = adapters.ports(source, progress)
+            ports = replace(ports, source=replace(ports.source, until=until))
+            plan = make_plan(ports)
     except LockstepError as error:
         return context.report_error(source, error)
     show_plan(context, source, plan)

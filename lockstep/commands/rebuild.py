@@ -13,7 +13,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name, place_argument
 from lockstep.pipeline.mirror.layout import rebuilt_path
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.rebuild import RebuildOrigin, RebuildReport, origin_at, rebuild_as_of
 from lockstep.printing import origin_values, pluralize
 from lockstep.resources.lake.store.paths import LakePath, is_url
@@ -28,19 +28,19 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         source = context.source_with_table(adapters, arguments.source, table)
         with context.watch(source) as progress:
-            work = adapters.workplace(source, progress)
-            origin = origin_at(work, table, place)
+            ports = adapters.ports(source, progress)
+            origin = origin_at(ports, table, place)
             lake = context.settings.lake_path().absolute()
-            into = str(_target_folder(arguments.into or "", lake, work, origin))
+            into = str(_target_folder(arguments.into or "", lake, ports, origin))
             report = RebuildReport(origin, into)
             if not arguments.dry_run:
-                report = rebuild_as_of(work, adapters.lake().copies, origin, into)
+                report = rebuild_as_of(ports, adapters.lake().copies, origin, into)
     context.say(*_report_lines(report, is_planned=arguments.dry_run))
     values = {"source": source, "dry_run": arguments.dry_run, **_values(report)}
     return Outcome(exits.DONE, values)
 
 
-def _target_folder(into: str, lake: LakePath, work: Workplace, origin: RebuildOrigin) -> Path:
+def _target_folder(into: str, lake: LakePath, ports: RunPorts, origin: RebuildOrigin) -> Path:
     """Return the folder of the new table: `--into`, or else a folder beside the lake
     whose name contains the place. Raise `UsageError` if it is not a local folder
     outside the lake."""
@@ -53,7 +53,7 @@ def _target_folder(into: str, lake: LakePath, work: Workplace, origin: RebuildOr
         return Path(into).absolute()
     place = str(origin.cut.at).replace(":", "-")
     default = lake.with_name(f"{lake.name}-as-of") / rebuilt_path(
-        work.source.name, origin.table, place
+        ports.source.name, origin.table, place
     )
     folder = Path(into).absolute() if into else default
     _require_outside(folder, lake)

@@ -22,7 +22,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import RecoveryCase, RecoveryPlan
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.recovery.recover import (
     RecoveryOutcome,
     RunToUndo,
@@ -49,11 +49,11 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     after_batch, start_over = arguments.back_to, arguments.start_over
     author, reason = author_of(arguments), reason_of(arguments)
-    with context.work_on(source) as (adapters, work):
+    with context.open_source(source) as (adapters, ports):
         if arguments.yes:
-            with work.ledger.lock(source, holder_name("recover"), None) as lease:
+            with ports.ledger.lock(source, holder_name("recover"), None) as lease:
                 outcome = recover(
-                    work,
+                    ports,
                     lease,
                     author=author,
                     reason=reason,
@@ -61,12 +61,12 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     start_over=start_over,
                 )
             with suppress(LockstepError):  # The recovery is done even if the server is down.
-                outcome = replace(outcome, table_plans=tables_of_next_run(work))
+                outcome = replace(outcome, table_plans=tables_of_next_run(ports))
         else:
-            outcome = plan_recovery(work, after_batch, start_over=start_over)
+            outcome = plan_recovery(ports, after_batch, start_over=start_over)
         is_refused = outcome.case is RecoveryCase.REFUSED
         consumers = adapters.consumers().consumers(source) if is_refused else []
-        next_run_lines = list(_next_run_lines(work, outcome))
+        next_run_lines = list(_next_run_lines(ports, outcome))
     is_recorded = arguments.yes and outcome.case is not RecoveryCase.AGREE
     context.say(
         *_outcome_lines(source, outcome, consumers, is_recorded=is_recorded), *next_run_lines
@@ -130,7 +130,7 @@ def _kept_ledger_lines(
         )
 
 
-def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
+def _next_run_lines(ports: RunPorts, outcome: RecoveryOutcome) -> Iterator[str]:
     """Yield lines about tables that do not simply continue: the steps of the next run,
     with their prices."""
     tables = outcome.table_plans
@@ -138,7 +138,7 @@ def _next_run_lines(work: Workplace, outcome: RecoveryOutcome) -> Iterator[str]:
         yield "  the next run then:"
     yield from (f"  {line}" for line in supply_lines(tables))
     if tables.estimated_rows:
-        lines = forecast_loads(work, work.server.facts(), tables.estimated_rows)
+        lines = forecast_loads(ports, ports.server.facts(), tables.estimated_rows)
         yield from (f"    {line}" for line in lines)
 
 
@@ -259,18 +259,18 @@ def _consumer_clause(cursor: int, after_batch: int) -> str:
 
 def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
-    with context.work_on(source) as (adapters, work):
-        undone = run_to_undo(work.ledger, source, arguments.run)
-        outcome = plan_recovery(work, undone.previous_batch)
+    with context.open_source(source) as (adapters, ports):
+        undone = run_to_undo(ports.ledger, source, arguments.run)
+        outcome = plan_recovery(ports, undone.previous_batch)
         assert outcome.plan is not None, "the ledger has the source"
         if arguments.yes:
-            _require_embedded_with_one_source(context, source, work.ledger, undone.previous_batch)
-            with work.ledger.lock(source, holder_name("undo"), None) as lease:
+            _require_embedded_with_one_source(context, source, ports.ledger, undone.previous_batch)
+            with ports.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
-                tuple(correct_changelogs(work, lease))
+                tuple(correct_changelogs(ports, lease))
         consumers = adapters.consumers().consumers(source)
-        next_run_lines = list(_next_run_lines(work, outcome))
+        next_run_lines = list(_next_run_lines(ports, outcome))
     later_runs = (
         f", and what came after it ({undone.later_count} more)" if undone.later_count else ""
     )
@@ -308,10 +308,10 @@ def _replace_ledger(
     )
     move_away(folder, former_folder)
     with (
-        context.work_on(source) as (_, work),
-        work.ledger.lock(source, holder_name("undo"), None) as lease,
+        context.open_source(source) as (_, ports),
+        ports.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        recover(work, lease, author=author_of(arguments), after_batch=undone.previous_batch)
+        recover(ports, lease, author=author_of(arguments), after_batch=undone.previous_batch)
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return former_folder
 

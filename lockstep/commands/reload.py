@@ -13,7 +13,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, author_of, parse_table_name, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.orders.reloads import (
@@ -45,14 +45,14 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         source = _chosen_source(arguments, context, adapters)
         if arguments.where is not None:
             return _reload_rows(arguments, context, adapters, source)
-        work = adapters.workplace(source, SilentProgress())
+        ports = adapters.ports(source, SilentProgress())
         if arguments.dry_run:
-            reloads = _planned_reloads(arguments, context, work)
-            show_planned(context, work, reloads)
+            reloads = _planned_reloads(arguments, context, ports)
+            show_planned(context, ports, reloads)
         else:
-            with work.ledger.lock(source, holder_name("reload"), None) as lease:
+            with ports.ledger.lock(source, holder_name("reload"), None) as lease:
                 reloads = record_reloads(
-                    context, work, lease, _planned_reloads(arguments, context, work)
+                    context, ports, lease, _planned_reloads(arguments, context, ports)
                 )
     return Outcome(
         exits.DONE,
@@ -72,24 +72,24 @@ def reload_values(reload: Reload) -> dict[str, Any]:
     }
 
 
-def show_planned(context: CommandContext, work: Workplace, reloads: Sequence[Reload]) -> None:
+def show_planned(context: CommandContext, ports: RunPorts, reloads: Sequence[Reload]) -> None:
     """Print the effects of reloads that are only planned, and their costs."""
     context.say(
-        *(_reload_line(work, reload) for reload in reloads),
-        *_cost_lines(work, reloads),
+        *(_reload_line(ports, reload) for reload in reloads),
+        *_cost_lines(ports, reloads),
         "nothing is recorded (--dry-run)",
     )
 
 
 def record_reloads(
-    context: CommandContext, work: Workplace, lease: Lease, reloads: Sequence[Reload]
+    context: CommandContext, ports: RunPorts, lease: Lease, reloads: Sequence[Reload]
 ) -> list[Reload]:
     """Record reloads, print what the next run does, and return them as recorded."""
     recorded = []
     for reload in reloads:
-        recorded.append(give_reload(work, lease, reload))
-        _say_recorded(context, work, recorded[-1])
-    context.say(*_cost_lines(work, recorded))
+        recorded.append(give_reload(ports, lease, reload))
+        _say_recorded(context, ports, recorded[-1])
+    context.say(*_cost_lines(ports, recorded))
     return recorded
 
 
@@ -113,36 +113,36 @@ def _is_full_name(pattern: str) -> bool:
 
 
 def _planned_reloads(
-    arguments: argparse.Namespace, context: CommandContext, work: Workplace
+    arguments: argparse.Namespace, context: CommandContext, ports: RunPorts
 ) -> list[Reload]:
     """Return a planned reload for each chosen table. A stopped table waits for a
     person, so it is left out unless it is named without wildcards."""
     supplier = None if arguments.from_ is None else Supplier(arguments.from_)
     full_names, tables = {*filter(_is_full_name, arguments.tables)}, list[TableName]()
-    states = work.ledger.table_states(work.source.name)
-    for table in _captured_tables(work, arguments.tables):
+    states = ports.ledger.table_states(ports.source.name)
+    for table in _captured_tables(ports, arguments.tables):
         state = states.get(table)
         if state is not None and state.has_stopped and str(table) not in full_names:
             context.note(
-                f"{work.source.name}: {table} is left out: it was {state.in_words}, because "
+                f"{ports.source.name}: {table} is left out: it was {state.in_words}, because "
                 f"{state.reason}; name it to have it reloaded"
             )
         else:
             tables.append(table)
     facts, author_and_reason = (
-        ReloadFacts(work, tables),
+        ReloadFacts(ports, tables),
         (author_of(arguments), reason_of(arguments)),
     )
     return [
-        plan_reload(work, OrderRequest(table, *author_and_reason), supplier, facts)
+        plan_reload(ports, OrderRequest(table, *author_and_reason), supplier, facts)
         for table in tables
     ]
 
 
-def _captured_tables(work: Workplace, patterns: Sequence[str]) -> list[TableName]:
-    matches = work.source.patterns.matches
-    tables = {table.name for table in work.server.tables()}
-    states = work.ledger.table_states(work.source.name)
+def _captured_tables(ports: RunPorts, patterns: Sequence[str]) -> list[TableName]:
+    matches = ports.source.patterns.matches
+    tables = {table.name for table in ports.server.tables()}
+    states = ports.ledger.table_states(ports.source.name)
     tables |= {
         table for table, state in states.items() if state.condition is not TableCondition.DROPPED
     }
@@ -150,34 +150,34 @@ def _captured_tables(work: Workplace, patterns: Sequence[str]) -> list[TableName
     for pattern in patterns:
         if not any(TablePatterns((pattern,), ()).matches(table) for table in captured_tables):
             raise NothingMatches(
-                f"no captured table of {work.source.name} is called {pattern}",
+                f"no captured table of {ports.source.name} is called {pattern}",
                 hint="`lockstep tables` lists what there is, and what is captured",
             )
     wanted_patterns = TablePatterns(tuple(patterns), ())
     return [table for table in captured_tables if wanted_patterns.matches(table)]
 
 
-def _reload_line(work: Workplace, reload: Reload) -> str:
+def _reload_line(ports: RunPorts, reload: Reload) -> str:
     estimate = "" if reload.estimated_rows is None else f", about {reload.estimated_rows:,} rows"
-    return f"{work.source.name}: {reload.sentence}{estimate}"
+    return f"{ports.source.name}: {reload.sentence}{estimate}"
 
 
-def _say_recorded(context: CommandContext, work: Workplace, reload: Reload) -> None:
+def _say_recorded(context: CommandContext, ports: RunPorts, reload: Reload) -> None:
     if not reload.is_already_reading:
         request = reload.request
         context.say(
-            f"{work.source.name}: recorded: reload {request.table} "
+            f"{ports.source.name}: recorded: reload {request.table} "
             f"({request.author}: {request.reason})"
         )
-    context.say(_reload_line(work, reload))
+    context.say(_reload_line(ports, reload))
 
 
-def _cost_lines(work: Workplace, reloads: Sequence[Reload]) -> list[str]:
+def _cost_lines(ports: RunPorts, reloads: Sequence[Reload]) -> list[str]:
     """Return lines on the costs of reading all rows of tables: time, space, and whether
     the server keeps its log long enough. Return none if no table is read completely."""
     total = sum(reload.estimated_rows or 0 for reload in reloads if reload.condition_rows is None)
-    facts = work.server.facts() if total else None
-    return [] if facts is None else [f"  {line}" for line in forecast_loads(work, facts, total)]
+    facts = ports.server.facts() if total else None
+    return [] if facts is None else [f"  {line}" for line in forecast_loads(ports, facts, total)]
 
 
 # -- some rows of one table ----------------------------------------------------------------
@@ -197,29 +197,29 @@ def _reload_rows(
     """Read the rows of the condition again: first an ordinary run captures the log up
     to its end, then another run reads the rows. With `--dry-run`, only show what would
     be read."""
-    work = adapters.workplace(source, SilentProgress())
-    order = _row_order(work, arguments)
-    if (refusal := condition_refusal(work, order.table)) is not None:
+    ports = adapters.ports(source, SilentProgress())
+    order = _row_order(ports, arguments)
+    if (refusal := condition_refusal(ports, order.table)) is not None:
         raise refusal
-    reload = plan_condition_reload(work, order)
+    reload = plan_condition_reload(ports, order)
     if arguments.dry_run:
-        show_planned(context, work, [reload])
+        show_planned(context, ports, [reload])
         tables = {str(reload.table): reload_values(reload)}
         return Outcome(exits.DONE, {"source": source, "tables": tables})
-    code, values = read_parts(context, adapters, work, [reload])
+    code, values = read_parts(context, adapters, ports, [reload])
     return Outcome(code, {"source": source, **values})
 
 
 def read_parts(
-    context: CommandContext, adapters: Adapters, work: Workplace, reloads: Sequence[Reload]
+    context: CommandContext, adapters: Adapters, ports: RunPorts, reloads: Sequence[Reload]
 ) -> tuple[int, dict[str, Any]]:
     """Make an ordinary run, then one for each reload of some rows, until one fails.
     Return the exit code and JSON of the last run, in which `refreshed` has the tables
     of all these reloads."""
-    source = work.source.name
+    source = ports.source.name
     orders = [reload.condition_rows for reload in reloads if reload.condition_rows is not None]
     by_condition = [reload for reload in reloads if reload.condition_rows is not None]
-    context.say(*(_reload_line(work, reload) for reload in by_condition))
+    context.say(*(_reload_line(ports, reload) for reload in by_condition))
     # A run that finds differences when it samples rows has still done all of its work.
     success_codes = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     refreshed: dict[str, Any] = {}
@@ -234,9 +234,9 @@ def read_parts(
     return code, {**values, "refreshed": refreshed}
 
 
-def _row_order(work: Workplace, arguments: argparse.Namespace) -> RereadRows:
+def _row_order(ports: RunPorts, arguments: argparse.Namespace) -> RereadRows:
     """Return the order to read the rows of `--where`."""
-    condition = read_condition(arguments.where, dialect_of(work.server.facts()))
+    condition = read_condition(arguments.where, dialect_of(ports.server.facts()))
     return RereadRows(
         parse_table_name(arguments.tables[0]),
         condition,

@@ -36,15 +36,15 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     until = place_argument(arguments.to, "--to", "replay")
     only_tables = frozenset(map(parse_table_name, arguments.tables)) or None
     source = context.one_source(arguments.source)
-    with context.work_on(source.name) as (_, work):
+    with context.open_source(source.name) as (_, ports):
         if arguments.dry_run:
-            report = plan_replay(work, Span(since, until), only_tables)
+            report = plan_replay(ports, Span(since, until), only_tables)
         else:
             with lock_when_free(
-                work.ledger, source.name, holder_name("replay"), context.note
+                ports.ledger, source.name, holder_name("replay"), context.note
             ) as lease:
                 report = replay(
-                    work,
+                    ports,
                     lease,
                     Span(since, until),
                     only_tables,

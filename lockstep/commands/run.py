@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from lockstep.assets.run_events import RunEventSender
     from lockstep.pipeline.run.context import Progress
     from lockstep.pipeline.run.reports import MergeReport, TableMerge, VerifyReport
-    from lockstep.pipeline.run.run import RunRecord, Site
+    from lockstep.pipeline.run.run import RunAdapters, RunRecord
     from lockstep.pipeline.source_plan import RereadRows
     from lockstep.pipeline.values.decisions import Lease, LeaseView
     from lockstep.pipeline.values.places import Place
@@ -88,7 +88,7 @@ def run_sources(
 def run_source(
     settings: Settings,
     source: str,
-    site: Site,
+    adapters: RunAdapters,
     progress: Progress,
     until: Place | None = None,
     part: RereadRows | None = None,
@@ -114,7 +114,7 @@ def run_source(
             events.send_end_of_previous(previous)
 
     session = RunSession(
-        adapters=site,
+        adapters=adapters,
         source=source,
         holder=holder_name("run"),
         run_id=run_id,
@@ -129,15 +129,15 @@ def run_source(
     )
     try:
         run(session)
-        _update_pages(settings, record, site, run_id, progress)
+        _update_pages(settings, record, adapters, run_id, progress)
     finally:
         if events is not None:
-            events.send_end(partial(site.workplace, source, progress), found_dead=True)
+            events.send_end(partial(adapters.ports, source, progress), found_dead=True)
     return record
 
 
 def _update_pages(
-    settings: Settings, record: RunRecord, site: Site, run_id: str, progress: Progress
+    settings: Settings, record: RunRecord, adapters: RunAdapters, run_id: str, progress: Progress
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's
     page."""
@@ -147,11 +147,11 @@ def _update_pages(
     if record.capture_report is None:
         return
     try:
-        work = site.workplace(record.source, progress)
-        entries = catalogue_entries(work.ledger.table_states(record.source))
+        ports = adapters.ports(record.source, progress)
+        entries = catalogue_entries(ports.ledger.table_states(record.source))
         update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
-            store_page_of_run(settings, work, run_id)
+            store_page_of_run(settings, ports, run_id)
     except LockstepError as error:
         progress.note(f"The run's page was not written: {error.message}")
 

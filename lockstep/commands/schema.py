@@ -11,7 +11,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name, place_option
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
@@ -80,11 +80,11 @@ def _show_one_table(
     for source in context.sources(source_name):
         name = source.name
 
-        def open_workplace(name: str = name) -> Workplace:
-            return adapters.workplace(name, SilentProgress())
+        def open_ports(name: str = name) -> RunPorts:
+            return adapters.ports(name, SilentProgress())
 
         try:
-            view = show_schema(adapters.ledger(), name, table, place, open_workplace)
+            view = show_schema(adapters.ledger(), name, table, place, open_ports)
         except NothingMatches:
             known_tables += adapters.ledger().last_versions(name)
             continue
@@ -98,7 +98,7 @@ def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | 
     answers: dict[str, tuple[int, dict[str, Any]]] = {}
     for source in context.sources(source_name):
         with context.watch(source.name) as progress:
-            verification = verify_schema(adapters.workplace(source.name, progress))
+            verification = verify_schema(adapters.ports(source.name, progress))
         context.say(*verification_lines(source.name, verification))
         code = exits.DONE if verification.equal else exits.DIFFERENCES
         answers[source.name] = code, verification_values(verification)

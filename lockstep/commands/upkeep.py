@@ -54,17 +54,17 @@ def _upkeep_report(
     """Carry out the upkeep, or with `--dry-run` plan it."""
     policy = context.settings.upkeep_policy(purge=arguments.purge)
     with context.watch(source) as progress:
-        work, lake = adapters.workplace(source, progress), adapters.lake().upkeep
+        ports, lake = adapters.ports(source, progress), adapters.lake().upkeep
         if arguments.dry_run:
-            tables = tuple(plan_upkeep(work, lake, policy, only_tables))
+            tables = tuple(plan_upkeep(ports, lake, policy, only_tables))
             if only_tables is not None:
                 return UpkeepReport(tables, 0.0)
-            changes = plan_changes(work, policy.keep_changes, lake.keep)
-            checkpoints = thin_logs(work, lake, delete=False)
-            former_folders = plan_former_folders(work, lake.keep)
-            clearable_values = tuple(clearable(work))
+            changes = plan_changes(ports, policy.keep_changes, lake.keep)
+            checkpoints = thin_logs(ports, lake, delete=False)
+            former_folders = plan_former_folders(ports, lake.keep)
+            clearable_values = tuple(clearable(ports))
             return UpkeepReport(tables, 0.0, changes, clearable_values, checkpoints, former_folders)
-        return upkeep(work, lake, policy, holder_name("upkeep"), only_tables)
+        return upkeep(ports, lake, policy, holder_name("upkeep"), only_tables)
 
 
 def _report_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:

@@ -14,7 +14,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError, parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
 from lockstep.pipeline.run.orders.reloads import ReloadFacts, plan_reload, plan_repairs
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
@@ -40,18 +40,18 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         for source, source_tables in _tables_by_source(context.sources(arguments.source), tables):
             with context.watch(source.name) as progress:
-                work = adapters.workplace(source.name, progress)
+                ports = adapters.ports(source.name, progress)
                 sample_rows, show_values = arguments.sample, arguments.show_values
                 if sample_rows is None:
-                    report = verify(work, source_tables, show_values=show_values)
+                    report = verify(ports, source_tables, show_values=show_values)
                 else:
                     random = SystemRandom()
                     report = verify_sample(
-                        work, source_tables, sample_rows, random, show_values=show_values
+                        ports, source_tables, sample_rows, random, show_values=show_values
                     )
-                record_proofs(work, report)
+                record_proofs(ports, report)
                 if sample_rows is None:
-                    _record_complete_tables(work, report, context)
+                    _record_complete_tables(ports, report, context)
             show_verify(context, source.name, report)
             values = {
                 **attributes(report, "position", "seconds"),
@@ -62,7 +62,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             }
             if arguments.repair or arguments.dry_run:
                 dry_run = arguments.dry_run
-                values |= _repair_tables(adapters, work, report, context, dry_run=dry_run)
+                values |= _repair_tables(adapters, ports, report, context, dry_run=dry_run)
             answers[source.name] = exit_code(report), values
     return Outcome.of_sources(answers)
 
@@ -116,14 +116,14 @@ def _proof_words(comparison: TableComparison) -> str:
     return f"{rows}{comparison.at}" if comparison.at else "-"
 
 
-def _record_complete_tables(work: Workplace, report: VerifyReport, context: CommandContext) -> None:
+def _record_complete_tables(ports: RunPorts, report: VerifyReport, context: CommandContext) -> None:
     """Record that partial tables which proved equal are complete. If a run is going on,
     record nothing, because the run may change them."""
-    if not tables_proven_complete(work, report):
+    if not tables_proven_complete(ports, report):
         return
     try:
-        with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
-            record_complete(work, lease, report)
+        with ports.ledger.lock(ports.source.name, holder_name("verify"), None) as lease:
+            record_complete(ports, lease, report)
     except SourceBusy:
         context.note(
             "a run began, so it is not recorded which tables are complete: verify them again"
@@ -132,7 +132,7 @@ def _record_complete_tables(work: Workplace, report: VerifyReport, context: Comm
 
 def _repair_tables(
     adapters: Adapters,
-    work: Workplace,
+    ports: RunPorts,
     report: VerifyReport,
     context: CommandContext,
     *,
@@ -141,22 +141,22 @@ def _repair_tables(
     """Repair tables that differ. If a condition can select a table's differing rows,
     read them now; otherwise have the next run read all its rows. Raise `SourceBusy`
     while a run is going on. `dry_run`: only print what would be read."""
-    repairs = plan_repairs(work, report, getpass.getuser())
+    repairs = plan_repairs(ports, report, getpass.getuser())
     if dry_run:
         if repairs:
-            show_planned(context, work, repairs)
+            show_planned(context, ports, repairs)
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
     refreshed: dict[str, Any] = {}
     if any(repair.condition_rows is not None for repair in repairs):
-        refreshed = read_parts(context, adapters, work, repairs)[1]["refreshed"]
-    facts = ReloadFacts(work, [repair.table for repair in repairs])
+        refreshed = read_parts(context, adapters, ports, repairs)[1]["refreshed"]
+    facts = ReloadFacts(ports, [repair.table for repair in repairs])
     whole_reloads = [
-        plan_reload(work, repair.request, Supplier.SOURCE, facts)
+        plan_reload(ports, repair.request, Supplier.SOURCE, facts)
         for repair in repairs
         if str(repair.table) not in refreshed
     ]
-    with work.ledger.lock(work.source.name, holder_name("verify"), None) as lease:
-        recorded = record_reloads(context, work, lease, whole_reloads)
+    with ports.ledger.lock(ports.source.name, holder_name("verify"), None) as lease:
+        recorded = record_reloads(context, ports, lease, whole_reloads)
     for reload in recorded:
         context.say(f"  then `lockstep verify {reload.table}`")
     return {"repaired": [reload.table for reload in recorded], "read_again": refreshed}

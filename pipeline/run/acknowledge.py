@@ -16,7 +16,7 @@ from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.claim import require_claim
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.reports import AcknowledgeReport
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -25,56 +25,56 @@ from lockstep.pipeline.values.policies import DroppedTables
 from lockstep.pipeline.values.table import TableName
 
 
-def acknowledge(work: Workplace, lease: Lease) -> AcknowledgeReport:
+def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     """Acknowledge the merged batches in their order, up to the first that is not
     merged."""
     timer_start = perf_counter()
-    require_claim(work)
-    source = work.source.name
+    require_claim(ports)
+    source = ports.source.name
     acknowledged_batches: list[int] = []
     waiting_tables: dict[int, tuple[TableName, ...]] = {}
     recorded_requests: RequestCounts | None = None
-    for batch in work.ledger.unfinished_batches(source):
+    for batch in ports.ledger.unfinished_batches(source):
         if batch.state is BatchState.MERGED and not waiting_tables:
-            end_dropped_mirrors(work, lease, batch.id)
-            all_requests = work.count_requests()
+            end_dropped_mirrors(ports, lease, batch.id)
+            all_requests = ports.count_requests()
             new_requests = (
                 all_requests - recorded_requests
                 if all_requests is not None and recorded_requests is not None
                 else all_requests
             )
-            work.ledger.acknowledge(lease, batch.id, new_requests)
+            ports.ledger.acknowledge(lease, batch.id, new_requests)
             recorded_requests = all_requests
             # After the ledger's record. If the run dies in between, `repair` deletes
             # these files.
-            remove_spooled_rows(work, batch.id)
-            remove_snapshots(work, batch.id)
+            remove_spooled_rows(ports, batch.id)
+            remove_snapshots(ports, batch.id)
             acknowledged_batches.append(batch.id)
         elif batch.state is BatchState.CAPTURED:
-            pending = work.ledger.pending_batches(source).items()
+            pending = ports.ledger.pending_batches(source).items()
             tables = (table for table, batches in pending if batch.id in batches)
             waiting_tables[batch.id] = tuple(sorted(tables))
-    remove_dropped_mirrors(work, lease)
-    cursor = work.ledger.cursors(source).acknowledged
+    remove_dropped_mirrors(ports, lease)
+    cursor = ports.ledger.cursors(source).acknowledged
     return AcknowledgeReport(
         acknowledged_batches=tuple(acknowledged_batches),
         position=cursor.position if cursor else None,
         waiting_tables=waiting_tables,
-        quarantined=stopped_tables(work.ledger.table_states(work.source.name)),
+        quarantined=stopped_tables(ports.ledger.table_states(ports.source.name)),
         seconds=perf_counter() - timer_start,
-        partial_tables=partial_tables(work.ledger, source, work.source.patterns),
+        partial_tables=partial_tables(ports.ledger, source, ports.source.patterns),
     )
 
 
-def end_dropped_mirrors(work: Workplace, lease: Lease, batch_id: int) -> None:
+def end_dropped_mirrors(ports: RunPorts, lease: Lease, batch_id: int) -> None:
     """Record which mirrors are to be deleted, because their tables were dropped in this
     batch and the policy is `dropped_tables = "drop"`. If a later batch has changes of
     the table, the mirror is deleted after that batch instead: these changes are
     published under the generation (a number in the paths of mirror and changelog) in
     which they were captured."""
-    if not _deletes_some_mirrors(work):
+    if not _deletes_some_mirrors(ports):
         return
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     last_kinds = {
         event.table: event.kind for event in batch_content(ledger, source, batch_id).events
     }
@@ -87,47 +87,47 @@ def end_dropped_mirrors(work: Workplace, lease: Lease, batch_id: int) -> None:
             dropped -= batch_content(ledger, source, later.id).changed_tables
     states = ledger.table_states(source)
     for table in sorted(dropped):
-        is_deleted = work.source.policies_of(table).dropped_tables is DroppedTables.DROP
+        is_deleted = ports.source.policies_of(table).dropped_tables is DroppedTables.DROP
         if is_deleted and states[table].condition is TableCondition.DROPPED:
             ledger.record_event(lease, table, MirrorRemoved())
 
 
-def remove_dropped_mirrors(work: Workplace, lease: Lease) -> None:
+def remove_dropped_mirrors(ports: RunPorts, lease: Lease) -> None:
     """Delete the mirrors that `end_dropped_mirrors` recorded. Each run also does this
     when it begins, to finish an interrupted deletion. A process that hangs here cannot
     delete a new mirror in the same folder: `remove` deletes only what was there before
     it asked whether the lease is still held."""
-    if not _deletes_some_mirrors(work):
+    if not _deletes_some_mirrors(ports):
         return
 
     def require_held() -> None:
-        work.ledger.require_held(lease)
+        ports.ledger.require_held(lease)
 
-    examined_versions = work.ledger.examined_versions(work.source.name)
-    for state in work.ledger.table_states(work.source.name).values():
-        is_deleted = work.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
+    examined_versions = ports.ledger.examined_versions(ports.source.name)
+    for state in ports.ledger.table_states(ports.source.name).values():
+        is_deleted = ports.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
         if is_deleted and state.is_mirror_removed:
-            work.mirrors.remove(state.mirror, require_held)
+            ports.mirrors.remove(state.mirror, require_held)
             if state.mirror in examined_versions:
-                work.ledger.note_examined_versions(lease, {state.mirror: None})
+                ports.ledger.note_examined_versions(lease, {state.mirror: None})
 
 
-def _deletes_some_mirrors(work: Workplace) -> bool:
+def _deletes_some_mirrors(ports: RunPorts) -> bool:
     return any(
-        policies.dropped_tables is DroppedTables.DROP for policies in work.source.all_policies
+        policies.dropped_tables is DroppedTables.DROP for policies in ports.source.all_policies
     )
 
 
-def remove_spooled_rows(work: Workplace, batch_id: int) -> None:
+def remove_spooled_rows(ports: RunPorts, batch_id: int) -> None:
     """Delete the spooled rows of XA transactions that were committed or rolled back in
     an acknowledged batch. No batch reads them again."""
-    for prepared in batch_content(work.ledger, work.source.name, batch_id).ended_transactions:
+    for prepared in batch_content(ports.ledger, ports.source.name, batch_id).ended_transactions:
         if prepared.file is not None:
-            work.spool.remove(work.source.name, prepared.file)
+            ports.spool.remove(ports.source.name, prepared.file)
 
 
-def remove_snapshots(work: Workplace, batch_id: int) -> None:
+def remove_snapshots(ports: RunPorts, batch_id: int) -> None:
     """Delete the files of rows that an acknowledged batch read from the source. The
     mirrors have these rows."""
-    for snapshot in batch_content(work.ledger, work.source.name, batch_id).snapshots:
-        work.segments.remove(snapshot_path(work.source.name, snapshot.table), snapshot.files)
+    for snapshot in batch_content(ports.ledger, ports.source.name, batch_id).snapshots:
+        ports.segments.remove(snapshot_path(ports.source.name, snapshot.table), snapshot.files)

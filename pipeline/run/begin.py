@@ -9,7 +9,7 @@ from lockstep.pipeline.binlog.search.places import find_anchors, read_anchor
 from lockstep.pipeline.model.batch import Cursor, Xid
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.find_place import (
     end_of_transactions_to_leave_out,
     find_place,
@@ -75,20 +75,20 @@ class StartProposal:
     run_start: RunStart | None
 
 
-def begin(work: Workplace, lease: Lease) -> RunStart:
+def begin(ports: RunPorts, lease: Lease) -> RunStart:
     """Decide the start and record the decision. If it is a refusal, raise its error
     afterwards."""
-    override = work.ledger.open_override(work.source.name)
-    proposal = foresee_start(work, work.ledger.cursors(work.source.name).captured, override)
+    override = ports.ledger.open_override(ports.source.name)
+    proposal = foresee_start(ports, ports.ledger.cursors(ports.source.name).captured, override)
     decision, run_start = proposal.decision, proposal.run_start
-    tables = tables_in_gap(work, decision)
+    tables = tables_in_gap(ports, decision)
     at = run_start.start.at if run_start else None
     record = decision_record(
-        decision, proposal.question, work.source.patterns, at=at, tables=tables
+        decision, proposal.question, ports.source.patterns, at=at, tables=tables
     )
     if not proposal.question.has_gtid_mode_on:
-        work.ledger.note_gtids_off(lease)
-    entry = work.ledger.decide(lease, record)
+        ports.ledger.note_gtids_off(lease)
+    entry = ports.ledger.decide(lease, record)
     if isinstance(decision, Refusal):
         decision.error.is_recorded = True
         raise decision.error
@@ -97,16 +97,16 @@ def begin(work: Workplace, lease: Lease) -> RunStart:
 
 
 def foresee_start(
-    work: Workplace, cursor: Cursor | None, override: Override | None
+    ports: RunPorts, cursor: Cursor | None, override: Override | None
 ) -> StartProposal:
     """Decide and prove the start of a run that would continue at `cursor`, the end of
     the last batch, and write nothing. `override`: another start that a person chose."""
-    question = gather_facts(work, cursor, override)
+    question = gather_facts(ports, cursor, override)
     decision = decide_start(question)
     if isinstance(decision, Refusal):
         return StartProposal(question, decision, None)
     try:
-        return StartProposal(question, decision, _place_start(work, question, decision))
+        return StartProposal(question, decision, _place_start(ports, question, decision))
     except LockstepError as error:
         if error.recovery is not Recovery.OPERATOR:
             raise
@@ -132,49 +132,49 @@ def start_at_known_place(
     )
 
 
-def start_to_continue(work: Workplace, cursor: Cursor) -> RunStart:
+def start_to_continue(ports: RunPorts, cursor: Cursor) -> RunStart:
     """Return the start of a run that would continue at the cursor, after its anchor has
     proven that the log is the same. Write nothing. Raise the error that would refuse
     that run."""
-    proposal = foresee_start(work, cursor, None)
+    proposal = foresee_start(ports, cursor, None)
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
     assert proposal.run_start is not None, "a start that is not refused has a place"
     return proposal.run_start
 
 
-def gather_facts(work: Workplace, cursor: Cursor | None, override: Override | None) -> Question:
+def gather_facts(ports: RunPorts, cursor: Cursor | None, override: Override | None) -> Question:
     """Return all facts that decide the start, and write nothing."""
-    facts = _settled_facts(work, cursor)
-    set_reading, reused_gtid = read_gtid_set(work, cursor, facts)
+    facts = _settled_facts(ports, cursor)
+    set_reading, reused_gtid = read_gtid_set(ports, cursor, facts)
     return Question(
-        source=work.source.name,
+        source=ports.source.name,
         facts=facts,
         cursor=cursor,
-        anchor_reading=read_anchor_of(work, cursor, facts),
-        configured_start=work.source.start_at(facts),
-        policies=work.source.start_policies,
+        anchor_reading=read_anchor_of(ports, cursor, facts),
+        configured_start=ports.source.start_at(facts),
+        policies=ports.source.start_policies,
         override=override,
-        chosen_place=_place_of_override(work, override, facts) if override else None,
+        chosen_place=_place_of_override(ports, override, facts) if override else None,
         set_reading=set_reading,
         reused_gtid=reused_gtid,
-        load_low=_lowest_load_watermark(work, facts) if cursor is None else None,
+        load_low=_lowest_load_watermark(ports, facts) if cursor is None else None,
     )
 
 
-def _lowest_load_watermark(work: Workplace, facts: ServerFacts) -> Coordinates | None:
+def _lowest_load_watermark(ports: RunPorts, facts: ServerFacts) -> Coordinates | None:
     """Return the lowest watermark of the open loads that read rows from this server."""
-    readings = [load.begin for load in work.ledger.open_loads(work.source.name) if load.begin]
+    readings = [load.begin for load in ports.ledger.open_loads(ports.source.name) if load.begin]
     lows = (reading.low for reading in readings if reading.server_uuid == facts.server_uuid)
     return min(lows, default=None)
 
 
-def _settled_facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
+def _settled_facts(ports: RunPorts, cursor: Cursor | None) -> ServerFacts:
     """Return the server's facts. Read them again while gtid_executed lacks transactions
     that were read from its log: the server adds a transaction to it after logging
     it."""
-    for _ in SERVER_SET.tries(work.pause):
-        facts = work.server.facts()
+    for _ in SERVER_SET.tries(ports.pause):
+        facts = ports.server.facts()
         if cursor is None or facts.server_uuid != cursor.position.server_uuid:
             break
         if GtidSet.parse(facts.gtid_executed).contains(cursor.position.gtid_set):
@@ -183,17 +183,17 @@ def _settled_facts(work: Workplace, cursor: Cursor | None) -> ServerFacts:
 
 
 def _place_of_override(
-    work: Workplace, override: Override, facts: ServerFacts
+    ports: RunPorts, override: Override, facts: ServerFacts
 ) -> ChosenPlace | LockstepError:
     try:
-        return resolve_start(work, parse_place(override.place), facts)
+        return resolve_start(ports, parse_place(override.place), facts)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         return error
 
 
-def _place_start(work: Workplace, question: Question, decision: Start) -> RunStart:
+def _place_start(ports: RunPorts, question: Question, decision: Start) -> RunStart:
     """Return the start after finding its place in the server's log."""
     facts, cursor = question.facts, question.cursor
     if decision.predecessor is not None and cursor is not None:
@@ -206,7 +206,7 @@ def _place_start(work: Workplace, question: Question, decision: Start) -> RunSta
             facts,
             by_gtid=question.has_gtid_mode_on and is_set_trusted,
         )
-    place = find_place(work, decision.where, facts)
+    place = find_place(ports, decision.where, facts)
     start = Position(place.at, place.gtid_set, facts.server_uuid)
     if cursor is not None and decision.follows is not None:
         start = replace(start, committed_at=cursor.position.committed_at)
@@ -217,17 +217,17 @@ def _place_start(work: Workplace, question: Question, decision: Start) -> RunSta
         place.anchor,
         facts,
         leave_out=place.leave_out,
-        known_until=end_of_transactions_to_leave_out(work, place, facts)
+        known_until=end_of_transactions_to_leave_out(ports, place, facts)
         if place.leave_out
         else None,
         by_gtid=question.has_gtid_mode_on,
         prepared_xids=frozenset()
         if decision.continuity is Continuity.CONTIGUOUS
-        else work.server.prepared(),
+        else ports.server.prepared(),
     )
 
 
-def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
+def read_anchor_of(ports: RunPorts, cursor: Cursor | None, facts: ServerFacts) -> AnchorReading:
     """Read the event at the cursor's anchor from the server's log, and return whether
     it is the same event."""
     if cursor is None or facts.server_uuid != cursor.position.server_uuid:
@@ -237,7 +237,7 @@ def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -
     if size is None or at.offset > size:
         return AnchorReading.NOT_READ
     try:
-        event = read_anchor(work.server, Coordinates(at.file, anchor.offset))
+        event = read_anchor(ports.server, Coordinates(at.file, anchor.offset))
     except PositionPurged as error:
         raise SourceMoving(
             f"{at.file} was purged while the run began",
@@ -249,7 +249,7 @@ def read_anchor_of(work: Workplace, cursor: Cursor | None, facts: ServerFacts) -
 
 
 def read_gtid_set(
-    work: Workplace, cursor: Cursor | None, facts: ServerFacts
+    ports: RunPorts, cursor: Cursor | None, facts: ServerFacts
 ) -> tuple[SetReading, str]:
     """Return whether the server executed the same transactions under the GTIDs of the
     cursor, and if not, a GTID that it used for another one. This is only read if the
@@ -261,34 +261,34 @@ def read_gtid_set(
     if same_server and facts.lists(place.file):
         return SetReading.NOT_KEPT, ""
     if same_server and facts.server_process is not None:
-        [batch] = work.ledger.live_batches(work.source.name, cursor.batch, cursor.batch)
+        [batch] = ports.ledger.live_batches(ports.source.name, cursor.batch, cursor.batch)
         if facts.server_process.is_same_process(batch.server_process):
             return SetReading.SAME, ""
     executed_gtids = GtidSet.parse(facts.gtid_executed)
     shared_anchors = [
         anchor
-        for anchor in work.ledger.set_anchors(work.source.name, cursor.batch)
+        for anchor in ports.ledger.set_anchors(ports.source.name, cursor.batch)
         if (gtid := GtidSet.parse(anchor.gtid))
         and read_gtids.contains(gtid)
         and executed_gtids.contains(gtid)
     ]
     gtids = [anchor.gtid for anchor in shared_anchors]
-    return compare_set(shared_anchors, find_anchors(work.server, facts.binlogs, facts.head, gtids))
+    return compare_set(shared_anchors, find_anchors(ports.server, facts.binlogs, facts.head, gtids))
 
 
-def tables_in_gap(work: Workplace, decision: Start | Refusal) -> tuple[str, ...]:
+def tables_in_gap(ports: RunPorts, decision: Start | Refusal) -> tuple[str, ...]:
     """Return the captured tables that may have changes in the part of the log that the
     decision skips, sorted. Return the patterns if there is no such table, and nothing
     if no log is skipped. Tables are taken from the ledger, and from the server because
     new ones may have begun there."""
     if isinstance(decision, Refusal) or decision.continuity is not Continuity.GAP:
         return ()
-    source, patterns = work.source.name, work.source.patterns
-    tables = {*work.server.engines()}
-    tables |= {schema.table for schema in work.ledger.schemas_at(source)}
+    source, patterns = ports.source.name, ports.source.patterns
+    tables = {*ports.server.engines()}
+    tables |= {schema.table for schema in ports.ledger.schemas_at(source)}
     tables |= {
         table
-        for table, state in work.ledger.table_states(source).items()
+        for table, state in ports.ledger.table_states(source).items()
         if state.condition is not TableCondition.DROPPED
     }
     return (

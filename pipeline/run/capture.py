@@ -20,7 +20,7 @@ from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
@@ -79,31 +79,31 @@ class _MisreadTables:
     parents: Mapping[TableName, TableSchema] = field(default_factory=dict)
 
 
-def capture(work: Workplace, lease: Lease) -> CaptureReport:
+def capture(ports: RunPorts, lease: Lease) -> CaptureReport:
     """Capture the log up to its present end, or up to the end that a person chose. If
     this stops tables that only have to be read from the source, read them at once by a
     second capture."""
-    if work.source.reread_rows is not None:
-        return _capture_with_read(work, lease, work.source.reread_rows)
+    if ports.source.reread_rows is not None:
+        return _capture_with_read(ports, lease, ports.source.reread_rows)
     try:
-        return _capture_to_end(work, lease)
+        return _capture_to_end(ports, lease)
     except LogStops as error:
-        return _capture_up_to_stop(work, lease, error)
+        return _capture_up_to_stop(ports, lease, error)
 
 
-def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> CaptureReport:
+def _capture_up_to_stop(ports: RunPorts, lease: Lease, error: LogStops) -> CaptureReport:
     """Capture the log before the event that no run can pass. If that is already
     captured, raise the error, unless batches still have to be merged: then return an
     empty report, so that this run merges them. The stop needs no record, because every
     later run meets the event again."""
     stop_place = Coordinates.parse(error.transaction_end) if error.transaction_end else None
-    cursor = work.ledger.cursors(work.source.name).captured
-    at = _captured_at(work)
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    at = _captured_at(ports)
     if stop_place is not None and (at is None or at.file != stop_place.file or at < stop_place):
-        source = replace(work.source, until=AtCoordinates(stop_place))
-        report = _capture_once(replace(work, source=source), lease)
+        source = replace(ports.source, until=AtCoordinates(stop_place))
+        report = _capture_once(replace(ports, source=source), lease)
         return replace(report, stop_error=error)
-    states = {batch.state for batch in work.ledger.unfinished_batches(work.source.name)}
+    states = {batch.state for batch in ports.ledger.unfinished_batches(ports.source.name)}
     if cursor is None or not states & {BatchState.CAPTURED, BatchState.MERGED}:
         raise error
     return CaptureReport(
@@ -117,25 +117,25 @@ def _capture_up_to_stop(work: Workplace, lease: Lease, error: LogStops) -> Captu
     )
 
 
-def _capture_to_end(work: Workplace, lease: Lease) -> CaptureReport:
-    report = _capture_once(work, lease)
+def _capture_to_end(ports: RunPorts, lease: Lease) -> CaptureReport:
+    report = _capture_once(ports, lease)
     tables_to_read = {
         quarantine.table for quarantine in report.quarantined if quarantine.starts_by_itself
     }
-    if not tables_to_read or work.source.until is not None:
+    if not tables_to_read or ports.source.until is not None:
         return report
-    return report.followed_by(_capture_once(work, lease), tables_to_read)
+    return report.followed_by(_capture_once(ports, lease), tables_to_read)
 
 
-def _capture_with_read(work: Workplace, lease: Lease, order: RereadRows) -> CaptureReport:
+def _capture_with_read(ports: RunPorts, lease: Lease, order: RereadRows) -> CaptureReport:
     """Read rows of a table by a condition. Capture the log up to their low watermark,
     and then the log after it, in a batch that begins with these rows."""
-    without_read = replace(work, source=replace(work.source, reread_rows=None))
+    without_read = replace(ports, source=replace(ports.source, reread_rows=None))
     with closing(read_by_condition(without_read, order)) as read:
         report_before = _capture_up_to_read(without_read, lease, read)
         report = _capture_once(without_read, lease, read)
         for line in sentences_about_rows(read):
-            work.progress.note(line)
+            ports.progress.note(line)
         reread_counts = RereadCounts(
             read.table,
             read.matching_rows.row_count,
@@ -146,14 +146,14 @@ def _capture_with_read(work: Workplace, lease: Lease, order: RereadRows) -> Capt
     return report if report_before is None else report_before.followed_by(report, ())
 
 
-def _capture_up_to_read(work: Workplace, lease: Lease, read: ConditionRead) -> CaptureReport | None:
+def _capture_up_to_read(ports: RunPorts, lease: Lease, read: ConditionRead) -> CaptureReport | None:
     """Capture the log up to the low watermark of the read rows, if that is not captured
     yet."""
-    source, low, report = work.source, read.low, None
-    if _captured_at(work) != low:
+    source, low, report = ports.source, read.low, None
+    if _captured_at(ports) != low:
         source = replace(source, until=AtCoordinates(low))
-        report = _capture_once(replace(work, source=source), lease)
-    _require_read_at(read, _captured_at(work))
+        report = _capture_once(replace(ports, source=source), lease)
+    _require_read_at(read, _captured_at(ports))
     return report
 
 
@@ -165,42 +165,42 @@ def _require_read_at(read: ConditionRead, at: Coordinates | None) -> None:
         )
 
 
-def _captured_at(work: Workplace) -> Coordinates | None:
-    cursor = work.ledger.cursors(work.source.name).captured
+def _captured_at(ports: RunPorts) -> Coordinates | None:
+    cursor = ports.ledger.cursors(ports.source.name).captured
     return None if cursor is None else cursor.position.at
 
 
 def _capture_once(
-    work: Workplace, lease: Lease, read: ConditionRead | None = None
+    ports: RunPorts, lease: Lease, read: ConditionRead | None = None
 ) -> CaptureReport:
     """Clean up after a dead run, let stopped tables catch up, and capture an ordinary
     batch. `read`: rows that were read by a condition, with which the batch begins."""
     timer_start = perf_counter()
-    require_agreement(work)
-    repairs = repair(work, lease)
-    if work.ledger.unfinished_batches(work.source.name):
-        work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
-    if work.ledger.cursors(work.source.name).captured is None:
+    require_agreement(ports)
+    repairs = repair(ports, lease)
+    if ports.ledger.unfinished_batches(ports.source.name):
+        ports.mirrors.prepare(waiting_log_bytes(ports.ledger, ports.source.name))
+    if ports.ledger.cursors(ports.source.name).captured is None:
         # A source that was captured before goes on capturing while Spark cannot start.
         # The first run of a source fails here instead, before it writes anything.
-        work.mirrors.require_ready()
-    require_ready(work.server, work.ledger, work.source)
-    stop_reshaped_tables(work, lease)
-    past_report = follow_pasts(work, lease)
-    return_plans = plan_returns(work, open_orders(work, lease))
+        ports.mirrors.require_ready()
+    require_ready(ports.server, ports.ledger, ports.source)
+    stop_reshaped_tables(ports, lease)
+    past_report = follow_pasts(ports, lease)
+    return_plans = plan_returns(ports, open_orders(ports, lease))
     for table in return_plans.wait_reasons:
-        work.progress.note(f"{table} waits: {return_plans.wait_sentence(table)}")
-    catch_up_result = catch_up(work, lease, return_plans)
+        ports.progress.note(f"{table} waits: {return_plans.wait_sentence(table)}")
+    catch_up_result = catch_up(ports, lease, return_plans)
     if catch_up_result is not None:
         reason_without_log = catch_up_result if isinstance(catch_up_result, str) else ""
-        orders = open_orders(work, lease)
+        orders = open_orders(ports, lease)
         return_plans = plan_returns(
-            work, orders, earlier_plans=return_plans, reason_without_log=reason_without_log
+            ports, orders, earlier_plans=return_plans, reason_without_log=reason_without_log
         )
     # An ordinary batch begins at the cursor: earlier changes that a table lacks would
     # be lost.
     assert not return_plans.spans, "each table has caught up with the cursor"
-    report = _capture_new_log(work, lease, return_plans, repairs, timer_start, read)
+    report = _capture_new_log(ports, lease, return_plans, repairs, timer_start, read)
     for report_before in (catch_up_result, past_report):
         if isinstance(report_before, CaptureReport):
             report = _joined_report(report_before, report)
@@ -223,7 +223,7 @@ def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureRepor
 
 
 def _capture_new_log(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     return_plans: TablePlans,
     repairs: tuple[str, ...],
@@ -234,27 +234,27 @@ def _capture_new_log(
     with a wrong structure. Capture nothing if the log has nothing new."""
     report: CaptureReport | _MisreadTables = _MisreadTables()
     while isinstance(report, _MisreadTables):
-        run_start = begin(work, lease)
+        run_start = begin(ports, lease)
         if read is not None:
             _require_read_at(read, run_start.start.at)
-        bounds = bounds_of(work, run_start)
+        bounds = bounds_of(ports, run_start)
         seconds = perf_counter() - timer_start
-        plans = plan_readings(work, run_start, return_plans)
+        plans = plan_readings(ports, run_start, return_plans)
         # A start that a person chose is recorded by a batch, even by an empty one.
         # Without an event before the start, there is no anchor (checksum of that
         # event), and so nothing to record.
         continues_log = run_start.decision.predecessor is not None or run_start.anchor is None
         if read is None and not plans and continues_log and bounds.is_reached(run_start.start.at):
-            require_complete(work, run_start, bounds, run_start.start.gtid_set)
-            return _record_idle(work, lease, run_start, bounds, repairs, seconds)
+            require_complete(ports, run_start, bounds, run_start.start.gtid_set)
+            return _record_idle(ports, lease, run_start, bounds, repairs, seconds)
         report = _capture_batch(
-            work, lease, run_start, bounds, plans, repairs, seconds, read, report
+            ports, lease, run_start, bounds, plans, repairs, seconds, read, report
         )
     return report
 
 
 def _record_idle(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     run_start: RunStart,
     bounds: RunBounds,
@@ -262,7 +262,7 @@ def _record_idle(
     start_seconds: float,
 ) -> CaptureReport:
     """Record in the ledger that there is nothing to capture, and return the report."""
-    until, start = work.source.until, run_start.start
+    until, start = ports.source.until, run_start.start
     reason = f"nothing was written to the log since {start}"
     if until is not None:
         relation = "is" if bounds.end == start.at else "lies before"
@@ -270,7 +270,7 @@ def _record_idle(
     facts = run_start.facts
     kind = AttemptOutcome.IDLE.value
     decision = Decision(kind, "nothing-to-do", reason, to_json(facts), head=facts.head)
-    work.ledger.decide(lease, decision)
+    ports.ledger.decide(lease, decision)
     return CaptureReport(
         batch_id=None,
         rule=run_start.decision.rule.value,
@@ -285,7 +285,7 @@ def _record_idle(
 
 
 def _capture_batch(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     run_start: RunStart,
     bounds: RunBounds,
@@ -299,7 +299,7 @@ def _capture_batch(
     structure, discard the batch and return these tables."""
     timer_start = perf_counter()
     decision = run_start.decision
-    batch = work.ledger.begin_batch(
+    batch = ports.ledger.begin_batch(
         lease,
         run_start.start,
         predecessor=decision.predecessor,
@@ -307,15 +307,15 @@ def _capture_batch(
     )
     source_readings = [
         _with_misread_error(reread, misread.errors)
-        for reread in read_from_source(work, lease, run_start, batch, plans)
+        for reread in read_from_source(ports, lease, run_start, batch, plans)
     ]
     high_watermarks = [reread.high for reread in source_readings] + ([read.high] if read else [])
     if high_watermarks:
-        run_start = _extended_start(work, run_start, max(high_watermarks))
+        run_start = _extended_start(ports, run_start, max(high_watermarks))
     resumed_tables = [order.table for order in plans.resumed_orders]
     resumed_tables += [load.table for load in readings_of_begun_loads(source_readings)]
     extents, basis = partial_tables_at_start(
-        basis_of(work, run_start, bounds, batch.id, resumed_tables, batch.base)
+        basis_of(ports, run_start, bounds, batch.id, resumed_tables, batch.base)
     )
     for parent, schema in misread.parents.items():
         newest = basis.structures.last_known_schema(parent)
@@ -323,8 +323,8 @@ def _capture_batch(
         basis.structures.record_server_schema(
             replace(schema, foreign_keys=keys), run_start.start.at
         )
-    if work.source.until is None:  # an end that a person fixed stays
-        basis = replace(basis, bounds=bounds_of(work, basis.run_start))
+    if ports.source.until is None:  # an end that a person fixed stays
+        basis = replace(basis, bounds=bounds_of(ports, basis.run_start))
     basis.tables.add_waiting(source_readings)
     capture = BatchCapture(basis, batch, extents)
     reading, segmenter = capture.reading, capture.segmenter
@@ -335,18 +335,18 @@ def _capture_batch(
             segmenter.stop(table, run_start.start.at, error)
     capture.rewrite(plans.changelog_origins)
     if read is not None:
-        put_condition_rows(read, basis.tables, basis.structures, work.clock())
+        put_condition_rows(read, basis.tables, basis.structures, ports.clock())
     reading.run()
     reached_limit = reading.reached_limit
     if reached_limit is None:
-        require_complete(work, basis.run_start, basis.bounds, reading.end.gtid_set)
+        require_complete(ports, basis.run_start, basis.bounds, reading.end.gtid_set)
     require_prepares_read(basis.run_start, reading)
-    earlier_unproven = unproven_structures(work.ledger, work.source.name)
+    earlier_unproven = unproven_structures(ports.ledger, ports.source.name)
     proof = prove_structures(capture, source_readings, earlier_unproven=earlier_unproven)
     if proof.errors:
         capture.drop()
-        return _abandon_misread(work, lease, batch, proof, misread, read)
-    note_unproven(work, lease, proof, earlier_unproven)
+        return _abandon_misread(ports, lease, batch, proof, misread, read)
+    note_unproven(ports, lease, proof, earlier_unproven)
     record = capture.finish(
         end=reading.end,
         anchor=reading.anchor,
@@ -355,12 +355,12 @@ def _capture_batch(
     )
     # As late as this, so that a first run which fails does not claim the lake for its
     # ledger.
-    require_claim(work)
-    work.ledger.record_capture(lease, batch.id, record)
+    require_claim(ports)
+    ports.ledger.record_capture(lease, batch.id, record)
     if reached_limit is not None:
-        work.progress.note(f"the run ends at {reading.end}, before the log's end: {reached_limit}")
+        ports.progress.note(f"the run ends at {reading.end}, before the log's end: {reached_limit}")
     if swapped_count := reading.buffer.out_of_order:
-        work.progress.note(
+        ports.progress.note(
             f"{swapped_count} transactions that were read before come after new ones in this "
             "server's log: rows that both changed may differ; `lockstep verify` compares them"
         )
@@ -371,7 +371,7 @@ def _capture_batch(
             segmenter.unknown_code_counts, "values hold codes that have no character: U+FFFD"
         ),
     ):
-        work.progress.note(line)
+        ports.progress.note(line)
     return capture.report(
         record, timer_start=timer_start, start_seconds=start_seconds, repairs=repairs
     )
@@ -388,7 +388,7 @@ def _with_misread_error(
 
 
 def _abandon_misread(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     batch: Batch,
     proof: StructureProof,
@@ -404,15 +404,15 @@ def _abandon_misread(
         raise RowsNotRead(f"{read.table}: {reason}", hint=AGAIN.format(read.table))
     names = ", ".join(sorted(map(str, new_errors)))
     reason = f"the structure of {names} is not the history's"
-    work.progress.note(abandon(work, lease, batch, reason))
+    ports.progress.note(abandon(ports, lease, batch, reason))
     restarted, all_errors = set[TableName](), {**earlier.errors, **new_errors}
-    for load in work.ledger.open_loads(work.source.name):
+    for load in ports.ledger.open_loads(ports.source.name):
         if load.table not in new_errors:
             continue
-        void_load(work, lease, load, new_errors[load.table].reason)
+        void_load(ports, lease, load, new_errors[load.table].reason)
         if load.table not in earlier.restarted_loads:
-            work.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
-            work.progress.note(
+            ports.ledger.order_load(lease, load.table, author=load.author, reason=load.reason)
+            ports.progress.note(
                 f"{load.table} is read from the beginning again: "
                 f"{all_errors.pop(load.table).reason}"
             )
@@ -427,7 +427,7 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
     because the log does not always show the engine: a CREATE TABLE may name none, or an
     engine that the server replaced."""
     basis, segmenter = capture.basis, capture.segmenter
-    for table, engine in basis.work.server.engines().items():
+    for table, engine in basis.ports.server.engines().items():
         reason = reason_refused(engine)
         if reason is not None and segmenter.is_wanted(table):
             error = TableError(reason, hint=engine_hint(table))
@@ -436,32 +436,32 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
 
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
     """Quarantine tables whose mirror would have the folder of another table's mirror."""
-    work, segmenter = capture.basis.work, capture.segmenter
-    if not work.source.mirror_names.rules:
+    ports, segmenter = capture.basis.ports, capture.segmenter
+    if not ports.source.mirror_names.rules:
         return
-    states = work.ledger.table_states(work.source.name)
-    tables = filter(work.source.patterns.matches, work.server.engines())
-    for table, other in collisions(work, states, tables).items():
+    states = ports.ledger.table_states(ports.source.name)
+    tables = filter(ports.source.patterns.matches, ports.server.engines())
+    for table, other in collisions(ports, states, tables).items():
         if segmenter.is_wanted(table):
-            name = work.source.mirror_name(table)
+            name = ports.source.mirror_name(table)
             error = collision_error(table, other, name, in_lake=table in states)
             segmenter.stop(table, capture.basis.run_start.start.at, error)
 
 
-def _extended_start(work: Workplace, run_start: RunStart, end: Coordinates) -> RunStart:
+def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> RunStart:
     """Return the start with facts that let the run end at `end` or later.
     `end`: the highest watermark of the rows that were read from the source."""
     known_until = end if run_start.known_until is None else max(run_start.known_until, end)
-    return replace(run_start, facts=work.server.facts(), known_until=known_until)
+    return replace(run_start, facts=ports.server.facts(), known_until=known_until)
 
 
 def read_from_source(
-    work: Workplace, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
+    ports: RunPorts, lease: Lease, run_start: RunStart, batch: Batch, plans: TablePlans
 ) -> list[SourceReading]:
     """Read the rows and columns that the plans supply from the server. A run with
     `--until` only orders that the next run reads them."""
-    if work.source.until is not None:
-        order_later_readings(work, lease, plans)
+    if ports.source.until is not None:
+        order_later_readings(ports, lease, plans)
         return []  # a run without --until reads them
-    column_readings, plans = read_columns(work, plans, batch.id)
-    return [*column_readings, *load_tables(work, lease, run_start, plans)]
+    column_readings, plans = read_columns(ports, plans, batch.id)
+    return [*column_readings, *load_tables(ports, lease, run_start, plans)]

@@ -37,7 +37,7 @@ from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Catalog, Registry
 from lockstep.pipeline.ports.ledger import Ledger, Writes
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import CatalogRefused, LockstepError, TableError
@@ -71,17 +71,17 @@ class EntriesToExamine:
 
 
 def gather_entries(
-    work: Workplace, registry: Registry, *, examine_all: bool = False
+    ports: RunPorts, registry: Registry, *, examine_all: bool = False
 ) -> EntriesToExamine:
     """Gather the entries of tables whose registration may have changed, or of all
     tables (`examine_all`). MySQL is only asked for the comments of these tables."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement_number
-    statement_id, texts = _new_statements(work, seen_statement_id)
+    statement_id, texts = _new_statements(ports, seen_statement_id)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
     registered, names, unregistrable, differing = _compare_registered(
-        ledger, work.source.mirror_names, registry, states
+        ledger, ports.source.mirror_names, registry, states
     )
     tables_to_keep = {
         table
@@ -97,7 +97,7 @@ def gather_entries(
     ]
     wanted_entries: tuple[WantedEntry, ...] = ()
     if states_to_examine:
-        wanted_entries, unregistered = _wanted_entries(work, registry, states_to_examine, names)
+        wanted_entries, unregistered = _wanted_entries(ports, registry, states_to_examine, names)
         unregistrable += unregistered
     return EntriesToExamine(
         registered,
@@ -159,13 +159,13 @@ def _compare_registered(
     return registered, names, left, differing
 
 
-def _new_statements(work: Workplace, seen_statement_id: int) -> tuple[int, list[str]]:
+def _new_statements(ports: RunPorts, seen_statement_id: int) -> tuple[int, list[str]]:
     """Return the id of the newest statement, and the lower-case texts of those after
     `seen_statement_id`."""
     texts: list[str] = []
     while True:
-        statements = work.ledger.schema_statements(
-            work.source.name, limit=_STATEMENTS, after=seen_statement_id
+        statements = ports.ledger.schema_statements(
+            ports.source.name, limit=_STATEMENTS, after=seen_statement_id
         )
         texts += [statement.text.lower() for statement in statements]
         seen_statement_id = max(
@@ -202,28 +202,28 @@ def _differs(
 
 
 def _wanted_entries(
-    work: Workplace,
+    ports: RunPorts,
     registry: Registry,
     states: Collection[TableState],
     names: Mapping[TableName, EntryName],
 ) -> tuple[tuple[WantedEntry, ...], list[MissingEntry]]:
     """Return the entries of tables, and the tables whose mirrors cannot be read."""
     tables = frozenset(state.table for state in states)
-    table_comments = work.server.table_comments(tables)
-    column_comments = work.server.comments(tables) if registry.catalog.has_columns else {}
+    table_comments = ports.server.table_comments(tables)
+    column_comments = ports.server.comments(tables) if registry.catalog.has_columns else {}
     entries, unreadable = [], []
     for state in states:
         try:
-            comments = own_comments(work.source.policies_of(state.table))
+            comments = own_comments(ports.source.policies_of(state.table))
             comments |= column_comments.get(state.table, {})
-            columns = _entry_columns(work, registry, state, comments)
+            columns = _entry_columns(ports, registry, state, comments)
         except TableError as error:
             unreadable.append(
                 MissingEntry(state.table, names[state.table], error.reason, error.hint)
             )
             continue
         entry = WantedEntry(
-            source=work.source.name,
+            source=ports.source.name,
             table=state.table,
             name=names[state.table],
             location=registry.catalog.location(state.mirror),
@@ -236,9 +236,9 @@ def _wanted_entries(
 
 
 def _entry_columns(
-    work: Workplace, registry: Registry, state: TableState, comments: Mapping[str, str]
+    ports: RunPorts, registry: Registry, state: TableState, comments: Mapping[str, str]
 ) -> tuple[EntryColumn, ...]:
-    version = work.mirrors.version(state.mirror) if registry.catalog.has_columns else None
+    version = ports.mirrors.version(state.mirror) if registry.catalog.has_columns else None
     if version is None:
         return ()
     comments_by_lower_name = {name.lower(): comment for name, comment in comments.items()}
@@ -246,7 +246,7 @@ def _entry_columns(
         EntryColumn(
             field.name, sql_type(field.type), comments_by_lower_name.get(field.name.lower(), "")
         )
-        for field in work.mirrors.schema(state.mirror, version)
+        for field in ports.mirrors.schema(state.mirror, version)
     )
 
 
@@ -313,34 +313,34 @@ class CatalogReport:
 
 
 def register(
-    work: Workplace, lease: Lease, registry: Registry, *, examine_all: bool = False
+    ports: RunPorts, lease: Lease, registry: Registry, *, examine_all: bool = False
 ) -> CatalogReport:
     """Bring the catalog up to date. Errors are reported and not raised. `examine_all`:
     a person ordered to examine all entries, and to take over entries of others that
     point at Lockstep's mirrors."""
-    return _Registration(work, registry, lease, examine_all).carry_out()
+    return _Registration(ports, registry, lease, examine_all).carry_out()
 
 
-def register_after(work: Workplace, lease: Lease) -> CatalogReport | None:
+def register_after(ports: RunPorts, lease: Lease) -> CatalogReport | None:
     """Register mirrors at the end of a run, if a catalog is configured. An error is
     reported and does not end the run."""
     try:
-        registry = work.open_registry()
+        registry = ports.open_registry()
     except LockstepError as error:
         report = CatalogReport("The catalog", trouble=error)
     else:
         if registry is None:
             return None
-        report = register(work, lease, registry)
+        report = register(ports, lease, registry)
     if report.trouble is not None:
-        work.progress.note(f"mirrors wait to be registered: {report.trouble.message}")
+        ports.progress.note(f"mirrors wait to be registered: {report.trouble.message}")
     return report
 
 
-def differences(work: Workplace, registry: Registry) -> CatalogReport:
+def differences(ports: RunPorts, registry: Registry) -> CatalogReport:
     """Return the report that `register` would return for all entries, and change
     nothing."""
-    return _Registration(work, registry, None, examine_all=True).carry_out()
+    return _Registration(ports, registry, None, examine_all=True).carry_out()
 
 
 @dataclass(slots=True)
@@ -351,7 +351,7 @@ class _Registration:
     would be. `has_refusal`: the catalog refused an entry, which the next run tries
     again."""
 
-    work: Workplace
+    ports: RunPorts
     registry: Registry
     lease: Lease | None
     examine_all: bool
@@ -366,7 +366,7 @@ class _Registration:
         timer_start = perf_counter()
         trouble: LockstepError | None = None
         try:
-            entries = gather_entries(self.work, self.registry, examine_all=self.examine_all)
+            entries = gather_entries(self.ports, self.registry, examine_all=self.examine_all)
             self.missing += entries.missing_entries
             self._carry_all_out(
                 plan_steps(entries.wanted_entries, entries.recorded_entries, entries.gone_tables),
@@ -379,7 +379,7 @@ class _Registration:
                 and entries.statement_id != entries.seen_statement_id
             ):
                 catalog = self.registry.catalog.identity
-                self.work.ledger.note_registered_up_to(self.lease, catalog, entries.statement_id)
+                self.ports.ledger.note_registered_up_to(self.lease, catalog, entries.statement_id)
         except LockstepError as error:
             trouble = error
         return CatalogReport(
@@ -397,7 +397,7 @@ class _Registration:
         for step_index, step in enumerate(steps):
             if perf_counter() - last_report_at > _REPORT_SECONDS:
                 last_report_at = perf_counter()
-                self.work.progress.note(f"catalog: {step_index:,} of {len(steps):,} entries")
+                self.ports.progress.note(f"catalog: {step_index:,} of {len(steps):,} entries")
             if not self.examine_all and perf_counter() - timer_start > _RUN_SECONDS:
                 self.waiting_count = len(steps) - step_index
                 return
@@ -494,7 +494,7 @@ class _Registration:
     ) -> bool:
         """Return whether Lockstep made an entry. In a catalog without marks, this is
         true if the ledger has registered the table and the entry has its location."""
-        catalog, source = self.registry.catalog, self.work.source.name
+        catalog, source = self.registry.catalog, self.ports.source.name
         if catalog.has_marks:
             return is_own_entry(existing, source, catalog.location(""), registered)
         locations = [item.location for item in (registered, entry) if item is not None]
@@ -534,4 +534,4 @@ class _Registration:
     def _note(self, table: TableName, entry: RecordedEntry | None) -> None:
         if self.lease is not None:
             catalog = self.registry.catalog.identity
-            self.work.ledger.note_registration(self.lease, catalog, table, entry)
+            self.ports.ledger.note_registration(self.lease, catalog, table, entry)

@@ -19,7 +19,7 @@ from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.begin import start_at_known_place
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, ReturningTable
@@ -50,7 +50,7 @@ from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
 
 
-def catch_up(work: Workplace, lease: Lease, plans: TablePlans) -> CaptureReport | str | None:
+def catch_up(ports: RunPorts, lease: Lease, plans: TablePlans) -> CaptureReport | str | None:
     """Capture a batch with the changes that the tables of `plans.spans` lack. Return
     None if there are no such tables. If the log cannot be read or decoded as planned,
     abandon the batch and return a sentence that says why."""
@@ -60,25 +60,25 @@ def catch_up(work: Workplace, lease: Lease, plans: TablePlans) -> CaptureReport 
     timer_start = perf_counter()
     for order in plans.catch_up_orders:
         low = plans.spans[order.table].low
-        work.progress.note(
+        ports.progress.note(
             f"{order.table} catches up through the log, from {low} to {cursor.position.at}"
         )
     names = ", ".join(sorted(map(str, plans.spans)))
     reason = f"{names} stopped and catches up alone, from {first.start} to {cursor.position}"
     details = {"batch": first.batch.id}
-    batch = begin_catching_up(work, lease, first.start, cursor, reason, details)
+    batch = begin_catching_up(ports, lease, first.start, cursor, reason, details)
     try:
-        return _capture_missing_changes(work, lease, plans, batch, reason, timer_start)
+        return _capture_missing_changes(ports, lease, plans, batch, reason, timer_start)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
-        work.ledger.abandon(lease, batch.id, error.message)
-        discard(work, batch)
+        ports.ledger.abandon(lease, batch.id, error.message)
+        discard(ports, batch)
         return f"the log cannot supply what it lacks: {error.message}"
 
 
 def begin_catching_up(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     start: Position,
     cursor: Cursor,
@@ -96,8 +96,8 @@ def begin_catching_up(
         follows=cursor.batch,
         continuity=Continuity.CONTIGUOUS,
     )
-    entry = work.ledger.decide(lease, decision)
-    return work.ledger.begin_batch(
+    entry = ports.ledger.decide(lease, decision)
+    return ports.ledger.begin_batch(
         lease, start, predecessor=None, start_decision=entry.id, kind=BatchKind.CATCHING_UP
     )
 
@@ -106,13 +106,13 @@ def read_proven(lease: Lease, capture: BatchCapture) -> None:
     """Read the log of a batch, and compare its structures with the server's. Raise
     `SchemaUnknownAt` if a table was decoded with a wrong structure."""
     capture.reading.run()
-    work = capture.basis.work
-    earlier_unproven = unproven_structures(work.ledger, work.source.name)
+    ports = capture.basis.ports
+    earlier_unproven = unproven_structures(ports.ledger, ports.source.name)
     proof = prove_structures(capture)
     if proof.errors:
         table, error = next(iter(proof.errors.items()))
         raise SchemaUnknownAt(f"{table}: {error.reason}", hint=error.hint)
-    note_unproven(work, lease, proof, earlier_unproven)
+    note_unproven(ports, lease, proof, earlier_unproven)
 
 
 def _tables_with_supply(plans: TablePlans, kind: type[Supply]) -> dict[TableName, str]:
@@ -125,7 +125,7 @@ def _tables_with_supply(plans: TablePlans, kind: type[Supply]) -> dict[TableName
 
 
 def _capture_missing_changes(
-    work: Workplace, lease: Lease, plans: TablePlans, batch: Batch, reason: str, timer_start: float
+    ports: RunPorts, lease: Lease, plans: TablePlans, batch: Batch, reason: str, timer_start: float
 ) -> CaptureReport:
     first, cursor, facts = plans.first_span, plans.cursor, plans.facts
     assert first is not None and cursor is not None and facts is not None
@@ -133,13 +133,13 @@ def _capture_missing_changes(
         order.stopped.batch for order in plans.catch_up_orders if order.stopped is not None
     ]
     resumed_tables = [order.table for order in plans.catch_up_orders]
-    find_recorded = RecordedVersions(work.ledger, work.source.name, first.batch.id)
+    find_recorded = RecordedVersions(ports.ledger, ports.source.name, first.batch.id)
     basis = Basis(
-        work,
+        ports,
         start_at_known_place(first.start, first.anchor, facts, reason, by_gtid=cursor.by_gtid),
         RunBounds(cursor.position.at, GtidSet()),
         tables=tables_of(
-            work,
+            ports,
             batch.start,
             batch.id,
             resumed_tables,
@@ -147,8 +147,8 @@ def _capture_missing_changes(
             catch_up_before=min(stop_batches, default=0),
         ),
         structures=tracker_of(
-            work,
-            structures_in_batch(work, first.batch, first.start.at),
+            ports,
+            structures_in_batch(ports, first.batch, first.start.at),
             facts,
             recorded=find_recorded,
         ),
@@ -161,7 +161,7 @@ def _capture_missing_changes(
         **_tables_with_supply(plans, RowsFromServer),
     }
     returning_tables = [
-        ReturningTable(order, plans.spans[order.table].low, _version_at(work, order, plans))
+        ReturningTable(order, plans.spans[order.table].low, _version_at(ports, order, plans))
         for order in plans.catch_up_orders
     ]
     basis.tables.add_waiting(returning=returning_tables, completed_later=completed_tables)
@@ -180,29 +180,29 @@ def _capture_missing_changes(
         history=history_of(record.history, plans.spans),
         stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
-    work.ledger.record_capture(lease, batch.id, record)
+    ports.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, timer_start=timer_start)
 
 
-def _version_at(work: Workplace, order: TableOrder, plans: TablePlans) -> SchemaVersion | None:
+def _version_at(ports: RunPorts, order: TableOrder, plans: TablePlans) -> SchemaVersion | None:
     """Return the version of a table's structure at the place where it stopped. It is
     looked up, because statements alone do not lead to a structure that was read from
     the source."""
-    source, span = work.source.name, plans.spans[order.table]
-    version = _version_of_last_catch_up(work, order)
-    return version or work.ledger.schema_at(
+    source, span = ports.source.name, plans.spans[order.table]
+    version = _version_of_last_catch_up(ports, order)
+    return version or ports.ledger.schema_at(
         source, order.table, batch=span.batch.id, place=span.low
     )
 
 
-def _version_of_last_catch_up(work: Workplace, order: TableOrder) -> SchemaVersion | None:
+def _version_of_last_catch_up(ports: RunPorts, order: TableOrder) -> SchemaVersion | None:
     """Return the version of the structure that an earlier catching up recorded, if the
     table stopped again in that batch."""
-    stopped, source = order.stopped, work.source.name
+    stopped, source = order.stopped, ports.source.name
     if stopped is None:
         return None
-    for batch in work.ledger.live_batches(source, stopped.batch, stopped.batch):
-        version = work.ledger.schema_at(source, order.table, batch=batch.id, place=stopped.at)
+    for batch in ports.ledger.live_batches(source, stopped.batch, stopped.batch):
+        version = ports.ledger.schema_at(source, order.table, batch=batch.id, place=stopped.at)
         if batch.catches_up and version is not None and version.batch == batch.id:
             return version
     return None

@@ -46,7 +46,7 @@ from lockstep.pipeline.run.commit_metadata import (
     deletion_metadata,
     upkeep_metadata,
 )
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
 from lockstep.pipeline.run.reshaping import keep_clear_reason, record_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
@@ -69,24 +69,24 @@ _PAGE_SIZE: Final = 1000
 _QUOTES: Final = re.compile("['\"]")
 
 
-def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
+def clear(ports: RunPorts, lease: Lease) -> tuple[UnclearedValues, ...]:
     """Clear the values that nobody needs any more. Return the tightenings that are now
     completely cleared."""
     # `keep_clear` may have changed since the last run, and upkeep comes here without a
     # run.
-    record_keep_clear(work, lease)
+    record_keep_clear(ports, lease)
     cleared = []
-    for note in clearable(work):
+    for note in clearable(ports):
         try:
-            _clear_values(work, lease, note)
+            _clear_values(ports, lease, note)
         except LeaseLost:
             raise
         except (LockstepError, TableError) as error:
             # The run itself has succeeded: the next run tries to clear the table again.
             reason = error.reason if isinstance(error, TableError) else error.message
-            work.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
+            ports.progress.note(f"{note.table}: {note.sentence}, and are not cleared yet: {reason}")
             continue
-        work.progress.note(
+        ports.progress.note(
             f"{note.table}: no values of {note.tightening.hidden_in_words} are left in the lake or "
             f"the ledger, nor versions of its mirror from before batch {note.tightening.last_batch}"
         )
@@ -94,65 +94,67 @@ def clear(work: Workplace, lease: Lease) -> tuple[UnclearedValues, ...]:
     return tuple(cleared)
 
 
-def clearable(work: Workplace) -> Iterator[UnclearedValues]:
+def clearable(ports: RunPorts) -> Iterator[UnclearedValues]:
     """Yield the tightenings whose values nobody needs any more by the present settings.
     Nothing is written."""
-    for note in work.ledger.uncleared_values(work.source.name):
+    for note in ports.ledger.uncleared_values(ports.source.name):
         if not note.has_begun:
-            tightening = replace(note.tightening, kept_because=keep_clear_reason(work, note.table))
+            tightening = replace(note.tightening, kept_because=keep_clear_reason(ports, note.table))
             note = replace(note, tightening=tightening)
         folder = note.dropped_mirror
-        if note.is_needed or (folder is not None and work.mirrors.version(folder) is not None):
+        if note.is_needed or (folder is not None and ports.mirrors.version(folder) is not None):
             continue
         yield note
 
 
-def _clear_values(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+def _clear_values(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     """Carry out the five steps for one tightening."""
     if not note.has_begun:
-        work.ledger.begin_clearing(lease, note.id)
-    statements = _redacted_statements(work, note)
-    _clear_changes(work, lease, note)
-    _clear_mirror(work, lease, note)
-    _clear_former_folders(work, lease, note)
+        ports.ledger.begin_clearing(lease, note.id)
+    statements = _redacted_statements(ports, note)
+    _clear_changes(ports, lease, note)
+    _clear_mirror(ports, lease, note)
+    _clear_former_folders(ports, lease, note)
     for system_table in SystemTable:
-        _clear_texts(work, lease, note, system_table, statements)
-    _clear_structures(work, note)
-    work.ledger.require_held(lease)
-    work.ledger.clear_books(lease, note.id, _redacted_ledger_rows(work, note, statements.values()))
+        _clear_texts(ports, lease, note, system_table, statements)
+    _clear_structures(ports, note)
+    ports.ledger.require_held(lease)
+    ports.ledger.clear_books(
+        lease, note.id, _redacted_ledger_rows(ports, note, statements.values())
+    )
 
 
-def _clear_changes(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+def _clear_changes(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     """Carry out step 2. A file without a batch number in its name is not Lockstep's,
     and stays."""
-    source, through = work.source.name, note.tightening.last_batch
-    require_held = partial(work.ledger.require_held, lease)
-    state = work.ledger.table_states(source)[note.table]
+    source, through = ports.source.name, note.tightening.last_batch
+    require_held = partial(ports.ledger.require_held, lease)
+    state = ports.ledger.table_states(source)[note.table]
     for changelog in changelogs_of(source, [state]):
-        listed = work.changelog.listed_files(changelog.folder) or {}
+        listed = ports.changelog.listed_files(changelog.folder) or {}
         old_paths = [path for path in listed if (batch_of(path) or through + 1) <= through]
         if old_paths:
-            work.changelog.revise(
+            ports.changelog.revise(
                 changelog.folder,
                 app_id=f"{changelog.app_id}/cleared",
                 revision=note.id,
                 schema=_NO_COLUMNS,
                 removed_paths=old_paths,
                 files=(),
-                user_metadata=deletion_metadata(work, note.table, 0, through),
+                user_metadata=deletion_metadata(ports, note.table, 0, through),
                 require_held=require_held,
             )
-        work.segments.purge(changelog.folder, through, require_held=require_held)
+        ports.segments.purge(changelog.folder, through, require_held=require_held)
 
 
-def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+def _clear_mirror(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     """Carry out step 3. Do nothing if the table has no mirror, or if the mirror with
     the values is already gone."""
-    source = work.source.name
-    state = work.ledger.table_states(source)[note.table]
+    source = ports.source.name
+    state = ports.ledger.table_states(source)[note.table]
     if state.mirror_version is None or note.dropped_mirror is not None:
         return
-    target = upkeep_target(work, state, work.ledger.examined_versions(source).get(state.mirror))
+    target = upkeep_target(ports, state, ports.ledger.examined_versions(source).get(state.mirror))
     if isinstance(target, str):
         raise TableError(f"its mirror's log stays: {target}", hint="the next run tries again")
 
@@ -160,34 +162,36 @@ def _clear_mirror(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
         # The ledger records this commit as checked before the log is cut: without the
         # earlier commits, the next examination of the log could not tell that this one
         # is Lockstep's.
-        work.ledger.note_examined_versions(lease, {state.mirror: version})
-        work.ledger.note_upkeep_version(
+        ports.ledger.note_examined_versions(lease, {state.mirror: version})
+        ports.ledger.note_upkeep_version(
             lease, state.mirror, shows=target.written_version, delta_version=version
         )
 
-    require_held = partial(work.ledger.require_held, lease)
-    work.mirrors.delete_history(state.mirror, target.version, target.metadata, record, require_held)
+    require_held = partial(ports.ledger.require_held, lease)
+    ports.mirrors.delete_history(
+        state.mirror, target.version, target.metadata, record, require_held
+    )
 
 
-def _clear_former_folders(work: Workplace, lease: Lease, note: UnclearedValues) -> None:
+def _clear_former_folders(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     # `table_of_folder` reads the folder's Delta log: a ledger that was recovered from
     # the lake does not know which table's mirror the folder had.
-    folders = former_places(work.ledger, work.source.name)
+    folders = former_places(ports.ledger, ports.source.name)
     delete_former_places(
-        work, lease, [folder for folder in folders if table_of_folder(work, folder) == note.table]
+        ports, lease, [folder for folder in folders if table_of_folder(ports, folder) == note.table]
     )
 
 
 # -- texts of statements -----------------------------------------------------------------------
 
 
-def _redacted_statements(work: Workplace, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
+def _redacted_statements(ports: RunPorts, note: UnclearedValues) -> Mapping[int, SchemaStatement]:
     """Return the old statements that name the table or made a version of its structure,
     by their id in the ledger, and without the values in them."""
-    source, redactions, after = work.source.name, dict[int, SchemaStatement](), 0
-    versions = work.ledger.schema_versions(source, note.table)
+    source, redactions, after = ports.source.name, dict[int, SchemaStatement](), 0
+    versions = ports.ledger.schema_versions(source, note.table)
     of_versions = {version.statement_number for version in versions}
-    while page := work.ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
+    while page := ports.ledger.schema_statements(source, limit=_PAGE_SIZE, after=after):
         after = page[-1].id
         for statement in page:
             is_of_table = statement.id in of_versions or _mentions(statement.text, note.table)
@@ -216,50 +220,50 @@ def _redacted_statement(statement: SchemaStatement) -> SchemaStatement:
 
 
 def _clear_texts(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     note: UnclearedValues,
     system_table: SystemTable,
     statements: Mapping[int, SchemaStatement],
 ) -> None:
-    source, through = work.source.name, note.tightening.last_batch
+    source, through = ports.source.name, note.tightening.last_batch
     folder = system_table_path(source, system_table)
-    require_held = partial(work.ledger.require_held, lease)
-    above = work.ledger.deletion_notes(source).last_batch
+    require_held = partial(ports.ledger.require_held, lease)
+    above = ports.ledger.deletion_notes(source).last_batch
     cleared, kept_paths = list[ClearedFile](), set[str]()
-    for batch, file in _system_files(work, system_table, above, through):
-        new_file = _redacted_file(work, note, system_table, batch, file, statements)
+    for batch, file in _system_files(ports, system_table, above, through):
+        new_file = _redacted_file(ports, note, system_table, batch, file, statements)
         kept_paths.add(file.path if new_file is None else new_file.path)
         if new_file is not None:
             cleared.append(ClearedFile(batch, system_table, file.path, new_file))
     if cleared:
-        work.changelog.revise(
+        ports.changelog.revise(
             folder,
             app_id=f"{system_table_app_id(source, system_table)}/cleared",
             revision=note.id,
             schema=SYSTEM_TABLE_SCHEMAS[system_table],
             removed_paths=[file.old_path for file in cleared],
             files=[file.new_file for file in cleared],
-            user_metadata=clearing_metadata(work, system_table, through),
+            user_metadata=clearing_metadata(ports, system_table, through),
             require_held=require_held,
         )
-        work.ledger.clear_files(lease, cleared)
-        work.segments.remove_folder(scratch_path(source, folder))
-    listed = work.changelog.listed_files(folder) or {}
-    work.segments.purge(folder, through, {*kept_paths, *listed}, require_held)
+        ports.ledger.clear_files(lease, cleared)
+        ports.segments.remove_folder(scratch_path(source, folder))
+    listed = ports.changelog.listed_files(folder) or {}
+    ports.segments.purge(folder, through, {*kept_paths, *listed}, require_held)
 
 
 def _system_files(
-    work: Workplace, system_table: SystemTable, above: int, through: int
+    ports: RunPorts, system_table: SystemTable, above: int, through: int
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
     batch. They include files that only the lake lists, because the ledger that recorded
     them was lost."""
-    folder = system_table_path(work.source.name, system_table)
-    listed = {**(work.changelog.listed_files(folder) or {})}
+    folder = system_table_path(ports.source.name, system_table)
+    listed = {**(ports.changelog.listed_files(folder) or {})}
     for first in range(above + 1, through + 1, _PAGE_SIZE):
         last = min(first + _PAGE_SIZE - 1, through)
-        for content in work.ledger.contents(work.source.name, first, last):
+        for content in ports.ledger.contents(ports.source.name, first, last):
             for segment in content.system_segments:
                 for file in segment.files if segment.table is system_table else ():
                     listed.pop(file.path, None)
@@ -270,7 +274,7 @@ def _system_files(
 
 
 def _redacted_file(
-    work: Workplace,
+    ports: RunPorts,
     note: UnclearedValues,
     system_table: SystemTable,
     batch: int,
@@ -279,23 +283,25 @@ def _redacted_file(
 ) -> SegmentFile | None:
     """Write a file without the values that replaces this file, and return it. Return
     None if this file has no values to clear."""
-    folder = system_table_path(work.source.name, system_table)
-    pieces = work.segments.pieces(folder, [file], [_TEXT_COLUMNS[system_table]])
+    folder = system_table_path(ports.source.name, system_table)
+    pieces = ports.segments.pieces(folder, [file], [_TEXT_COLUMNS[system_table]])
     texts = pa.concat_tables([*pieces]).column(0)
     if texts.null_count == len(texts):
         return None
-    rows = pa.concat_tables([*work.segments.pieces(folder, [file])])
+    rows = pa.concat_tables([*ports.segments.pieces(folder, [file])])
     if system_table is SystemTable.TRANSACTIONS:
         redacted_rows = _rows_without_texts(rows)
     else:
         redacted_rows = _rows_without_literals(rows, note.table, statements.values())
     if redacted_rows.equals(rows):
         return None
-    scratch = scratch_path(work.source.name, folder)
-    writer = work.segments.open(scratch, batch=batch, schema_version=1, schema=redacted_rows.schema)
+    scratch = scratch_path(ports.source.name, folder)
+    writer = ports.segments.open(
+        scratch, batch=batch, schema_version=1, schema=redacted_rows.schema
+    )
     writer.write(redacted_rows)
     files = with_revised_names(writer.close())
-    work.segments.move_files(scratch, folder, files)
+    ports.segments.move_files(scratch, folder, files)
     [new_file] = files
     return new_file
 
@@ -339,36 +345,36 @@ def _columns_to_redact(note: UnclearedValues, schema: TableSchema) -> frozenset[
     return frozenset(names if note.tightening.columns else ())
 
 
-def _clear_structures(work: Workplace, note: UnclearedValues) -> None:
-    newest = work.ledger.schema_at(work.source.name, note.table)
+def _clear_structures(ports: RunPorts, note: UnclearedValues) -> None:
+    newest = ports.ledger.schema_at(ports.source.name, note.table)
 
     def cleared(schema: TableSchema) -> TableSchema:
         if schema.name != note.table or (newest is not None and schema == newest.schema):
             return schema
         return redact_schema(schema, _columns_to_redact(note, schema))
 
-    work.claims.clear_structures(work.source.name, cleared)
+    ports.claims.clear_structures(ports.source.name, cleared)
 
 
 def _redacted_ledger_rows(
-    work: Workplace, note: UnclearedValues, statements: Iterable[SchemaStatement]
+    ports: RunPorts, note: UnclearedValues, statements: Iterable[SchemaStatement]
 ) -> ClearedLedgerRows:
-    source = work.source.name
+    source = ports.source.name
     versions = [
         version
         if version.schema is None
-        else work.shaping.cleared_version(version, _columns_to_redact(note, version.schema))
-        for version in work.ledger.schema_versions(source, note.table)
+        else ports.shaping.cleared_version(version, _columns_to_redact(note, version.schema))
+        for version in ports.ledger.schema_versions(source, note.table)
         if version.batch <= note.tightening.last_batch
     ]
     loads = [
         (
             load,
             redact_schema(
-                schema, work.shaping.hidden_columns(schema) | _columns_to_redact(note, schema)
+                schema, ports.shaping.hidden_columns(schema) | _columns_to_redact(note, schema)
             ),
         )
-        for load, schema in work.ledger.ended_loads(source, note.table)
+        for load, schema in ports.ledger.ended_loads(source, note.table)
     ]
     return ClearedLedgerRows(versions, tuple(statements), loads)
 
@@ -395,22 +401,22 @@ class UpkeepTarget:
 
 
 def upkeep_target(
-    work: Workplace, state: TableState, examined_version: int | None, upkeep_version: int = -1
+    ports: RunPorts, state: TableState, examined_version: int | None, upkeep_version: int = -1
 ) -> UpkeepTarget | str:
     """Return the table's mirror if it may get a commit that changes no row, and
     otherwise a sentence that says why not. `examined_version`: the version up to which
     its Delta log was checked for commits of other programs. `upkeep_version`: the
     newest version by upkeep that the ledger recorded."""
-    mirror, app_id = state.mirror, application_id(work.source.name, state, "mirror")
-    newest = work.ledger.newest_writes(work.source.name, [app_id])[app_id]
+    mirror, app_id = state.mirror, application_id(ports.source.name, state, "mirror")
+    newest = ports.ledger.newest_writes(ports.source.name, [app_id])[app_id]
     write = newest.settled_write
     if write is None or write.delta_version < (state.adopted_version or 0):
         return "nothing was written to it since it was adopted"
-    relation = mirror_judgement(work, state, examined_version, newest_writes=newest)
+    relation = mirror_judgement(ports, state, examined_version, newest_writes=newest)
     if not isinstance(relation, AllExpected) or relation.newest is None:
         return "its log has a commit that is not Lockstep's; the next run reports it"
     version, written_version = relation.newest, write.delta_version
-    for commit in work.mirrors.history(mirror):
+    for commit in ports.mirrors.history(mirror):
         if (
             written_version in (commit.delta_version, commit.repeated_version)
             and commit.user_metadata is not None

@@ -25,7 +25,7 @@ from lockstep.pipeline.model.lake_commit import (
     structures_text,
 )
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.intent import SettledWrite
@@ -45,7 +45,7 @@ commit to `_transactions` has a set of any length."""
 
 
 def commit_metadata(
-    work: Workplace,
+    ports: RunPorts,
     kind: WriteKind,
     table: TableName | SystemTable,
     batches: Iterable[Batch],
@@ -63,14 +63,14 @@ def commit_metadata(
     """
     batch_list = list(batches)
     last = batch_list[-1]
-    fields = _common_fields(work, kind, table, (batch_list[0].id, last.id), last)
+    fields = _common_fields(ports, kind, table, (batch_list[0].id, last.id), last)
     if files is not None:
         fields["files"] = files_digest(file.sha256 for file in files)
     if version is not None and version.schema is not None:
         fields["structure"] = structures_key(structures_text([version.schema]))
         fields["shape"] = version.shape_fingerprint
     if table is SystemTable.TRANSACTIONS:
-        fields |= _batch_fields(work, last)
+        fields |= _batch_fields(ports, last)
     return metadata_text(fields)
 
 
@@ -87,28 +87,28 @@ def upkeep_metadata(write: SettledWrite, write_metadata: str) -> str:
     )
 
 
-def restatement_metadata(work: Workplace, table: TableName | SystemTable, batch: int) -> str:
+def restatement_metadata(ports: RunPorts, table: TableName | SystemTable, batch: int) -> str:
     """Return the metadata of a correcting commit, after which a changelog lists exactly
     the files of the acknowledged batches. `batch`: the last of them; 0 if there are
     none."""
-    batches = work.ledger.live_batches(work.source.name, batch, batch) if batch else []
+    batches = ports.ledger.live_batches(ports.source.name, batch, batch) if batch else []
     last = batches[0] if batches else None
-    fields = _common_fields(work, WriteKind.RESTATE, table, (batch, batch), last)
+    fields = _common_fields(ports, WriteKind.RESTATE, table, (batch, batch), last)
     return metadata_text({**fields, "restated": True})
 
 
-def recovery_metadata(work: Workplace, table: TableName | SystemTable, record: BatchRecord) -> str:
+def recovery_metadata(ports: RunPorts, table: TableName | SystemTable, record: BatchRecord) -> str:
     """Return the metadata of a correcting commit, after which a changelog lists exactly
     the files up to a batch of a lost ledger. `record`: what the metadata of an earlier
     commit says of this batch."""
-    fields = _common_fields(work, WriteKind.RESTATE, table, (record.batch, record.batch), None)
+    fields = _common_fields(ports, WriteKind.RESTATE, table, (record.batch, record.batch), None)
     return metadata_text(
         fields | {"ledger": record.ledger, "position": str(record.end), "restated": True}
     )
 
 
 def revision_metadata(
-    work: Workplace,
+    ports: RunPorts,
     table: TableName,
     batches: tuple[int, int],
     files: Iterable[SegmentFile],
@@ -117,31 +117,31 @@ def revision_metadata(
     """Return the metadata of a commit that replaces a changelog's files. `batches`: the
     first and the last batch. `files`: the new files. `revision`: the number of the
     replacement."""
-    [last] = work.ledger.live_batches(work.source.name, batches[1], batches[1])
-    fields = _common_fields(work, WriteKind.REVISE, table, batches, last)
+    [last] = ports.ledger.live_batches(ports.source.name, batches[1], batches[1])
+    fields = _common_fields(ports, WriteKind.REVISE, table, batches, last)
     fields["files"] = files_digest(file.sha256 for file in files)
     return metadata_text({**fields, "revision": revision})
 
 
 def deletion_metadata(
-    work: Workplace, table: TableName | SystemTable, above: int, through: int
+    ports: RunPorts, table: TableName | SystemTable, above: int, through: int
 ) -> str:
     """Return the metadata of a commit that removes files of batches from a changelog.
     `above`: the batch before the first of them. `through`: the last of them."""
-    [last] = work.ledger.live_batches(work.source.name, through, through)
-    return metadata_text(_common_fields(work, WriteKind.FORGET, table, (above + 1, through), last))
+    [last] = ports.ledger.live_batches(ports.source.name, through, through)
+    return metadata_text(_common_fields(ports, WriteKind.FORGET, table, (above + 1, through), last))
 
 
-def clearing_metadata(work: Workplace, table: SystemTable, through: int) -> str:
+def clearing_metadata(ports: RunPorts, table: SystemTable, through: int) -> str:
     """Return the metadata of a commit that replaces files of a system table
     (`_transactions`, `_ddl`) up to batch `through`. The new files lack values that the
     settings now hide."""
-    [last] = work.ledger.live_batches(work.source.name, through, through)
-    return metadata_text(_common_fields(work, WriteKind.REVISE, table, (1, through), last))
+    [last] = ports.ledger.live_batches(ports.source.name, through, through)
+    return metadata_text(_common_fields(ports, WriteKind.REVISE, table, (1, through), last))
 
 
 def _common_fields(
-    work: Workplace,
+    ports: RunPorts,
     kind: WriteKind,
     table: TableName | SystemTable,
     batches: tuple[int, int],
@@ -151,8 +151,8 @@ def _common_fields(
     fields: dict[str, Any] = {
         "format": METADATA_FORMAT,
         "kind": kind.value,
-        "ledger": work.ledger.identity(),
-        "source": work.source.name,
+        "ledger": ports.ledger.identity(),
+        "source": ports.source.name,
         "table": str(table),
         "batches": list(batches),
         "position": None if end is None else str(end.at),
@@ -191,56 +191,56 @@ def _cursor_fields(batch: Batch, *, any_length: bool) -> dict[str, Any]:
     }
 
 
-def _batch_fields(work: Workplace, batch: Batch) -> Mapping[str, Any]:
+def _batch_fields(ports: RunPorts, batch: Batch) -> Mapping[str, Any]:
     """Return the metadata that only commits to `_transactions` have: the state of all
     tables after the batch."""
-    ledger, source = work.ledger, batch.source
+    ledger, source = ports.ledger, batch.source
     states = ledger.table_states(source)
-    standings = dict.fromkeys(_uncaptured_tables(work, batch, states), NOT_CAPTURED) | {
+    standings = dict.fromkeys(_uncaptured_tables(ports, batch, states), NOT_CAPTURED) | {
         table: "being read" if state.is_loading else state.condition.value
         for table, state in states.items()
         if not state.is_complete
     }
-    structures = _new_structures(work, batch)
+    structures = _new_structures(ports, batch)
     return {
-        "touched": [_name_parts(table) for table in sorted(_touched_tables(work, batch))],
+        "touched": [_name_parts(table) for table in sorted(_touched_tables(ports, batch))],
         "still": [[*_name_parts(table), standings[table]] for table in sorted(standings)],
         "partial": [
             [*_name_parts(extent.table), str(extent.begins)]
             for extent in ledger.partial_tables(source)
         ],
         "prepared": len(ledger.open_prepared(source)),
-        "structures": work.claims.store_structures(source, structures) if structures else None,
+        "structures": ports.claims.store_structures(source, structures) if structures else None,
     }
 
 
-def _touched_tables(work: Workplace, batch: Batch) -> set[TableName]:
-    return batch_content(work.ledger, batch.source, batch.id).tables
+def _touched_tables(ports: RunPorts, batch: Batch) -> set[TableName]:
+    return batch_content(ports.ledger, batch.source, batch.id).tables
 
 
 def _uncaptured_tables(
-    work: Workplace, batch: Batch, tables: Iterable[TableName]
+    ports: RunPorts, batch: Batch, tables: Iterable[TableName]
 ) -> Iterator[TableName]:
     """Yield tables that the batch did not capture: its patterns excluded them, or a
     later batch that is not merged yet brought them back."""
-    ledger, source = work.ledger, batch.source
+    ledger, source = ports.ledger, batch.source
     scopes = [scope for scope in ledger.capture_scopes(source) if scope.batch <= batch.id]
     yield from (table for table in tables if scopes and not scopes[-1].patterns.matches(table))
     for later in ledger.unfinished_batches(source):
         if later.id > batch.id and later.catches_up:
-            yield from _touched_tables(work, later)
+            yield from _touched_tables(ports, later)
         elif later.id > batch.id:
             yield from (
                 snapshot.table for snapshot in batch_content(ledger, source, later.id).snapshots
             )
 
 
-def _new_structures(work: Workplace, batch: Batch) -> list[TableSchema]:
+def _new_structures(ports: RunPorts, batch: Batch) -> list[TableSchema]:
     """Return the table structures that the batch recorded, after statements or from the
     server."""
     if batch.end is None:
         return []
-    versions = work.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
+    versions = ports.ledger.schemas_at(batch.source, batch=batch.id, place=batch.end.at)
     return [
         version.schema
         for version in versions

@@ -101,7 +101,7 @@ class SilentProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class Workplace:
+class RunPorts:
     """The ports and settings that each step of one source's runs works with.
 
     - `segments`: files of captured changes. `spool`: encrypted temporary files for row events.

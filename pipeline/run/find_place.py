@@ -24,7 +24,7 @@ from lockstep.pipeline.binlog.search.moments import (
 from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
-from lockstep.pipeline.run.context import Workplace, search_progress
+from lockstep.pipeline.run.context import RunPorts, search_progress
 from lockstep.pipeline.run.unpruned_batches import RUNS, no_such_run
 from lockstep.pipeline.start.question import ChosenPlace, LogPlace, Since
 from lockstep.pipeline.values.errors import (
@@ -53,7 +53,7 @@ from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile, Posi
 
 
 def first_transaction_since(
-    work: Workplace, moment: datetime, read_until: datetime | None, facts: ServerFacts
+    ports: RunPorts, moment: datetime, read_until: datetime | None, facts: ServerFacts
 ) -> Coordinates:
     """Return the beginning of the first transaction after a moment.
 
@@ -64,19 +64,19 @@ def first_transaction_since(
     moment, but before `read_until`, it is read from its beginning.
     """
     try:
-        place = _search_moment(work, moment, facts)
+        place = _search_moment(ports, moment, facts)
     except MomentOutOfRange as error:
         if read_until is None:
             raise
         oldest = facts.binlogs[0].file
-        begins = read_file_head(work.server, oldest).created
+        begins = read_file_head(ports.server, oldest).created
         if read_until < begins + timedelta(seconds=1):  # a file's head has whole seconds
             raise MomentOutOfRange(
                 f"{error.message}; the last commit that was read is from {moment_text(read_until)}",
                 hint="restore older log files to the server; or accept what may be missing: "
-                f"{start_at('earliest', work.source.name)} reads all there is",
+                f"{start_at('earliest', ports.source.name)} reads all there is",
             ) from error
-        work.progress.note(
+        ports.progress.note(
             f"the log does not reach back to {moment_text(moment)}: it is read from its "
             f"beginning, {oldest}, made at {moment_text(begins)}"
         )
@@ -84,45 +84,50 @@ def first_transaction_since(
     return place.at if read_until is None else place.first_begin or place.at
 
 
-def _search_moment(work: Workplace, moment: datetime, facts: ServerFacts) -> MomentPlace:
+def _search_moment(ports: RunPorts, moment: datetime, facts: ServerFacts) -> MomentPlace:
     """Return the place of a moment among the transactions of the server's log. If the
     moment is after all of them, it is the end of the log."""
     place = find_moment(
-        work.server,
+        ports.server,
         facts.binlogs,
         facts.head,
         moment,
         facts.read_at,
-        report_progress=search_reporter(work),
+        report_progress=search_reporter(ports),
     )
-    _warn_of_clock(work, moment, place)
+    _warn_of_clock(ports, moment, place)
     return place
 
 
 def first_transaction_in_file(
-    work: Workplace, file: LogFile, moment: datetime, facts: ServerFacts
+    ports: RunPorts, file: LogFile, moment: datetime, facts: ServerFacts
 ) -> Coordinates | None:
     """Return the beginning of the first transaction after a moment in a log file; None
     if the moment is after all transactions of the file."""
     place = find_moment_in_file(
-        work.server, file, moment, facts.head, facts.read_at, report_progress=search_reporter(work)
+        ports.server,
+        file,
+        moment,
+        facts.head,
+        facts.read_at,
+        report_progress=search_reporter(ports),
     )
     if place is None:
         return None
-    _warn_of_clock(work, moment, place)
+    _warn_of_clock(ports, moment, place)
     return place.at
 
 
-def _warn_of_clock(work: Workplace, moment: datetime, place: MomentPlace) -> None:
+def _warn_of_clock(ports: RunPorts, moment: datetime, place: MomentPlace) -> None:
     """Show a warning if the log's commit times do not ascend around the moment."""
     sentence = place.warning(moment_text(moment))
     if sentence is not None:
-        work.progress.note(sentence)
+        ports.progress.note(sentence)
 
 
-def search_reporter(work: Workplace) -> ReportProgress:
+def search_reporter(ports: RunPorts) -> ReportProgress:
     """Return the callback that reports the progress of a search."""
-    return lambda read, total: work.progress.tell(search_progress(read, total))
+    return lambda read, total: ports.progress.tell(search_progress(read, total))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,33 +145,33 @@ class ProvenPosition:
     leave_out: GtidSet = field(default_factory=GtidSet)
 
 
-def find_place(work: Workplace, where: LogPlace, facts: ServerFacts) -> ProvenPosition:
+def find_place(ports: RunPorts, where: LogPlace, facts: ServerFacts) -> ProvenPosition:
     """Return the boundary at the place that a start decision names. Raise the error of
     the search if it cannot be found."""
     match where:
         case GtidSet():
-            return _boundary_after_gtids(work, where, facts)
+            return _boundary_after_gtids(ports, where, facts)
         case Since(moment, None, read_until):
-            return boundary_at(work, first_transaction_since(work, moment, read_until, facts))
+            return boundary_at(ports, first_transaction_since(ports, moment, read_until, facts))
         case Since(moment, file) if file is not None:
-            place = first_transaction_in_file(work, file, moment, facts)
-            return boundary_at(work, place or Coordinates(file, FIRST_OFFSET))
+            place = first_transaction_in_file(ports, file, moment, facts)
+            return boundary_at(ports, place or Coordinates(file, FIRST_OFFSET))
         case Coordinates():
-            return boundary_at(work, where)
+            return boundary_at(ports, where)
     raise AssertionError(f"{where} is no place")
 
 
-def resolve_start(work: Workplace, place: Place, facts: ServerFacts) -> ChosenPlace:
+def resolve_start(ports: RunPorts, place: Place, facts: ServerFacts) -> ChosenPlace:
     """Return the place on the server of a start that a person chose, in a form that can
     be compared with a cursor (the end of a batch)."""
-    where = resolve_place(work, place, facts)
-    proven_position = find_place(work, where, facts)
+    where = resolve_place(ports, place, facts)
+    proven_position = find_place(ports, where, facts)
     if isinstance(where, GtidSet):
         return ChosenPlace(where, where)
     return ChosenPlace(proven_position.at, proven_position.gtid_set)
 
 
-def resolve_place(work: Workplace, place: Place, facts: ServerFacts) -> LogPlace:
+def resolve_place(ports: RunPorts, place: Place, facts: ServerFacts) -> LogPlace:
     """Return the coordinates, GTID set or moment to search the log for. Raise
     `StartUnreachable` if the server certainly does not have that place."""
     match place:
@@ -186,7 +191,7 @@ def resolve_place(work: Workplace, place: Place, facts: ServerFacts) -> LogPlace
         case Latest():
             return facts.head
         case OfRun(run):
-            return _end_of_run(work, run, facts)
+            return _end_of_run(ports, run, facts)
         case Snapshot():
             raise snapshot_not_chosen()
 
@@ -202,10 +207,10 @@ def snapshot_not_chosen() -> NotYet:
     )
 
 
-def _end_of_run(work: Workplace, run: str, facts: ServerFacts) -> LogPlace:
-    batch = work.ledger.captured_batch(work.source.name, run=run)
+def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> LogPlace:
+    batch = ports.ledger.captured_batch(ports.source.name, run=run)
     if batch is None or batch.end is None:
-        raise StartUnreachable(no_such_run(work.ledger, work.source.name, run), hint=RUNS)
+        raise StartUnreachable(no_such_run(ports.ledger, ports.source.name, run), hint=RUNS)
     if batch.end.server_uuid == facts.server_uuid:
         require_listed(batch.end.at, facts)
         return batch.end.at
@@ -241,21 +246,21 @@ def _require_executed(gtids: GtidSet, facts: ServerFacts) -> None:
         )
 
 
-def boundary_at(work: Workplace, at: Coordinates, *, verb: str = "starts") -> ProvenPosition:
+def boundary_at(ports: RunPorts, at: Coordinates, *, verb: str = "starts") -> ProvenPosition:
     """Return the boundary between transactions at a place. If the place is inside a
     transaction, return the boundary before it and tell the user. `verb`: completes that
     message ("the run starts at …")."""
-    boundary = find_boundary(work.server, at, report_progress=search_reporter(work))
+    boundary = find_boundary(ports.server, at, report_progress=search_reporter(ports))
     if boundary.is_rewound:
-        work.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
+        ports.progress.note(f"{at} lies inside a transaction; the run {verb} at {boundary.at}")
     return ProvenPosition(boundary.at, boundary.gtid_set, boundary.anchor)
 
 
-def _boundary_after_gtids(work: Workplace, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
+def _boundary_after_gtids(ports: RunPorts, gtids: GtidSet, facts: ServerFacts) -> ProvenPosition:
     """Return the beginning of a log file before which only transactions of the set were
     executed, so that the log from there on has all others. Transactions of the set that
     come after this place are left out."""
-    file = find_file_before(work.server, facts.binlogs, gtids)
+    file = find_file_before(ports.server, facts.binlogs, gtids)
     if file is None:
         raise PositionPurged(
             f"the oldest log file of {facts.server_uuid} begins after transactions that are not in "
@@ -263,22 +268,22 @@ def _boundary_after_gtids(work: Workplace, gtids: GtidSet, facts: ServerFacts) -
             hint="restore older log files to the server, or choose another start",
         )
     if facts.flavour == "mysql":
-        _require_served(work, gtids)
+        _require_served(ports, gtids)
     return ProvenPosition(Coordinates(file, FIRST_OFFSET), gtids, None, leave_out=gtids)
 
 
-def _require_served(work: Workplace, gtids: GtidSet) -> None:
+def _require_served(ports: RunPorts, gtids: GtidSet) -> None:
     """Open a dump for the set, so that the server proves that it has all transactions
     which are missing in the set. It refuses the dump if it purged some of them, or if
     the set has transactions with the server's own UUID that it never executed."""
-    dump = work.server.dump_after(gtids)
+    dump = ports.server.dump_after(gtids)
     try:
         next(iter(dump), None)
     finally:
         dump.close()
 
 
-def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+def find_run_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
     """Return the end of a run from `start` to `place`, which a person chose with
     `--until`. A run does not end at the beginning of a log file, because the anchor of
     its position is the event before. Instead it ends after the last transaction of an
@@ -288,20 +293,20 @@ def find_run_end(work: Workplace, place: Place, facts: ServerFacts, start: Posit
             "'earliest' is where the log begins: nothing ends there",
             hint="choose a place, a moment, a GTID set, a run, or latest",
         )
-    end = resolve_end(work, place, facts, start)
+    end = resolve_end(ports, place, facts, start)
     if end.offset > FIRST_OFFSET or not start.at < end:
         return end
     span = range(start.at.file.number, end.file.number)
     for log in reversed([log for log in facts.binlogs if log.file.number in span]):
         last = find_last_end(
-            work.server, log.file, facts.head, report_progress=search_reporter(work)
+            ports.server, log.file, facts.head, report_progress=search_reporter(ports)
         )
         if last.offset > FIRST_OFFSET:
             return max(last, start.at)
     return start.at
 
 
-def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
+def resolve_end(ports: RunPorts, place: Place, facts: ServerFacts, start: Position) -> Coordinates:
     """Return the place in the log of the end that a person chose. It is never after the
     end of the log. `start`: where the run starts."""
     match place:
@@ -309,44 +314,44 @@ def resolve_end(work: Workplace, place: Place, facts: ServerFacts, start: Positi
             return facts.head
         case InFile(file, moment):
             require_listed(Coordinates(file, FIRST_OFFSET), facts)
-            return first_transaction_in_file(work, file, moment, facts) or find_last_end(
-                work.server, file, facts.head, report_progress=search_reporter(work)
+            return first_transaction_in_file(ports, file, moment, facts) or find_last_end(
+                ports.server, file, facts.head, report_progress=search_reporter(ports)
             )
         case AtMoment(moment):
-            return _search_moment(work, moment, facts).at
+            return _search_moment(ports, moment, facts).at
         case AfterGtids(gtids):
             return find_end_of(
-                work.server,
+                ports.server,
                 start,
                 facts.head,
                 gtids,
                 binlogs=facts.binlogs,
-                report_progress=search_reporter(work),
+                report_progress=search_reporter(ports),
             )
         case _:
-            where = resolve_place(work, place, facts)
+            where = resolve_place(ports, place, facts)
     if isinstance(where, GtidSet):
-        return find_end_of(work.server, start, facts.head, where, binlogs=facts.binlogs)
+        return find_end_of(ports.server, start, facts.head, where, binlogs=facts.binlogs)
     assert isinstance(where, Coordinates), f"{where} is an end that a case above resolves"
-    return boundary_at(work, where, verb="ends").at
+    return boundary_at(ports, where, verb="ends").at
 
 
 def end_of_transactions_to_leave_out(
-    work: Workplace, proven_position: ProvenPosition, facts: ServerFacts
+    ports: RunPorts, proven_position: ProvenPosition, facts: ServerFacts
 ) -> Coordinates:
     """Return the end of the last transaction that has to be left out. If some of these
     transactions are neither in the log nor purged, return the log's end."""
-    gtids_before = read_file_head(work.server, proven_position.at.file).gtid_set
+    gtids_before = read_file_head(ports.server, proven_position.at.file).gtid_set
     start = Position(proven_position.at, gtids_before, facts.server_uuid)
     in_log = proven_position.leave_out.difference(GtidSet.parse(facts.gtid_purged))
     try:
         return find_end_of(
-            work.server,
+            ports.server,
             start,
             facts.head,
             in_log,
             binlogs=facts.binlogs,
-            report_progress=search_reporter(work),
+            report_progress=search_reporter(ports),
         )
     except EndNotReached:
         return facts.head
@@ -354,6 +359,6 @@ def end_of_transactions_to_leave_out(
         raise TransactionsWithoutGtid(
             f"the log of {facts.server_uuid} holds transactions without a GTID after "
             f"{proven_position.at}: nothing says whether they were read before",
-            hint=f"choose the place to go on at: {start_at('PLACE', work.source.name)}; if they "
+            hint=f"choose the place to go on at: {start_at('PLACE', ports.source.name)}; if they "
             "come after it, with gtid_mode = ON_PERMISSIVE until they are read",
         ) from error

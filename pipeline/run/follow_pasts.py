@@ -30,7 +30,7 @@ from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplie
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
 from lockstep.pipeline.run.catch_up import begin_catching_up, read_proven
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.captured_tables import ReturningTable
@@ -86,16 +86,16 @@ class Pasts:
         return sum(2 * log_between(start, end, binlogs) for start in starts)
 
 
-def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
+def find_pasts(ports: RunPorts, tables: Collection[TableName]) -> Pasts:
     """Scan the log, and return the pasts of these tables. Nothing is written."""
-    cursor = work.ledger.cursors(work.source.name).captured
+    cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return Pasts(dict.fromkeys(tables, "no run has captured anything of the source yet"))
-    facts, end = work.server.facts(), cursor.position.at
-    if read_anchor_of(work, cursor, facts) is not AnchorReading.SAME:
+    facts, end = ports.server.facts(), cursor.position.at
+    if read_anchor_of(ports, cursor, facts) is not AnchorReading.SAME:
         return Pasts(dict.fromkeys(tables, "the server's log is not the one that was read"))
     try:
-        scan = _scan_log(work, tables, facts, end)
+        scan = _scan_log(ports, tables, facts, end)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
@@ -104,15 +104,15 @@ def find_pasts(work: Workplace, tables: Collection[TableName]) -> Pasts:
 
 
 def _scan_log(
-    work: Workplace, tables: Collection[TableName], facts: ServerFacts, end: Coordinates
+    ports: RunPorts, tables: Collection[TableName], facts: ServerFacts, end: Coordinates
 ) -> PastScan:
-    run_start = _start_at(work, _log_start(facts), facts)
+    run_start = _start_at(ports, _log_start(facts), facts)
     basis = Basis(
-        work,
+        ports,
         run_start,
         RunBounds(end, GtidSet()),
-        tables=tables_of(work, run_start.start, 0, tables, catch_up_before=0),
-        structures=structures_of_server(work, run_start),
+        tables=tables_of(ports, run_start.start, 0, tables, catch_up_before=0),
+        structures=structures_of_server(ports, run_start),
         prepared_transactions={},
     )
     scan = PastScan(basis, tables)
@@ -124,8 +124,8 @@ def _log_start(facts: ServerFacts) -> Coordinates:
     return Coordinates(facts.binlogs[0].file, FIRST_OFFSET)
 
 
-def _start_at(work: Workplace, place: Coordinates, facts: ServerFacts) -> RunStart:
-    proven = boundary_at(work, place)
+def _start_at(ports: RunPorts, place: Coordinates, facts: ServerFacts) -> RunStart:
+    proven = boundary_at(ports, place)
     start = Position(proven.at, proven.gtid_set, facts.server_uuid)
     return start_at_known_place(start, proven.anchor, facts, "the past of tables")
 
@@ -144,7 +144,7 @@ class PastScan:
         self.structures: SchemaTracker = basis.structures
         self._start = basis.run_start.start.at
         self.pasts = {table: Past.after(self._start, _WHOLE_LOG_REASON) for table in tables}
-        self._source, self._shaping = basis.work.source, basis.work.shaping
+        self._source, self._shaping = basis.ports.source, basis.ports.shaping
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
         self._unlogged_changes: dict[TableName, tuple[Coordinates | None, str]] = {}
         """Tables with a change in the present group that is not in the log, each with
@@ -250,13 +250,13 @@ class PastReach(ReadingReach):
     past: Past | str = ""
 
 
-def plan_pasts(work: Workplace, plans: TablePlans) -> TablePlans:
+def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
     """Return the plans, and added to them the plans for tables that are captured with
     their past. Nothing is written."""
-    loads = {load.table: load for load in _loads_with_past(work)[0]}
+    loads = {load.table: load for load in _loads_with_past(ports)[0]}
     if not loads:
         return plans
-    pasts = find_pasts(work, loads)
+    pasts = find_pasts(ports, loads)
     new_plans = {table: _plan_past(load, pasts) for table, load in loads.items()}
     return replace(plans, plans={**plans.plans, **new_plans})
 
@@ -272,23 +272,23 @@ def _plan_past(load: Load, pasts: Pasts) -> Plan:
     return replace(table_plan, steps=(priced_step, *later_steps))
 
 
-def _loads_with_past(work: Workplace) -> tuple[list[Load], list[Load]]:
+def _loads_with_past(ports: RunPorts) -> tuple[list[Load], list[Load]]:
     """Return the loads that were ordered with the table's past, and those for which it
     is too late: the table is in the lake by now, or its rows are being read as of
     another place than the captured position. Both lists are empty for a run with
     `--until`, because it reads no rows."""
-    if work.source.until is not None:
+    if ports.source.until is not None:
         return [], []
-    states, cursor = work.ledger.table_states(work.source.name), None
+    states, cursor = ports.ledger.table_states(ports.source.name), None
     ordered_loads, late_loads = list[Load](), list[Load]()
-    for load in work.ledger.open_loads(work.source.name):
+    for load in ports.ledger.open_loads(ports.source.name):
         if not load.with_past or load.followed_from is not None:
             continue
-        cursor = cursor or work.ledger.cursors(work.source.name).captured
+        cursor = cursor or ports.ledger.cursors(ports.source.name).captured
         at = None if cursor is None else cursor.position.at
         if load.table in states or (load.begin is not None and load.begin.low != at):
             late_loads.append(load)
-        elif work.source.patterns.matches(load.table):
+        elif ports.source.patterns.matches(load.table):
             ordered_loads.append(load)
     return ordered_loads, late_loads
 
@@ -296,64 +296,66 @@ def _loads_with_past(work: Workplace) -> tuple[list[Load], list[Load]]:
 # -- the capture of the pasts ----------------------------------------------------------------
 
 
-def follow_pasts(work: Workplace, lease: Lease) -> CaptureReport | None:
+def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:
     """Capture the tables that were ordered with their past, and return the report; None
     if there is no past to capture. A table without a past is read from MySQL alone, and
     a message says why."""
-    timer_start, (ordered_loads, late_loads) = perf_counter(), _loads_with_past(work)
+    timer_start, (ordered_loads, late_loads) = perf_counter(), _loads_with_past(ports)
     for load in late_loads:
-        _give_up_past(work, lease, load, "it is in the lake, or being read from MySQL, by now")
+        _give_up_past(ports, lease, load, "it is in the lake, or being read from MySQL, by now")
     if not ordered_loads:
         return None
-    pasts = find_pasts(work, [load.table for load in ordered_loads])
+    pasts = find_pasts(ports, [load.table for load in ordered_loads])
     load_by_table, past_by_table = dict[TableName, Load](), dict[TableName, Past]()
     for load in ordered_loads:
         past = pasts.by_table[load.table]
         if isinstance(past, str):
-            _give_up_past(work, lease, load, past)
+            _give_up_past(ports, lease, load, past)
         else:
             load_by_table[load.table], past_by_table[load.table] = load, past
     if not load_by_table:
         return None
     cursor, facts = pasts.cursor, pasts.facts
     assert cursor is not None and facts is not None, "there are pasts"
-    batch = _begin_batch(work, lease, past_by_table, cursor, facts)
+    batch = _begin_batch(ports, lease, past_by_table, cursor, facts)
     try:
         return _capture_pasts(
-            work, lease, batch, past_by_table, load_by_table, cursor, facts, timer_start
+            ports, lease, batch, past_by_table, load_by_table, cursor, facts, timer_start
         )
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
-        work.ledger.abandon(lease, batch.id, error.message)
-        discard(work, batch)
+        ports.ledger.abandon(lease, batch.id, error.message)
+        discard(ports, batch)
         for load in load_by_table.values():
-            _give_up_past(work, lease, load, error.message)
+            _give_up_past(ports, lease, load, error.message)
         return None
 
 
-def _give_up_past(work: Workplace, lease: Lease, load: Load, reason: str) -> None:
-    work.progress.note(f"{load.table} is followed without the earlier changes in the log: {reason}")
-    work.ledger.load_without_past(lease, load.id)
+def _give_up_past(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
+    ports.progress.note(
+        f"{load.table} is followed without the earlier changes in the log: {reason}"
+    )
+    ports.ledger.load_without_past(lease, load.id)
 
 
 def _begin_batch(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     pasts: Mapping[TableName, Past],
     cursor: Cursor,
     facts: ServerFacts,
 ) -> Batch:
     for table, past in pasts.items():
-        work.progress.note(f"{table} is followed from {past.begins} on: {past.reason}")
-    start = _start_at(work, min(past.read_from for past in pasts.values()), facts).start
+        ports.progress.note(f"{table} is followed from {past.begins} on: {past.reason}")
+    start = _start_at(ports, min(past.read_from for past in pasts.values()), facts).start
     names = ", ".join(sorted(map(str, pasts)))
     reason = f"{names} is followed with its past, from {start} to {cursor.position}"
-    return begin_catching_up(work, lease, start, cursor, reason, {})
+    return begin_catching_up(ports, lease, start, cursor, reason, {})
 
 
 def _capture_pasts(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     batch: Batch,
     pasts: Mapping[TableName, Past],
@@ -362,8 +364,8 @@ def _capture_pasts(
     facts: ServerFacts,
     timer_start: float,
 ) -> CaptureReport:
-    run_start = _start_at(work, batch.start.at, facts)
-    structures = structures_of_server(work, run_start)
+    run_start = _start_at(ports, batch.start.at, facts)
+    structures = structures_of_server(ports, run_start)
     for table in pasts:
         version = structures.version(table)
         if version is not None and version.schema is not None:
@@ -371,11 +373,11 @@ def _capture_pasts(
             # not count.
             structures.record_server_schema(version.schema, run_start.start.at)
     basis = Basis(
-        work,
+        ports,
         run_start,
         RunBounds(cursor.position.at, GtidSet()),
         tables=tables_of(
-            work, batch.start, batch.id, pasts, last_sequence_before=batch.base, catch_up_before=0
+            ports, batch.start, batch.id, pasts, last_sequence_before=batch.base, catch_up_before=0
         ),
         structures=structures,
         prepared_transactions={},
@@ -403,9 +405,9 @@ def _capture_pasts(
         needless_loads=tuple(
             loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables
         ),
-        scope=work.source.patterns,
+        scope=ports.source.patterns,
     )
-    work.ledger.record_capture(lease, batch.id, record)
+    ports.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, timer_start=timer_start)
 
 
@@ -437,14 +439,14 @@ def _begin_loads(
     then applied to these rows. Return the tables that stop: the next capture reads them
     from the source, unless a person has to consent first. A table without a key for
     chunks stops too, because its rows are read in one piece, as of a later place."""
-    basis, work = capture.basis, capture.basis.work
+    basis, ports = capture.basis, capture.basis.ports
     at, quarantines = cursor.position.at, basis.tables.quarantines
     for table, quarantine in quarantines.items():
         waits_for_person = quarantine.need is Need.ROWS and not quarantine.starts_by_itself
         if not waits_for_person and quarantine.need is not Need.CONSENT:
             error = reread_error(quarantine.reason)
             quarantines[table] = StoppedTable.of(table, error, quarantine.position, quarantine.at)
-    estimates = work.server.estimated_rows(loads)
+    estimates = ports.server.estimated_rows(loads)
     for table, load in loads.items():
         version = basis.structures.version(table)
         if table in quarantines or version is None or version.schema is None:
@@ -452,7 +454,7 @@ def _begin_loads(
         try:
             if not chunk_key(version.schema):
                 raise reread_error(load.reason)
-            shape = work.shaping.shape_fingerprint(version.schema)
+            shape = ports.shaping.shape_fingerprint(version.schema)
             uuid = cursor.position.server_uuid
             begin = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
             begun_load = load if load.begin is not None else replace(load, begin=begin)
@@ -463,5 +465,5 @@ def _begin_loads(
             quarantines[table] = basis.tables.stop(table, at, error)
             continue
         if load.begin is None:
-            work.ledger.begin_load(lease, load.id, begin)
+            ports.ledger.begin_load(lease, load.id, begin)
     return quarantines.values()

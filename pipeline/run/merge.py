@@ -34,7 +34,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     mirrors_with_new_commits,
     require_expected_commits,
 )
-from lockstep.pipeline.run.context import Workplace, table_progress
+from lockstep.pipeline.run.context import RunPorts, table_progress
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.mirror_places import FULL_REWRITE_EVENTS, move_reason, replace_mirror
 from lockstep.pipeline.run.publish import publish
@@ -78,7 +78,7 @@ TABLES_AT_ONCE = 4
 
 
 def merge(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     only_tables: frozenset[TableName] | None = None,
     on_merged: Callable[[TableMerge], None] = lambda _: None,
@@ -87,25 +87,25 @@ def merge(
     changes, or those of `only_tables`. `on_merged` is called in this thread after each
     merge that the ledger has recorded."""
     timer_start = perf_counter()
-    require_claim(work)
-    for note in settle_replays(work, lease):
-        work.progress.note(note)
-    has_pending = bool(work.ledger.pending_batches(work.source.name))
+    require_claim(ports)
+    for note in settle_replays(ports, lease):
+        ports.progress.note(note)
+    has_pending = bool(ports.ledger.pending_batches(ports.source.name))
     if has_pending:
-        work.mirrors.prepare(waiting_log_bytes(work.ledger, work.source.name))
-    quarantined = publish(work, lease)
+        ports.mirrors.prepare(waiting_log_bytes(ports.ledger, ports.source.name))
+    quarantined = publish(ports, lease)
     if has_pending:
         # Before any intent: batches that wait for Java are merged together later.
-        work.mirrors.require_ready()
+        ports.mirrors.require_ready()
     merge_start = perf_counter()
-    merger = _Merger(work, lease, only_tables, on_merged, quarantined=list(quarantined))
+    merger = _Merger(ports, lease, only_tables, on_merged, quarantined=list(quarantined))
     merger.check_idle_mirrors()
-    with recorded_session(work, lease) if has_pending else nullcontext():
+    with recorded_session(ports, lease) if has_pending else nullcontext():
         while merger.write_round():
             pass
-    unfinished = work.ledger.unfinished_batches(work.source.name)
-    batches_merged = work.ledger.mark_merged(lease) if unfinished else []
-    waiting_tables = tuple(sorted(work.ledger.pending_batches(work.source.name)))
+    unfinished = ports.ledger.unfinished_batches(ports.source.name)
+    batches_merged = ports.ledger.mark_merged(lease) if unfinished else []
+    waiting_tables = tuple(sorted(ports.ledger.pending_batches(ports.source.name)))
     return MergeReport(
         merges=tuple(sorted(merger.merges, key=lambda report: (report.table, report.first_batch))),
         quarantined=tuple(merger.quarantined),
@@ -117,34 +117,34 @@ def merge(
 
 
 @contextmanager
-def recorded_session(work: Workplace, lease: Lease) -> Iterator[None]:
+def recorded_session(ports: RunPorts, lease: Lease) -> Iterator[None]:
     """End the statements of dead runs on the Spark Connect server, and record this
     run's session there while it writes, so that the next run can do the same for it.
     After an error the record remains, because the server may still be working."""
-    client_id, source = work.mirrors.client_id, lease.source
+    client_id, source = ports.mirrors.client_id, lease.source
     if client_id is None:
         yield
         return
-    for other_id in work.ledger.spark_clients(source):
+    for other_id in ports.ledger.spark_clients(source):
         if other_id != client_id:
-            work.mirrors.end_statements(other_id)
-            work.ledger.note_spark_client(lease, other_id, gone=True)
-    work.ledger.note_spark_client(lease, client_id)
+            ports.mirrors.end_statements(other_id)
+            ports.ledger.note_spark_client(lease, other_id, gone=True)
+    ports.ledger.note_spark_client(lease, client_id)
     yield
-    work.ledger.note_spark_client(lease, client_id, gone=True)
+    ports.ledger.note_spark_client(lease, client_id, gone=True)
 
 
-def lacking_batches(work: Workplace) -> Mapping[TableName, list[Batch]]:
+def lacking_batches(ports: RunPorts) -> Mapping[TableName, list[Batch]]:
     """Return the batches that each table's mirror lacks, oldest first. They include
     batches that were acknowledged while the table was stopped."""
-    source = work.source.name
-    pending = work.ledger.pending_batches(source)
-    batches = {batch.id: batch for batch in work.ledger.unfinished_batches(source)}
+    source = ports.source.name
+    pending = ports.ledger.pending_batches(source)
+    batches = {batch.id: batch for batch in ports.ledger.unfinished_batches(source)}
     older_ids = {
         batch_id for batch_ids in pending.values() for batch_id in batch_ids
     } - batches.keys()
     if older_ids:
-        acknowledged = work.ledger.live_batches(source, min(older_ids), max(older_ids))
+        acknowledged = ports.ledger.live_batches(source, min(older_ids), max(older_ids))
         batches |= {batch.id: batch for batch in acknowledged}
     return {table: [batches[batch_id] for batch_id in pending[table]] for table in sorted(pending)}
 
@@ -168,7 +168,7 @@ class _Merger:
     - `records`: the ledger's records of the tables that this round writes.
     """
 
-    work: Workplace
+    ports: RunPorts
     lease: Lease
     only_tables: frozenset[TableName] | None
     on_merged: Callable[[TableMerge], None]
@@ -182,17 +182,19 @@ class _Merger:
     def check_idle_mirrors(self) -> None:
         """Check the mirrors without changes to merge. If another program wrote to one
         or deleted it, the table is quarantined."""
-        work = self.work
-        self.examined_versions = work.ledger.examined_versions(work.source.name)
-        pending = work.ledger.pending_batches(work.source.name)
-        cursor = work.ledger.cursors(work.source.name).captured
-        for state in mirrors_with_new_commits(work, self.examined_versions):
+        ports = self.ports
+        self.examined_versions = ports.ledger.examined_versions(ports.source.name)
+        pending = ports.ledger.pending_batches(ports.source.name)
+        cursor = ports.ledger.cursors(ports.source.name).captured
+        for state in mirrors_with_new_commits(ports, self.examined_versions):
             if state.table in pending or cursor is None:
                 continue
             try:
                 self._note_examined(
                     state,
-                    require_expected_commits(work, state, self.examined_versions.get(state.mirror)),
+                    require_expected_commits(
+                        ports, state, self.examined_versions.get(state.mirror)
+                    ),
                 )
             except TableError as error:
                 self._quarantine(state.table, cursor.batch, error)
@@ -200,26 +202,26 @@ class _Merger:
     def _note_examined(self, state: TableState, version: int | None) -> None:
         """Record the version up to which the mirror's log was checked."""
         if version is not None and version != self.examined_versions.get(state.mirror):
-            self.work.ledger.note_examined_versions(self.lease, {state.mirror: version})
+            self.ports.ledger.note_examined_versions(self.lease, {state.mirror: version})
             self.examined_versions[state.mirror] = version
 
     def write_round(self) -> bool:
         """Write each table once: carry out its open intent, or else a new one with all
         batches that the mirror lacks. The batches after an open intent wait for the
         next round. Return whether another round may have something to write."""
-        work, source = self.work, self.work.source.name
-        states = work.ledger.table_states(source)
-        intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+        ports, source = self.ports, self.ports.source.name
+        states = ports.ledger.table_states(source)
+        intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
         count_before, jobs = len(self.merges) + len(self.tables_with_new_mirror), []
         batches_by_table = {
             table: batches
-            for table, batches in lacking_batches(work).items()
+            for table, batches in lacking_batches(ports).items()
             if self.only_tables is None or table in self.only_tables
         }
         for table, batches in batches_by_table.items():
             intents.setdefault(table, new_intent(source, states[table], batches))
         app_ids = {table: intents[table].app_id for table in batches_by_table}
-        self.records = table_records(work, batches_by_table, states, app_ids)
+        self.records = table_records(ports, batches_by_table, states, app_ids)
         for table, batches in batches_by_table.items():
             last_batch = self._last_batch_of_write(table, batches)
             if not intents[table].id and last_batch is not None:
@@ -238,7 +240,7 @@ class _Merger:
         """Return the last batch that one write may cover; None if it may cover all
         batches."""
         records = self.records[table]
-        if records.removes_kept_rows or not self.work.source.policies_of(table).keeps_rows:
+        if records.removes_kept_rows or not self.ports.source.policies_of(table).keeps_rows:
             return None
         # Rows that an acknowledged batch read from the source have been deleted.
         unacknowledged = {
@@ -254,10 +256,10 @@ class _Merger:
         writes the table."""
         if state.table not in self.tables_with_all_rows - self.tables_with_new_mirror:
             return False
-        name = self.work.source.misplaced_mirror(state)
+        name = self.ports.source.misplaced_mirror(state)
         try:
             reason = (
-                reason_for_other_readers(self.work, state) if name is None else move_reason(name)
+                reason_for_other_readers(self.ports, state) if name is None else move_reason(name)
             )
         except MirrorRefused as error:
             reason = error.reason
@@ -270,17 +272,17 @@ class _Merger:
         if a dead run has already made the commit, which is then recorded."""
         try:
             with arrow_errors_as_table_error("prepare its changes"):
-                task = task_of(self.work, self.records[intent.table], intent, state, batches)
-                commit = find_commit_of(self.work, task) if intent.id else None
+                task = task_of(self.ports, self.records[intent.table], intent, state, batches)
+                commit = find_commit_of(self.ports, task) if intent.id else None
                 if commit is not None:
-                    schema = self.work.mirrors.schema(state.mirror, commit.delta_version)
+                    schema = self.ports.mirrors.schema(state.mirror, commit.delta_version)
                     columns = [column for column in schema if column.name != DELETED_AT.name]
                     self._settle(task, WriteResult(commit, FOUND_REASON), columns, 0.0)
                     return None
                 # Recorded before the write, so that the next check finds at most one
                 # commit of this run after the recorded version.
                 self._note_examined(state, self._check_log(task, intent if intent.id else None))
-                return prepare_job(self.work, self.records[intent.table], task)
+                return prepare_job(self.ports, self.records[intent.table], task)
         except TableError as error:
             self._handle_refusal(intent.table, intent.first_batch, error)
             return None
@@ -289,7 +291,7 @@ class _Merger:
         """Record the intents of the jobs: by now the jobs are known to be possible.
         Return the jobs with the recorded intents."""
         new_intents = [job.task.intent for job in jobs if not job.task.intent.id]
-        recorded_intents = self.work.ledger.intend(self.lease, new_intents) if new_intents else {}
+        recorded_intents = self.ports.ledger.intend(self.lease, new_intents) if new_intents else {}
         return [
             replace(
                 job,
@@ -305,7 +307,7 @@ class _Merger:
         errors: list[Exception] = []
         with ThreadPoolExecutor(TABLES_AT_ONCE, thread_name_prefix="merge") as pool:
             running = {
-                pool.submit(_write_with_retries, self.work, self.lease, job): job for job in jobs
+                pool.submit(_write_with_retries, self.ports, self.lease, job): job for job in jobs
             }
             for done_count, future in enumerate(as_completed(running), start=1):
                 job = running[future]
@@ -318,7 +320,7 @@ class _Merger:
                 else:
                     self._settle(job.task, written, list(job.lineage.schema), seconds, size)
                 table = job.task.intent.table
-                self.work.progress.tell(table_progress("merge", done_count, len(jobs), table))
+                self.ports.progress.tell(table_progress("merge", done_count, len(jobs), table))
         if errors:
             raise errors[0]
 
@@ -332,7 +334,7 @@ class _Merger:
                 newest, last_txn_version=max(newest.last_txn_version, intent.txn_version)
             )
         return require_expected_commits(
-            self.work,
+            self.ports,
             task.state,
             self.examined_versions.get(task.state.mirror),
             intent,
@@ -358,7 +360,7 @@ class _Merger:
             self._check_log(task, intent)
         except TableError as error:
             foreign = error
-        self.work.ledger.settle(
+        self.ports.ledger.settle(
             self.lease,
             intent,
             version,
@@ -407,7 +409,7 @@ class _Merger:
             self._quarantine(table, batch_id, error)
 
     def _renew(self, table: TableName, reason: str) -> None:
-        replace_mirror(self.work, self.lease, table, reason)
+        replace_mirror(self.ports, self.lease, table, reason)
         self.tables_with_new_mirror.add(table)
 
     def _quarantine(self, table: TableName, batch_id: int, error: TableError) -> None:
@@ -419,13 +421,13 @@ class _Merger:
             hint=hint,
             need=error.need or Need.MIRROR,
         )
-        self.work.ledger.quarantine(self.lease, stopped)
-        self.work.progress.note(f"{stopped.table} was quarantined: {stopped.reason}")
+        self.ports.ledger.quarantine(self.lease, stopped)
+        self.ports.progress.note(f"{stopped.table} was quarantined: {stopped.reason}")
         self.quarantined.append(stopped)
 
 
 def _write_with_retries(
-    work: Workplace, lease: Lease, job: Job
+    ports: RunPorts, lease: Lease, job: Job
 ) -> tuple[WriteResult, float, MirrorSize | None]:
     """Write one table. Try again with the same intent if another program committed
     first. Return the write, the seconds it took, and the mirror's size."""
@@ -433,10 +435,10 @@ def _write_with_retries(
     for wait_seconds in MERGE.tries():
         try:
             with arrow_errors_as_table_error("fold its changes"):
-                written = write_once(work, job, lambda: work.ledger.require_held(lease))
+                written = write_once(ports, job, lambda: ports.ledger.require_held(lease))
             seconds = perf_counter() - timer_start
             mirror = job.task.state.mirror
-            return written, seconds, work.mirrors.size(mirror, written.commit.delta_version)
+            return written, seconds, ports.mirrors.size(mirror, written.commit.delta_version)
         except CommitConflict:
             if wait_seconds is None:
                 raise
@@ -459,13 +461,13 @@ def tables_written_whole(
     )
 
 
-def reason_for_other_readers(work: Workplace, state: TableState) -> str | None:
+def reason_for_other_readers(ports: RunPorts, state: TableState) -> str | None:
     """Return the reason if all rows have to be written to a new mirror because of
     `readers`: the reader features of a Delta table cannot be reduced. Otherwise return
     None. A mirror that keeps rows which the source deleted is never replaced, because
     nothing else has them."""
-    policies = work.source.policies_of(state.table)
-    readers, wanted_readers = work.mirrors.readers(state.mirror), policies.readers
+    policies = ports.source.policies_of(state.table)
+    readers, wanted_readers = ports.mirrors.readers(state.mirror), policies.readers
     if (
         policies.keeps_rows
         or state.mirror_version is None

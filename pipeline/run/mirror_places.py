@@ -18,7 +18,7 @@ from lockstep.pipeline.mirror.layout import free_place, mirror_path
 from lockstep.pipeline.model.life import MirrorReplaced
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName
@@ -30,22 +30,22 @@ FULL_REWRITE_EVENTS = frozenset(
 
 
 def collisions(
-    work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
+    ports: RunPorts, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> dict[TableName, TableName]:
     """Return the tables that must not be captured because another table's mirror has
     the place of their mirror, each with that other table. `tables`: tables of the
     server, which may be new."""
-    return work.source.mirror_names.collisions(tables_by_precedence(work, states, tables))
+    return ports.source.mirror_names.collisions(tables_by_precedence(ports, states, tables))
 
 
 def tables_by_precedence(
-    work: Workplace, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
+    ports: RunPorts, states: Mapping[TableName, TableState], tables: Iterable[TableName] = ()
 ) -> list[TableName]:
     """Return tables in the order in which they get a place that the settings give to
     several of them: tables whose mirrors are already at their places, then tables whose
     mirrors are elsewhere, then new ones. `tables`: tables of the server, which may be
     new."""
-    plan = work.source
+    plan = ports.source
     if not plan.mirror_names.rules:
         return []
     misplaced = {
@@ -65,27 +65,27 @@ class Moves:
     to_reload: Mapping[TableName, TableName]
 
 
-def pending_moves(work: Workplace, states: Mapping[TableName, TableState] | None = None) -> Moves:
+def pending_moves(ports: RunPorts, states: Mapping[TableName, TableState] | None = None) -> Moves:
     """Return the mirrors that have to move. Two kinds are left out: mirrors that the
     next write moves anyway, and mirrors that have a version while their tables' rows
     are being read from the source. `states`: the states of all tables; if None, as the
     ledger has them."""
     if states is None:
-        states = work.ledger.table_states(work.source.name)
+        states = ports.ledger.table_states(ports.source.name)
     misplaced = {
         table: name
         for table, state in states.items()
         if state.condition is TableCondition.FOLLOWING
-        and work.source.patterns.matches(table)
-        and (name := work.source.misplaced_mirror(state)) is not None
+        and ports.source.patterns.matches(table)
+        and (name := ports.source.misplaced_mirror(state)) is not None
     }
-    colliding_tables = collisions(work, states) if misplaced else {}
+    colliding_tables = collisions(ports, states) if misplaced else {}
     unwritten, to_reload = dict[TableName, TableName](), dict[TableName, TableName]()
     for table in misplaced.keys() - colliding_tables.keys():
         state = states[table]
         if state.mirror_version is None:
             unwritten[table] = misplaced[table]
-        elif state.is_complete and not _is_rewritten_next(work, table):
+        elif state.is_complete and not _is_rewritten_next(ports, table):
             to_reload[table] = misplaced[table]
     return Moves(dict(sorted(unwritten.items())), dict(sorted(to_reload.items())))
 
@@ -108,53 +108,53 @@ _COMMITS: Final = 50
 table."""
 
 
-def table_of_folder(work: Workplace, folder: str) -> TableName | None:
+def table_of_folder(ports: RunPorts, folder: str) -> TableName | None:
     """Return the table whose mirror is or was in a folder; None if the folder's Delta
     log does not name it. The log is read because a recovered ledger does not know
     former folders' tables."""
     # Imported only if there are former folders, to keep idle runs fast.
     from lockstep.pipeline.recovery import mirror_facts
 
-    facts = mirror_facts(folder, [*islice(work.mirrors.history(folder), _COMMITS)])
+    facts = mirror_facts(folder, [*islice(ports.mirrors.history(folder), _COMMITS)])
     return None if facts is None else facts.table
 
 
-def blocked_folders(work: Workplace) -> list[str]:
+def blocked_folders(ports: RunPorts) -> list[str]:
     """Return the former folders that no new table may use for its mirror. A former
     folder is not blocked if the settings name it for the table whose mirror it has: if
     the ledger was restored to a time before that table was known, the table finds its
     mirror again."""
-    source = work.source
+    source = ports.source
 
     def is_own(folder: str) -> bool:
         try:
-            table = table_of_folder(work, folder)
+            table = table_of_folder(ports, folder)
         except TableError:  # its log cannot be read
             return False
         return table is not None and folder == mirror_path(source.name, source.mirror_name(table))
 
-    return [folder for folder in former_places(work.ledger, source.name) if not is_own(folder)]
+    return [folder for folder in former_places(ports.ledger, source.name) if not is_own(folder)]
 
 
-def delete_former_places(work: Workplace, lease: Lease, folders: Iterable[str]) -> list[str]:
+def delete_former_places(ports: RunPorts, lease: Lease, folders: Iterable[str]) -> list[str]:
     """Delete those of the folders that are former places of mirrors, with all versions,
     and return them."""
-    source = work.source.name
-    former = sorted({*former_places(work.ledger, source)} & {*folders})
+    source = ports.source.name
+    former = sorted({*former_places(ports.ledger, source)} & {*folders})
     for folder in former:
-        work.mirrors.remove(folder, lambda: work.ledger.require_held(lease))
-        work.ledger.note_examined_versions(lease, {folder: None})
+        ports.mirrors.remove(folder, lambda: ports.ledger.require_held(lease))
+        ports.ledger.note_examined_versions(lease, {folder: None})
     return former
 
 
-def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
+def _is_rewritten_next(ports: RunPorts, table: TableName) -> bool:
     """Return whether the next write replaces all rows of the mirror, because of an
     event in a batch that is not merged yet."""
-    source = work.source.name
-    waiting = work.ledger.pending_batches(source).get(table)
+    source = ports.source.name
+    waiting = ports.ledger.pending_batches(source).get(table)
     if not waiting:
         return False
-    contents = work.ledger.contents(source, min(waiting), max(waiting), [table])
+    contents = ports.ledger.contents(source, min(waiting), max(waiting), [table])
     return any(
         event.table == table and event.kind in FULL_REWRITE_EVENTS
         for content in contents
@@ -162,9 +162,9 @@ def _is_rewritten_next(work: Workplace, table: TableName) -> bool:
     )
 
 
-def replace_mirror(work: Workplace, lease: Lease, table: TableName, reason: str) -> None:
+def replace_mirror(ports: RunPorts, lease: Lease, table: TableName, reason: str) -> None:
     """Give the table a new mirror in a new folder. The former one stays as it is."""
-    ledger, plan = work.ledger, work.source
+    ledger, plan = ports.ledger, ports.source
     states = ledger.table_states(plan.name)
     state = states[table]
     used_folders = {other.mirror for other in states.values()}
@@ -175,10 +175,10 @@ def replace_mirror(work: Workplace, lease: Lease, table: TableName, reason: str)
         generation = mirror_generation = 1
     name, fold = plan.mirror_name(table), plan.mirror_names.is_configured(table)
     mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
-    while work.mirrors.version(mirror) is not None:
+    while ports.mirrors.version(mirror) is not None:
         used_folders.add(mirror)
         mirror = free_place(plan.name, name, generation, used_folders, mirror_generation, fold=fold)
     ledger.give_up(lease, table)
     ledger.record_event(lease, table, MirrorReplaced(mirror))
     former_clause = f"; {state.mirror} stays as it is" if state.mirror_version is not None else ""
-    work.progress.note(f"the mirror of {table} is {mirror} from now on: {reason}{former_clause}")
+    ports.progress.note(f"the mirror of {table} is {mirror} from now on: {reason}{former_clause}")

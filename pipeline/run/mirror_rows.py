@@ -14,7 +14,7 @@ from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher, RowSum
 from lockstep.pipeline.proof.rows import RowHashes, pair_hashes
 from lockstep.pipeline.proof.sampling import ValueRange
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class MirrorReader:
     """Reads a table's mirror at a Delta version. `path`: its folder. `version`: None if
     the mirror was never written, so that it has no rows."""
 
-    work: Workplace
+    ports: RunPorts
     path: str
     version: int | None
 
@@ -34,7 +34,7 @@ class MirrorReader:
         that the mirror lacks is NULL, and so shows as a difference."""
         if self.version is None:
             return
-        mirror_schema = self.work.mirrors.schema(self.path, self.version)
+        mirror_schema = self.ports.mirrors.schema(self.path, self.version)
         has_marks = DELETED_AT.name in mirror_schema.names and DELETED_AT.name not in schema.names
         present_names = [name for name in schema.names if name in mirror_schema.names]
         marks = [DELETED_AT.name] if has_marks else []
@@ -42,7 +42,7 @@ class MirrorReader:
         # rows.
         columns_read = [*present_names, *marks] or mirror_schema.names[:1]
         value_filter = (column, ranges) if column in present_names and ranges else None
-        for batch in self.work.mirrors.rows(self.path, columns_read, self.version, value_filter):
+        for batch in self.ports.mirrors.rows(self.path, columns_read, self.version, value_filter):
             if has_marks:
                 batch = batch.filter(pc.is_null(batch.column(DELETED_AT.name)))
             columns = [

@@ -31,7 +31,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 )
 from lockstep.pipeline.run.agreement.claim import claim_up_to
 from lockstep.pipeline.run.commit_metadata import commit_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.values.decisions import Lease
@@ -40,20 +40,20 @@ from lockstep.pipeline.values.segment import Segment, SegmentFile, SystemTableSe
 from lockstep.pipeline.values.table import TableName
 
 
-def publish(work: Workplace, lease: Lease) -> tuple[StoppedTable, ...]:
+def publish(ports: RunPorts, lease: Lease) -> tuple[StoppedTable, ...]:
     """Publish all captured batches, oldest first. Return the tables that were
     quarantined, because another program wrote to their changelogs or files are lost."""
-    source = work.source.name
-    unfinished_batches = work.ledger.unfinished_batches(source)
+    source = ports.source.name
+    unfinished_batches = ports.ledger.unfinished_batches(source)
     captured_batches = [batch for batch in unfinished_batches if batch.state is BatchState.CAPTURED]
     if not captured_batches:
         return ()
-    claim_up_to(work, captured_batches[-1])
-    publisher = _Publisher(work, lease, work.ledger.examined_versions(source))
+    claim_up_to(ports, captured_batches[-1])
+    publisher = _Publisher(ports, lease, ports.ledger.examined_versions(source))
     for batch in captured_batches:
-        states = work.ledger.table_states(source)
-        content = batch_content(work.ledger, source, batch.id)
-        for (table, generation), segments in _by_changelog(work, content).items():
+        states = ports.ledger.table_states(source)
+        content = batch_content(ports.ledger, source, batch.id)
+        for (table, generation), segments in _by_changelog(ports, content).items():
             publisher.publish_segments(batch, states[table], generation, segments)
         for segment in content.system_segments:
             publisher.publish_system_segment(batch, segment)
@@ -67,7 +67,7 @@ class _Publisher:
     folder of a changelog, the version up to which its Delta log was checked for commits
     of other programs, before and now."""
 
-    work: Workplace
+    ports: RunPorts
     lease: Lease
     examined_before: Mapping[str, int]
     examined_now: dict[str, int] = field(default_factory=dict)
@@ -100,8 +100,8 @@ class _Publisher:
             errors.append(error)
         if errors:
             quarantine = StoppedTable.of(table, errors[0], str(batch.start.at))
-            self.work.ledger.quarantine(self.lease, quarantine)
-            self.work.progress.note(f"{table} was quarantined: {quarantine.reason}")
+            self.ports.ledger.quarantine(self.lease, quarantine)
+            self.ports.progress.note(f"{table} was quarantined: {quarantine.reason}")
             self.quarantined.append(quarantine)
 
     def publish_system_segment(self, batch: Batch, segment: SystemTableSegment) -> None:
@@ -113,9 +113,9 @@ class _Publisher:
             changelog, batch, SYSTEM_TABLE_SCHEMAS[segment.table], segment.files, errors
         )
         for foreign in errors:
-            self.work.progress.note(foreign.reason)
+            self.ports.progress.note(foreign.reason)
         if damage is not None:
-            self.work.progress.note(f"{segment.table} lacks rows of batch {batch.id}: {damage}")
+            self.ports.progress.note(f"{segment.table} lacks rows of batch {batch.id}: {damage}")
 
     def _publish(
         self,
@@ -130,21 +130,21 @@ class _Publisher:
         added to `errors`."""
         damage, folder = None, changelog.folder
         publish = partial(
-            self.work.changelog.publish,
+            self.ports.changelog.publish,
             folder,
             app_id=changelog.app_id,
             batch=batch.id,
             schema=schema,
             user_metadata=commit_metadata(
-                self.work, WriteKind.PUBLISH, changelog.table, [batch], files
+                self.ports, WriteKind.PUBLISH, changelog.table, [batch], files
             ),
-            require_held=lambda: self.work.ledger.require_held(self.lease),
+            require_held=lambda: self.ports.ledger.require_held(self.lease),
         )
         try:
             commit = publish(files=files)
         except SegmentsLost as error:
             damage = error.message
-            damage_sentences = self.work.segments.damage_sentences
+            damage_sentences = self.ports.segments.damage_sentences
             commit = publish(files=[file for file in files if not damage_sentences(folder, [file])])
         examined_version = self.examined_now.get(folder)
         self.examined_now[folder] = max(
@@ -162,7 +162,7 @@ class _Publisher:
             if self.examined_before.get(folder) != version
         }
         if new_versions:
-            self.work.ledger.note_examined_versions(self.lease, new_versions)
+            self.ports.ledger.note_examined_versions(self.lease, new_versions)
 
     def _foreign_commits(self, changelog: ChangelogTable) -> list[TableError]:
         """Check the commits after the last check, and return an error if another
@@ -172,7 +172,7 @@ class _Publisher:
         examined_version = self.examined_before.get(folder)
         if examined_version is None or folder in self.examined_now:
             return []
-        if self.work.changelog.is_newest_version(folder, examined_version):
+        if self.ports.changelog.is_newest_version(folder, examined_version):
             self.examined_now[folder] = examined_version
             return []
         return self._correct_foreign_commits(changelog, examined_version)
@@ -183,7 +183,7 @@ class _Publisher:
         """Correct the changelog after commits of another program. Return their error,
         unless they only moved rows to other files (compaction) and all recorded files
         are still there."""
-        finding = correct_changelog(self.work, self.lease, changelog, examined_version)
+        finding = correct_changelog(self.ports, self.lease, changelog, examined_version)
         if finding.version is not None:
             self.examined_now[changelog.folder] = finding.version
         error = error_of_check(finding)
@@ -201,12 +201,12 @@ def lost_files_error(batch: Batch, table: TableName, damage: str) -> TableError:
 
 
 def _by_changelog(
-    work: Workplace, content: BatchContent
+    ports: RunPorts, content: BatchContent
 ) -> dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]]:
     """Return a batch's segments by table and by the generation of the changelog, a
     number in its path. Each group is one commit."""
     changelogs: dict[tuple[TableName, int], list[tuple[Segment, SchemaVersion]]] = {}
-    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed_tables))
+    history = ports.ledger.schema_versions(ports.source.name, *sorted(content.changed_tables))
     versions = {(version.table, version.version): version for version in history}
     for segment in content.segments:
         version = versions[segment.table, segment.schema_version]

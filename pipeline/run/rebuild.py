@@ -53,7 +53,7 @@ from lockstep.pipeline.replay.spans import (
     count_transactions_up_to,
     end_text,
 )
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
@@ -114,16 +114,16 @@ class Cut:
         return f"{self.at}{moment}" if not self.gtid else f"{self.at} ({self.gtid}{moment})"
 
 
-def cut_at(work: Workplace, place: Place) -> Cut:
+def cut_at(ports: RunPorts, place: Place) -> Cut:
     """Return the cut at a place. The ledger knows the ends of batches. For a place
     inside a batch, the table `_transactions` in the lake is read. Raise `PastRefused`
     if it lacks the batch, and `SpanRefused` for a place that occurs in several servers'
     logs."""
-    batches = unpruned_batches(work.ledger, work.source.name)
-    placed_batch = batch_at(place, batches, _batch_of_named_run(work, place))
+    batches = unpruned_batches(ports.ledger, ports.source.name)
+    placed_batch = batch_at(place, batches, _batch_of_named_run(ports, place))
     if placed_batch.is_batch_end:
         return end_of_batch(placed_batch.batch)
-    deletion = work.ledger.deletion_notes(work.source.name).newest
+    deletion = ports.ledger.deletion_notes(ports.source.name).newest
     if deletion is not None and placed_batch.batch.id <= deletion.last_batch:
         raise PastRefused(
             f"nothing records where the transactions around {place} end any more: "
@@ -132,7 +132,7 @@ def cut_at(work: Workplace, place: Place) -> Cut:
             "batches whose versions the lake still has: `lockstep versions --list`",
         )
     return _cut_inside(
-        work, place, placed_batch.batch, is_oldest=placed_batch.batch.id == batches[0].id
+        ports, place, placed_batch.batch, is_oldest=placed_batch.batch.id == batches[0].id
     )
 
 
@@ -144,27 +144,27 @@ def end_of_batch(batch: Batch) -> Cut:
     return Cut(batch, True, batch.base + batch.changes, end.at, end.committed_at, last, batch.id)
 
 
-def _batch_of_named_run(work: Workplace, place: Place) -> dict[str, int]:
+def _batch_of_named_run(ports: RunPorts, place: Place) -> dict[str, int]:
     """Return, by run, the batch of the run that a place names; empty if it names none.
     Raise `SpanRefused` if that batch is not acknowledged."""
     if not isinstance(place, OfRun):
         return {}
-    batch = batch_of_run(work.ledger, work.source.name, place.run)
-    cursor = work.ledger.cursors(work.source.name).acknowledged
+    batch = batch_of_run(ports.ledger, ports.source.name, place.run)
+    cursor = ports.ledger.cursors(ports.source.name).acknowledged
     if cursor is None or batch.id > cursor.batch:
         raise SpanRefused(
-            f"no acknowledged batch of {work.source.name} was captured by a run {place.run}",
+            f"no acknowledged batch of {ports.source.name} was captured by a run {place.run}",
             hint=RUNS,
         )
     return {place.run: batch.id}
 
 
-def _cut_inside(work: Workplace, place: Place, batch: Batch, *, is_oldest: bool) -> Cut:
+def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool) -> Cut:
     """Return the cut at a place inside a batch. `is_oldest`: the batch is the oldest
     that the ledger knows."""
-    transactions = _transactions(work, batch)
+    transactions = _transactions(ports, batch)
     transaction_count = count_transactions_up_to(place, transactions, batch)
-    previous_batch = _previous_batch(work, batch)
+    previous_batch = _previous_batch(ports, batch)
     if transaction_count == transactions.num_rows and transaction_count:
         return end_of_batch(batch)
     if not transaction_count:
@@ -207,24 +207,24 @@ def _committed_clause(transactions: pa.Table) -> str:
     return "" if moment is None else f", which was committed at {moment_text(moment)}"
 
 
-def _previous_batch(work: Workplace, batch: Batch) -> Batch | None:
+def _previous_batch(ports: RunPorts, batch: Batch) -> Batch | None:
     if batch.follows is None:
         return None
-    [before] = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+    [before] = ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
     return before
 
 
-def _transactions(work: Workplace, batch: Batch) -> pa.Table:
+def _transactions(ports: RunPorts, batch: Batch) -> pa.Table:
     """Return the transactions of a batch, in the order of the log, from the lake's
     table `_transactions`. Raise `PastRefused` if their files are missing or damaged."""
-    folder = system_table_path(work.source.name, SystemTable.TRANSACTIONS)
+    folder = system_table_path(ports.source.name, SystemTable.TRANSACTIONS)
     files = [
         file
-        for part in batch_content(work.ledger, batch.source, batch.id).system_segments
+        for part in batch_content(ports.ledger, batch.source, batch.id).system_segments
         if part.table is SystemTable.TRANSACTIONS
         for file in part.files
     ]
-    damage = next(iter(work.segments.damage_sentences(folder, files)), None)
+    damage = next(iter(ports.segments.damage_sentences(folder, files)), None)
     if not files or damage is not None:
         reason = damage or "the ledger has no file of them"
         raise PastRefused(
@@ -233,7 +233,7 @@ def _transactions(work: Workplace, batch: Batch) -> pa.Table:
             hint=f"name the end of a batch instead: `lockstep versions --list`; this one ends at "
             f"{batch.end}",
         )
-    return pa.concat_tables(work.segments.pieces(folder, files, list(TRANSACTION_COLUMNS)))
+    return pa.concat_tables(ports.segments.pieces(folder, files, list(TRANSACTION_COLUMNS)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,34 +253,34 @@ class RebuildOrigin:
     key: tuple[str, ...]
 
 
-def origin_at(work: Workplace, table: TableName, place: Place) -> RebuildOrigin:
+def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
     """Return the origin of a table as of a place. No rows of the table are read, and no
     lease is needed. Raise `PastRefused` if the lake no longer has the origin, or does
     not have it yet."""
-    cut = cut_at(work, place)
-    parts = _parts_at(work, table, cut)
-    _require_captured(work, table, cut, parts)
-    versions = work.ledger.mirror_versions(work.source.name, table, cut.previous_batch)
+    cut = cut_at(ports, place)
+    parts = _parts_at(ports, table, cut)
+    _require_captured(ports, table, cut, parts)
+    versions = ports.ledger.mirror_versions(ports.source.name, table, cut.previous_batch)
     reasons = []
-    base = next((version for version in versions if is_readable(work, version)), None)
+    base = next((version for version in versions if is_readable(ports, version)), None)
     if base is not None:
         try:
-            return _origin_from_version(work, table, cut, base, parts)
+            return _origin_from_version(ports, table, cut, base, parts)
         except TableError as error:
             reasons.append(error.reason)
     try:
-        return _origin_from_changelog(work, table, cut, parts)
+        return _origin_from_changelog(ports, table, cut, parts)
     except TableError as error:
         reasons.append(error.reason)
     raise PastRefused(
         f"{table} cannot be made as of {cut}: {'; '.join(reasons)}",
-        hint=_earliest_hint(work, table),
+        hint=_earliest_hint(ports, table),
     )
 
 
-def _parts_at(work: Workplace, table: TableName, cut: Cut) -> list[TableContent]:
+def _parts_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableContent]:
     """Return the table's content of all batches up to a cut, oldest first."""
-    parts = table_contents(work.ledger, work.source.name, table, 1, cut.batch.id)
+    parts = table_contents(ports.ledger, ports.source.name, table, 1, cut.batch.id)
     if cut.is_end_of_batch or not parts or parts[-1].batch != cut.batch.id:
         return parts
     last = parts[-1]
@@ -296,7 +296,7 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 
 
 def _origin_from_version(
-    work: Workplace,
+    ports: RunPorts,
     table: TableName,
     cut: Cut,
     base: RecordedMirrorVersion,
@@ -305,7 +305,7 @@ def _origin_from_version(
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
     later_contents = tuple(part for part in parts if part.batch > base.last_batch)
-    deletion = work.ledger.deletion_notes(work.source.name, table).newest
+    deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
     if deletion is not None and any(part.batch <= deletion.last_batch for part in later_contents):
         raise TableError(deletion.sentence, hint="")
     plan = plan_merge(later_contents)
@@ -320,20 +320,20 @@ def _origin_from_version(
     schema_version = schema_version_shown_by(base, parts)
     plan = replace(plan, final_version=plan.final_version or schema_version)
     if not plan.replaces_rows:
-        schema = work.mirrors.schema(base.mirror, base.delta_version)
+        schema = ports.mirrors.schema(base.mirror, base.delta_version)
         return _origin(
-            work, table, cut, ChangelogOrigin(later_contents, schema_version, base), plan, schema
+            ports, table, cut, ChangelogOrigin(later_contents, schema_version, base), plan, schema
         )
     # The table was emptied after the version, so rows of the version count only if they
     # are kept.
-    keeps = work.source.policies_of(table).keeps_rows
+    keeps = ports.source.policies_of(table).keeps_rows
     if keeps and any(part.events for part in later_contents[1:]):
         # A run keeps the rows that its mirror had when it began. Here all changes are
         # merged at once, so rows that were added after the version and before the table
         # was emptied would be missing.
         raise TableError("its rows were kept when it was emptied", hint="")
     return _origin(
-        work,
+        ports,
         table,
         cut,
         ChangelogOrigin(later_contents, schema_version, base if keeps else None),
@@ -342,16 +342,16 @@ def _origin_from_version(
 
 
 def _origin_from_changelog(
-    work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
+    ports: RunPorts, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> RebuildOrigin:
     """Return the origin that begins with an empty table. Raise `TableError` if the
     changelog does not reach back to one."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     gaps = [gap.batch for gap in ledger.gaps(source) if gap.batch <= cut.batch.id]
     overlaps = ledger.live_batches(source, last=cut.batch.id, continuity=Continuity.OVERLAP)
     read_twice = [batch.id for batch in overlaps]
     deletion_notes = ledger.deletion_notes(source, table)
-    policies = work.source.policies_of(table)
+    policies = ports.source.policies_of(table)
     settling_events = [
         event for part in parts for event in part.events if event.kind in SETTLING_EVENTS
     ]
@@ -380,7 +380,7 @@ def _origin_from_changelog(
             raise TableError(deletion_notes.newest.sentence, hint="")
         plan = plan_merge(parts)
         changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final_version))
-    origin = _origin(work, table, cut, changes, plan_merge(changes.parts))
+    origin = _origin(ports, table, cut, changes, plan_merge(changes.parts))
     keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
     if keeps_columns and _has_dropped_columns(origin.versions):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
@@ -399,7 +399,7 @@ def _has_dropped_columns(versions: Sequence[SchemaVersion]) -> bool:
 
 
 def _origin(
-    work: Workplace,
+    ports: RunPorts,
     table: TableName,
     cut: Cut,
     changes: ChangelogOrigin,
@@ -410,8 +410,8 @@ def _origin(
     with which it begins; None if none of its rows count. Raise `TableError` if the
     changes do not fit them."""
     first = changes.version if plan.first_version is None else plan.first_version
-    versions = tuple(versions_between(work, table, first, plan.final_version))
-    lineage = lineage_over(work, versions, mirror=schema)
+    versions = tuple(versions_between(ports, table, first, plan.final_version))
+    lineage = lineage_over(ports, versions, mirror=schema)
     if lineage.reasons_to_reread:
         raise TableError(lineage.reasons_to_reread[0], hint="")
     key = lineage.key_of(plan.versions)
@@ -427,11 +427,11 @@ _REASONS_FOR_REFUSAL: Final = frozenset(
 
 
 def _require_captured(
-    work: Workplace, table: TableName, cut: Cut, parts: Sequence[TableContent]
+    ports: RunPorts, table: TableName, cut: Cut, parts: Sequence[TableContent]
 ) -> None:
     """Raise `PastRefused` unless the source had the table at the cut and the lake shows
     it. Raise `NothingMatches` if the lake does not have the table at all."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     if table not in ledger.table_states(source):
         raise NothingMatches(
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
@@ -442,7 +442,7 @@ def _require_captured(
         if missing.table == table and missing.reason in _REASONS_FOR_REFUSAL:
             reason = explain_missing(ledger, source, missing).reason
             raise PastRefused(
-                f"{table} cannot be made as of {cut}: {reason}", hint=_earliest_hint(work, table)
+                f"{table} cannot be made as of {cut}: {reason}", hint=_earliest_hint(ports, table)
             )
     version = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
     if version is not None and version.knowledge is Knowledge.DROPPED:
@@ -453,20 +453,21 @@ def _require_captured(
     hidden_reason = reason_no_longer_shown(ledger, source, table, cut.batch.id)
     if hidden_reason is not None:
         raise PastRefused(
-            f"{table} cannot be made as of {cut}: {hidden_reason}", hint=_earliest_hint(work, table)
+            f"{table} cannot be made as of {cut}: {hidden_reason}",
+            hint=_earliest_hint(ports, table),
         )
     if not parts and not ledger.mirror_versions(source, table, cut.previous_batch):
         raise PastRefused(
-            f"nothing of {table} was captured up to {cut}", hint=_earliest_hint(work, table)
+            f"nothing of {table} was captured up to {cut}", hint=_earliest_hint(ports, table)
         )
 
 
-def _earliest_hint(work: Workplace, table: TableName) -> str:
+def _earliest_hint(ports: RunPorts, table: TableName) -> str:
     """Return the hint with the earliest place for which the table can be rebuilt."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     cursor = ledger.cursors(source).acknowledged
     versions = [] if cursor is None else ledger.mirror_versions(source, table, cursor.batch)
-    first = earliest_readable_version(work, versions)
+    first = earliest_readable_version(ports, versions)
     if first is None:
         return "`lockstep versions --list` shows the versions that the lake has"
     [batch] = ledger.live_batches(source, first.last_batch, first.last_batch)
@@ -498,13 +499,13 @@ class RebuildReport:
 
 
 def rebuild_as_of(
-    work: Workplace, copies: Copies, origin: RebuildOrigin, into: str
+    ports: RunPorts, copies: Copies, origin: RebuildOrigin, into: str
 ) -> RebuildReport:
     """Write the table as it was to the path `into`; no lease is needed. Raise
     `PastRefused` if a file of its origin is damaged."""
     timer_start = perf_counter()
     with copies.build(NAME, into) as aside:
-        version = build(work, aside, origin)
+        version = build(ports, aside, origin)
         size = aside.size(NAME, version)
     rows = None if size is None else size.row_count
     return RebuildReport(origin, into, rows, perf_counter() - timer_start)
@@ -516,15 +517,15 @@ _COPY_TXN, _MERGE_TXN = 1, 2
 merged."""
 
 
-def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
+def build(ports: RunPorts, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     """Write the table as `NAME` among the given mirrors, and return its Delta version.
     Raise `PastRefused` if a file of its origin is damaged."""
-    aside = replace(work, mirrors=mirrors, source=work.source.for_readers(Readers.ANY))
-    _require_undamaged(work, origin)
+    aside = replace(ports, mirrors=mirrors, source=ports.source.for_readers(Readers.ANY))
+    _require_undamaged(ports, origin)
     try:
         with arrow_errors_as_table_error("make it again"):
             if origin.changelog_origin.base is not None:
-                _copy_base(work, aside, origin.changelog_origin.base, origin)
+                _copy_base(ports, aside, origin.changelog_origin.base, origin)
             if origin.changelog_origin.parts:
                 write_once(aside, _job(aside, origin), no_check)
     except TableError as error:
@@ -537,11 +538,11 @@ def build(work: Workplace, mirrors: Mirrors, origin: RebuildOrigin) -> int:
     return version
 
 
-def _require_undamaged(work: Workplace, origin: RebuildOrigin) -> None:
+def _require_undamaged(ports: RunPorts, origin: RebuildOrigin) -> None:
     """Raise `PastRefused` if a file of the changelog is missing or damaged."""
-    folders = _folders(work, origin)
+    folders = _folders(ports, origin)
     for segment in origin.plan.segments:
-        damages = work.segments.damage_sentences(folders[segment.schema_version], segment.files)
+        damages = ports.segments.damage_sentences(folders[segment.schema_version], segment.files)
         if damages:
             raise PastRefused(
                 f"the changelog of {origin.table} is damaged: {damages[0]}",
@@ -549,30 +550,30 @@ def _require_undamaged(work: Workplace, origin: RebuildOrigin) -> None:
             )
 
 
-def _folders(work: Workplace, origin: RebuildOrigin) -> dict[int, str]:
+def _folders(ports: RunPorts, origin: RebuildOrigin) -> dict[int, str]:
     versions = {version.version: version for version in origin.versions}
-    return folders_of(work, origin.plan.versions, versions)
+    return folders_of(ports, origin.plan.versions, versions)
 
 
 def _copy_base(
-    work: Workplace, aside: Workplace, base: RecordedMirrorVersion, origin: RebuildOrigin
+    ports: RunPorts, aside: RunPorts, base: RecordedMirrorVersion, origin: RebuildOrigin
 ) -> None:
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
-    mirror_schema = work.mirrors.schema(base.mirror, base.delta_version)
-    soft = work.source.policies_of(origin.table).deletes == Deletes.SOFT
+    mirror_schema = ports.mirrors.schema(base.mirror, base.delta_version)
+    soft = ports.source.policies_of(origin.table).deletes == Deletes.SOFT
     has_marks = soft and DELETED_AT.name in mirror_schema.names
     schema = pa.schema(
         [field for field in mirror_schema if not (has_marks and field.name == DELETED_AT.name)]
     )
-    version = work.ledger.schema_version(
-        work.source.name, origin.table, origin.changelog_origin.version
+    version = ports.ledger.schema_version(
+        ports.source.name, origin.table, origin.changelog_origin.version
     )
     key = () if version.shown_schema is None else merge_key(version.shown_schema)
     present_paths, deleted_paths = list[str](), list[str]()
     try:
         for row_group in row_groups(
-            work.mirrors.rows(base.mirror, mirror_schema.names, base.delta_version)
+            ports.mirrors.rows(base.mirror, mirror_schema.names, base.delta_version)
         ):
             rows = row_group.select(mirror_schema.names).cast(mirror_schema)
             deletion_times = rows.column(DELETED_AT.name) if has_marks else pa.nulls(rows.num_rows)
@@ -602,7 +603,7 @@ def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table([*columns, *(rows.column(name) for name in schema.names)], names=names)
 
 
-def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
+def _target(aside: RunPorts, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
     policies = aside.source.policies_of(origin.table)
     return MirrorTarget(
         mirror=NAME,
@@ -617,18 +618,18 @@ def _target(aside: Workplace, origin: RebuildOrigin, schema: pa.Schema) -> Mirro
     )
 
 
-def _app_id(work: Workplace, origin: RebuildOrigin) -> str:
-    return f"lockstep/{work.source.name}/{table_id(origin.table)}/copy"
+def _app_id(ports: RunPorts, origin: RebuildOrigin) -> str:
+    return f"lockstep/{ports.source.name}/{table_id(origin.table)}/copy"
 
 
-def _user_metadata(work: Workplace, origin: RebuildOrigin, txn_version: int) -> str:
+def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> str:
     """Return the user metadata of a commit. It names the place of the log that the
     table shows after its last commit."""
     return metadata_text(
         {
             "kind": WriteKind.REWRITE.value,
-            "ledger": work.ledger.identity(),
-            "source": work.source.name,
+            "ledger": ports.ledger.identity(),
+            "source": ports.source.name,
             "table": str(origin.table),
             "position": str(origin.cut.at),
             "gtid": origin.cut.gtid,
@@ -637,7 +638,7 @@ def _user_metadata(work: Workplace, origin: RebuildOrigin, txn_version: int) -> 
     )
 
 
-def _job(aside: Workplace, origin: RebuildOrigin) -> Job:
+def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
     """Return the job that merges the changes up to the cut as a run would."""
     source = aside.source.name
     first, last = origin.changelog_origin.parts[0].batch, origin.changelog_origin.parts[-1].batch

@@ -22,7 +22,7 @@ from lockstep.pipeline.run.acknowledge import (
     remove_snapshots,
     remove_spooled_rows,
 )
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.publish import lost_files_error
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.decisions import Lease, Override
@@ -54,187 +54,187 @@ class Damage:
     sentence: str
 
 
-def repair(work: Workplace, lease: Lease) -> tuple[str, ...]:
+def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     """Clean up after a dead run: abandon unfinished batches, and damaged batches of
     which no table shows changes. Return a sentence for each repair."""
-    source = work.source.name
-    replays = settle_replays(work, lease)
+    source = ports.source.name
+    replays = settle_replays(ports, lease)
     if all(
-        batch.state is not BatchState.MERGED for batch in work.ledger.unfinished_batches(source)
+        batch.state is not BatchState.MERGED for batch in ports.ledger.unfinished_batches(source)
     ):
         # If a batch is merged and not acknowledged, its acknowledgement deletes dropped
         # mirrors.
-        remove_dropped_mirrors(work, lease)
-    acknowledged = work.ledger.cursors(source).acknowledged
+        remove_dropped_mirrors(ports, lease)
+    acknowledged = ports.ledger.cursors(source).acknowledged
     if acknowledged is not None:
         # Only the newest acknowledged batch can have files left, because the files of
         # each batch are deleted before the next one is acknowledged.
-        remove_spooled_rows(work, acknowledged.batch)
-        remove_snapshots(work, acknowledged.batch)
-    for batch in work.ledger.batches(source, limit=SWEPT_BATCHES):
+        remove_spooled_rows(ports, acknowledged.batch)
+        remove_snapshots(ports, acknowledged.batch)
+    for batch in ports.ledger.batches(source, limit=SWEPT_BATCHES):
         # A process that hung may have written files after its batch was abandoned.
         if batch.state is BatchState.ABANDONED:
-            discard(work, batch)
-    override = work.ledger.open_override(source)
-    damages = damages_of(work)
-    abandoned = list(batches_to_abandon(work, override, damages))
+            discard(ports, batch)
+    override = ports.ledger.open_override(source)
+    damages = damages_of(ports)
+    abandoned = list(batches_to_abandon(ports, override, damages))
     abandoned_ids = {abandonment.batch.id for abandonment in abandoned}
     notes = [
-        abandon(work, lease, abandonment.batch, abandonment.reason) for abandonment in abandoned
+        abandon(ports, lease, abandonment.batch, abandonment.reason) for abandonment in abandoned
     ]
     damaged_only = [damage for damage in damages if damage.batch.id not in abandoned_ids]
     notes += [
         note
         for damage in damaged_only
-        if (note := quarantine_damaged(work, lease, damage)) is not None
+        if (note := quarantine_damaged(ports, lease, damage)) is not None
     ]
     notes = [*replays, *notes]
     for note in notes:
-        work.progress.note(note)
+        ports.progress.note(note)
     return tuple(notes)
 
 
 def batches_to_abandon(
-    work: Workplace, override: Override | None, damages: Sequence[Damage] | None = None
+    ports: RunPorts, override: Override | None, damages: Sequence[Damage] | None = None
 ) -> Iterator[Abandonment]:
     """Yield the batches that `repair` abandons, in its order, and write nothing.
     `override`: a start that an operator chose for the next run. `damages`: the result
     of `damages_of`, if the caller has it."""
-    source = work.source.name
-    unfinished = work.ledger.unfinished_batches(source)
+    source = ports.source.name
+    unfinished = ports.ledger.unfinished_batches(source)
     captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
     for batch in unfinished:
         if batch.state is BatchState.CAPTURING:
             yield Abandonment(batch, "its capture did not finish")
-    damages = damages_of(work) if damages is None else damages
+    damages = damages_of(ports) if damages is None else damages
     if damages:
-        yield from _batches_to_capture_again(work, captured_batches, damages)
+        yield from _batches_to_capture_again(ports, captured_batches, damages)
     elif not any(batch.state is BatchState.MERGED for batch in unfinished):
-        yield from _captured_before_override(work, captured_batches, override)
+        yield from _captured_before_override(ports, captured_batches, override)
 
 
 def _batches_to_capture_again(
-    work: Workplace, captured_batches: list[Batch], damages: Sequence[Damage]
+    ports: RunPorts, captured_batches: list[Batch], damages: Sequence[Damage]
 ) -> Iterator[Abandonment]:
     """Yield all captured batches from the first damaged one on, unless a table shows
     changes of them. Raise `SegmentsLost` if one does, and rows of a prepared XA
     transaction are damaged: they belong to no table yet that could be quarantined."""
     first_damage = damages[0]
     batches = [batch for batch in captured_batches if batch.id >= first_damage.batch.id]
-    tables = [table for batch in batches for table in _tables_showing(work, batch)]
+    tables = [table for batch in batches for table in _tables_showing(ports, batch)]
     if not tables:
         yield from (Abandonment(batch, first_damage.sentence) for batch in reversed(batches))
     elif lost_rows := [damage for damage in damages if damage.table is None]:
         raise SegmentsLost(
             f"rows that batch {lost_rows[0].batch.id} keeps for a prepared transaction are damaged "
             f"({lost_rows[0].sentence}), and {tables[0]} already shows part of what was read since",
-            hint=HINT.format(source=work.source.name),
+            hint=HINT.format(source=ports.source.name),
         )
 
 
 def _captured_before_override(
-    work: Workplace, captured_batches: list[Batch], override: Override | None
+    ports: RunPorts, captured_batches: list[Batch], override: Override | None
 ) -> Iterator[Abandonment]:
     """Yield all captured batches if an operator chose another start, nothing was ever
     acknowledged, and no table shows changes of them."""
-    if override is None or work.ledger.cursors(work.source.name).acknowledged is not None:
+    if override is None or ports.ledger.cursors(ports.source.name).acknowledged is not None:
         return
-    if any(_tables_showing(work, batch) for batch in captured_batches):
+    if any(_tables_showing(ports, batch) for batch in captured_batches):
         return
     reason = f"{override.author} chose another start ({override.place})"
     yield from (Abandonment(batch, reason) for batch in reversed(captured_batches))
 
 
-def abandon(work: Workplace, lease: Lease, batch: Batch, reason: str) -> str:
+def abandon(ports: RunPorts, lease: Lease, batch: Batch, reason: str) -> str:
     """Abandon a batch and delete its files. Return a sentence about it."""
     # First the ledger, which checks the lease: a run that lost it must not delete files
     # of the run that took over.
-    work.ledger.abandon(lease, batch.id, reason)
-    files = discard(work, batch)
-    work.segments.abort_uploads(work.source.name)
+    ports.ledger.abandon(lease, batch.id, reason)
+    files = discard(ports, batch)
+    ports.segments.abort_uploads(ports.source.name)
     return f"batch {batch.id} was abandoned: {reason} ({files} files deleted)"
 
 
-def discard(work: Workplace, batch: Batch) -> int:
+def discard(ports: RunPorts, batch: Batch) -> int:
     """Delete the files of an abandoned batch, and return their number."""
-    files = work.segments.discard(work.source.name, batch.id)
-    return files + work.spool.discard(work.source.name, batch.id)
+    files = ports.segments.discard(ports.source.name, batch.id)
+    return files + ports.spool.discard(ports.source.name, batch.id)
 
 
-def quarantine_damaged(work: Workplace, lease: Lease, damage: Damage) -> str | None:
+def quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> str | None:
     """Quarantine the table with a damaged file, and return a sentence about it. Return
     None if the table is already stopped, or if the file is of a system table
     (`_transactions`, `_ddl`): `publish` reports that."""
     table, batch = damage.table, damage.batch
     if not isinstance(table, TableName):
         return None
-    if work.ledger.table_states(batch.source)[table].has_stopped:
+    if ports.ledger.table_states(batch.source)[table].has_stopped:
         return None
     stopped = StoppedTable.of(
         table, lost_files_error(batch, table, damage.sentence), f"batch {batch.id}"
     )
-    work.ledger.quarantine(lease, stopped)
+    ports.ledger.quarantine(lease, stopped)
     return f"{table} was quarantined: {stopped.reason}"
 
 
-def damages_of(work: Workplace) -> list[Damage]:
+def damages_of(ports: RunPorts) -> list[Damage]:
     """Return the damaged files of batches that are captured and not merged, oldest
     first."""
-    unfinished = work.ledger.unfinished_batches(work.source.name)
+    unfinished = ports.ledger.unfinished_batches(ports.source.name)
     captured_batches = [batch for batch in unfinished if batch.state is BatchState.CAPTURED]
-    return [damage for batch in captured_batches for damage in damages_in(work, batch)]
+    return [damage for batch in captured_batches for damage in damages_in(ports, batch)]
 
 
-def damages_in(work: Workplace, batch: Batch) -> Iterator[Damage]:
+def damages_in(ports: RunPorts, batch: Batch) -> Iterator[Damage]:
     """Yield the damaged files of a batch."""
-    content = batch_content(work.ledger, batch.source, batch.id)
-    generations = _generations(work, content)
+    content = batch_content(ports.ledger, batch.source, batch.id)
+    generations = _generations(ports, content)
     for segment in content.segments:
         generation = generations[segment.table, segment.schema_version]
         folder = changelog_path(batch.source, segment.table, generation)
-        for sentence in work.segments.damage_sentences(folder, segment.files):
+        for sentence in ports.segments.damage_sentences(folder, segment.files):
             yield Damage(batch, segment.table, sentence)
     for system_segment in content.system_segments:
-        for sentence in work.segments.damage_sentences(
+        for sentence in ports.segments.damage_sentences(
             system_table_path(batch.source, system_segment.table), system_segment.files
         ):
             yield Damage(batch, system_segment.table, sentence)
     for snapshot in content.snapshots:
         folder = snapshot_path(batch.source, snapshot.table)
-        for sentence in work.segments.damage_sentences(folder, snapshot.files):
+        for sentence in ports.segments.damage_sentences(folder, snapshot.files):
             yield Damage(batch, snapshot.table, sentence)
-    for prepared in work.ledger.open_prepared(batch.source):
+    for prepared in ports.ledger.open_prepared(batch.source):
         if prepared.batch == batch.id and prepared.file is not None:
             try:
-                work.spool.open(batch.source, prepared.file).close()
+                ports.spool.open(batch.source, prepared.file).close()
             except SegmentsLost as error:
                 yield Damage(batch, None, error.message)
 
 
-def _tables_showing(work: Workplace, batch: Batch) -> list[str]:
+def _tables_showing(ports: RunPorts, batch: Batch) -> list[str]:
     """Return the tables that may show changes of the batch, because it is published or
     partly merged. A recorded intent counts even if the lake was set back to an earlier
     time, because the ledger refuses to abandon a batch of an intent."""
-    states = work.ledger.table_states(work.source.name)
-    tables = [str(intent.table) for intent in work.ledger.intents_of_batch(batch.source, batch.id)]
-    content = batch_content(work.ledger, batch.source, batch.id)
-    generations = _generations(work, content)
+    states = ports.ledger.table_states(ports.source.name)
+    tables = [str(intent.table) for intent in ports.ledger.intents_of_batch(batch.source, batch.id)]
+    content = batch_content(ports.ledger, batch.source, batch.id)
+    generations = _generations(ports, content)
     for segment in content.segments:
         generation = generations[segment.table, segment.schema_version]
         folder = changelog_path(batch.source, segment.table, generation)
         app_id = application_id(batch.source, states[segment.table], "changelog", generation)
-        if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
+        if (ports.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
             tables.append(str(segment.table))
     for system_segment in content.system_segments:
         folder = system_table_path(batch.source, system_segment.table)
         app_id = system_table_app_id(batch.source, system_segment.table)
-        if (work.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
+        if (ports.changelog.newest_batch(folder, app_id) or 0) >= batch.id:
             tables.append(str(system_segment.table))
     return tables
 
 
-def _generations(work: Workplace, content: BatchContent) -> dict[tuple[TableName, int], int]:
+def _generations(ports: RunPorts, content: BatchContent) -> dict[tuple[TableName, int], int]:
     """Return the generation of the changelog (a number in its path) of each segment, by
     table and version of its structure."""
-    history = work.ledger.schema_versions(work.source.name, *sorted(content.changed_tables))
+    history = ports.ledger.schema_versions(ports.source.name, *sorted(content.changed_tables))
     return {(version.table, version.version): version.generation for version in history}

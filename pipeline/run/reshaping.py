@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.shape.shape import ShapeChange
@@ -25,42 +25,44 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
-def stop_reshaped_tables(work: Workplace, lease: Lease) -> None:
+def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
     """Stop the tables that have another shape in the settings than in the lake, so that
     they are read again. Raise `ConfigurationError` if values in the lake were hashed
     with another key than the present one, unless the settings say that the key was
     replaced."""
-    stopping = list(reshaped_tables(work))
+    stopping = list(reshaped_tables(ports))
     # The tightening is recorded before the quarantine. In the other order, a crash in
     # between would leave a table that is read again, and whose old values are never
     # cleared.
-    for tightening in new_tightenings(work):
-        work.ledger.note_tightened(lease, tightening)
-        work.progress.note(f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}")
-    record_keep_clear(work, lease)
+    for tightening in new_tightenings(ports):
+        ports.ledger.note_tightened(lease, tightening)
+        ports.progress.note(
+            f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}"
+        )
+    record_keep_clear(ports, lease)
     for state, error in stopping:
-        cursor = work.ledger.cursors(work.source.name).captured
+        cursor = ports.ledger.cursors(ports.source.name).captured
         place = "" if cursor is None else str(cursor.position.at)
-        work.ledger.quarantine(lease, StoppedTable.of(state.table, error, place))
-        work.progress.note(f"{state.table}: {error.reason}")
+        ports.ledger.quarantine(lease, StoppedTable.of(state.table, error, place))
+        ports.progress.note(f"{state.table}: {error.reason}")
 
 
-def record_keep_clear(work: Workplace, lease: Lease) -> None:
+def record_keep_clear(ports: RunPorts, lease: Lease) -> None:
     """Record the present `keep_clear` setting (the reason to keep old values in
     plaintext) for each tightening whose clearing has not begun."""
-    for note in work.ledger.uncleared_values(work.source.name):
-        reason = keep_clear_reason(work, note.table)
+    for note in ports.ledger.uncleared_values(ports.source.name):
+        reason = keep_clear_reason(ports, note.table)
         if reason != note.kept_because and not note.has_begun:
-            work.ledger.note_keep_clear(lease, note.id, reason)
+            ports.ledger.note_keep_clear(lease, note.id, reason)
 
 
-def _tightenings_to_reread(work: Workplace) -> Iterator[UnclearedValues]:
+def _tightenings_to_reread(ports: RunPorts) -> Iterator[UnclearedValues]:
     """Yield the tightenings whose tables must be read again, because `keep_clear` was
     removed from the settings, and the mirror (the Delta table with the current rows)
     keeps rows that the source deleted. Such rows may still show the values."""
-    for note in work.ledger.uncleared_values(work.source.name):
-        was_removed = note.kept_because is not None and keep_clear_reason(work, note.table) is None
-        keeps_rows = work.source.policies_of(note.table).keeps_rows
+    for note in ports.ledger.uncleared_values(ports.source.name):
+        was_removed = note.kept_because is not None and keep_clear_reason(ports, note.table) is None
+        keeps_rows = ports.source.policies_of(note.table).keeps_rows
         if was_removed and keeps_rows and not note.has_stale_mirror:
             yield note
 
@@ -87,28 +89,28 @@ def versions_to_check(
             yield version
 
 
-def reshaped_tables(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
+def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
     it. Raise the same `ConfigurationError` as `stop_reshaped_tables`."""
-    source, shaping = work.source.name, work.shaping
+    source, shaping = ports.source.name, ports.shaping
     shaped_versions = {
-        version.table: version for version in work.ledger.schemas_at(source, shaped=True)
+        version.table: version for version in ports.ledger.schemas_at(source, shaped=True)
     }
-    for version in versions_to_check(work.ledger, source, work.source.patterns):
+    for version in versions_to_check(ports.ledger, source, ports.source.patterns):
         shaping.require_key(version)
-    tables_to_reread = {note.table for note in _tightenings_to_reread(work)}
-    for table, state in sorted(work.ledger.table_states(source).items()):
+    tables_to_reread = {note.table for note in _tightenings_to_reread(ports)}
+    for table, state in sorted(ports.ledger.table_states(source).items()):
         if state.condition is not TableCondition.FOLLOWING:
             continue
-        if not work.source.patterns.matches(table):
+        if not ports.source.patterns.matches(table):
             continue
         if table in tables_to_reread:
             yield state, reread_error("rows that it kept show more than its settings do")
             continue
         if table not in shaped_versions and shaping.rules_of(table) is None:
             continue
-        newest = shaped_versions.get(table) or work.ledger.schema_at(source, table)
+        newest = shaped_versions.get(table) or ports.ledger.schema_at(source, table)
         if newest is None:
             continue
         try:
@@ -120,50 +122,50 @@ def reshaped_tables(work: Workplace) -> Iterator[tuple[TableState, TableError]]:
             yield state, reread_error(f"{reason}, so it is read again")
 
 
-def plaintext_sentence(work: Workplace, table: TableName) -> str | None:
+def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
     """Return a sentence that says which values of a table are still in plaintext
     although its settings now hide them, and until when. Return None if there are none.
     Raise `TableError` if the settings cannot be applied to the table."""
-    for note in _tightenings_to_reread(work):
+    for note in _tightenings_to_reread(ports):
         if note.table == table:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
-    newest = work.ledger.schema_at(work.source.name, table)
-    change = ShapeChange() if newest is None else work.shaping.shape_change(newest)
+    newest = ports.ledger.schema_at(ports.source.name, table)
+    change = ShapeChange() if newest is None else ports.shaping.shape_change(newest)
     tightening = Tightening(
         table, 0, change.tightened_columns, change.has_tighter_rows, change.has_new_key
     )
     if not tightening.shows_less:
         return None
-    reason = keep_clear_reason(work, table)
+    reason = keep_clear_reason(ports, table)
     until = "the run that reads it again clears them, once nobody needs them"
     if reason is not None:
         until = f"they stay, as `keep_clear` says: {reason}"
-    elif work.source.policies_of(table).keeps_rows:
+    elif ports.source.policies_of(table).keeps_rows:
         until += ", and rows that its mirror kept although they are gone at the source go with them"
     return f"{tightening.hidden_in_words} are in plaintext in what was captured before: {until}"
 
 
-def new_tightenings(work: Workplace) -> Iterator[Tightening]:
+def new_tightenings(ports: RunPorts) -> Iterator[Tightening]:
     """Yield the tightenings that are not recorded yet: one for each table of which the
     settings show less than the lake has. These may be stopped or dropped tables, and
     tables that the setting `tables` no longer matches."""
-    source, shaping = work.source.name, work.shaping
-    cursor = work.ledger.cursors(source).captured
+    source, shaping = ports.source.name, ports.shaping
+    cursor = ports.ledger.cursors(source).captured
     if cursor is None or not shaping.has_rules:
         return
-    for note in _tightenings_to_reread(work):
+    for note in _tightenings_to_reread(ports):
         yield replace(note.tightening, last_batch=cursor.batch, kept_because=None)
     # After the table was read again, the same settings may be relaxed and tightened
     # once more. So a tightening only counts as recorded until then.
-    notes = [note for note in work.ledger.uncleared_values(source) if note.has_stale_mirror]
+    notes = [note for note in ports.ledger.uncleared_values(source) if note.has_stale_mirror]
     recorded_keys = {(note.table, _comparison_key(note.tightening)) for note in notes}
-    states = work.ledger.table_states(source)
+    states = ports.ledger.table_states(source)
     dropped = {
         table for table, state in states.items() if state.condition is TableCondition.DROPPED
     }
     tables = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
-    history = work.ledger.schema_versions(source, *tables) if tables else []
-    for version, name in _versions_with_settings(work, history, dropped):
+    history = ports.ledger.schema_versions(source, *tables) if tables else []
+    for version, name in _versions_with_settings(ports, history, dropped):
         try:
             change = shaping.shape_change(_with_name(version, name))
         except TableError:  # the table stops, since it cannot be shown as the settings say
@@ -174,7 +176,7 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
             change.tightened_columns,
             change.has_tighter_rows,
             change.has_new_key,
-            keep_clear_reason(work, name),
+            keep_clear_reason(ports, name),
         )
         if (
             tightening.shows_less
@@ -184,12 +186,12 @@ def new_tightenings(work: Workplace) -> Iterator[Tightening]:
 
 
 def _versions_with_settings(
-    work: Workplace, history: Sequence[SchemaVersion], dropped: Set[TableName]
+    ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
     """Yield the newest known version of each table, with the name that its settings
     have. For a dropped table this may be a name that a RENAME gave it: the first of its
     names with settings."""
-    source, shaping = work.source.name, work.shaping
+    source, shaping = ports.source.name, ports.shaping
     newest_known = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
     end_versions = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
     for table, version in sorted(newest_known.items()):
@@ -202,7 +204,7 @@ def _versions_with_settings(
                 names.append(name)
             if table not in end_versions or shaping.rules_of(names[-1]) is None:
                 continue
-            if work.ledger.deletion_notes(source, table).last_batch >= end_versions[table].batch:
+            if ports.ledger.deletion_notes(source, table).last_batch >= end_versions[table].batch:
                 continue  # all of it is cleared
         yield version, names[-1]
 
@@ -238,8 +240,8 @@ def _comparison_key(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool
     return tightening.columns, tightening.has_fewer_rows, tightening.is_rehashed
 
 
-def keep_clear_reason(work: Workplace, table: TableName) -> str | None:
+def keep_clear_reason(ports: RunPorts, table: TableName) -> str | None:
     """Return the reason that the settings give to keep earlier values of a table in
     plaintext."""
-    rules = work.shaping.rules_of(table)
+    rules = ports.shaping.rules_of(table)
     return None if rules is None else rules.keep_clear

@@ -23,7 +23,7 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.catalog import CatalogReport, register_after
 from lockstep.pipeline.run.clear import clear
-from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
+from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.proof.verify_sample import prove_sample
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
@@ -43,7 +43,7 @@ from lockstep.pipeline.values.table import TableName
 Result = TypeVar("Result")
 
 
-class Site(Protocol):
+class RunAdapters(Protocol):
     """The outside world of a run: `resources.adapters.Adapters`, or a twin in memory."""
 
     def ledger(self) -> Ledger:
@@ -56,7 +56,7 @@ class Site(Protocol):
         """Close the ledger after its connection was lost; the next call of `ledger`
         opens it."""
 
-    def workplace(self, source: str, progress: Progress) -> Workplace:
+    def ports(self, source: str, progress: Progress) -> RunPorts:
         """Return the ports and the settings of a source."""
 
 
@@ -105,7 +105,7 @@ class RunSession:
       before its release. `on_captured`: is called once the record has the capture's report.
     """
 
-    adapters: Site
+    adapters: RunAdapters
     source: str
     holder: str
     run_id: str
@@ -121,10 +121,10 @@ class RunSession:
     on_release: Callable[[Lease], None] = lambda _: None
     on_captured: Callable[[], None] = lambda: None
     _lease_stack: ExitStack = field(default_factory=ExitStack)
-    _work_and_lease: tuple[Workplace, Lease] | None = None
+    _ports_and_lease: tuple[RunPorts, Lease] | None = None
     _count_requests: Callable[[], RequestCounts | None] | None = None
 
-    def run(self, step: Callable[[Workplace, Lease], Result], *, patient: bool = False) -> Result:
+    def run(self, step: Callable[[RunPorts, Lease], Result], *, patient: bool = False) -> Result:
         """Perform a step under the lease, and return its result. After an error that
         may pass by itself, try again (`retries.STEP`). A step can be repeated, because
         it reads from the ledger what is already done.
@@ -134,9 +134,9 @@ class RunSession:
         """
         for wait_seconds in STEP.tries(self.pause):
             try:
-                work, lease = self._leased_workplace(patient)
-                with lease_lost_first(partial(work.ledger.require_held, lease)):
-                    return step(work, lease)
+                ports, lease = self._leased_ports(patient)
+                with lease_lost_first(partial(ports.ledger.require_held, lease)):
+                    return step(ports, lease)
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):
                     self._reconnect()
@@ -155,27 +155,27 @@ class RunSession:
                 raise
         raise AssertionError("the last try returns or raises")
 
-    def workplace(self) -> Workplace:
+    def ports(self) -> RunPorts:
         """Return the ports for reading. No lease is taken."""
-        if self._work_and_lease is not None:
-            return self._work_and_lease[0]
+        if self._ports_and_lease is not None:
+            return self._ports_and_lease[0]
         try:
-            return self._make_workplace()
+            return self._make_ports()
         except LockstepError as error:
             self.record.error = error
             raise
 
-    def _make_workplace(self) -> Workplace:
-        work = self.adapters.workplace(self.source, self.progress)
-        self._count_requests = self._count_requests or work.count_requests
-        source = replace(work.source, reread_rows=self.reread)
+    def _make_ports(self) -> RunPorts:
+        ports = self.adapters.ports(self.source, self.progress)
+        self._count_requests = self._count_requests or ports.count_requests
+        source = replace(ports.source, reread_rows=self.reread)
         if self.until is not None:
             source = replace(source, until=self.until)
-        return replace(work, count_requests=self._count_requests, source=source)
+        return replace(ports, count_requests=self._count_requests, source=source)
 
     def count_new_requests(self) -> RequestCounts | None:
         """Return the number of requests to the object store since the last call."""
-        previous, current = self.record.request_counts, self.workplace().count_requests()
+        previous, current = self.record.request_counts, self.ports().count_requests()
         self.record.request_counts = current
         return current - previous if current is not None and previous is not None else current
 
@@ -183,9 +183,9 @@ class RunSession:
         """Record the failed attempt in the ledger for `lockstep status`, if the ledger
         is available and the error is not recorded yet."""
         cannot_record = isinstance(error, LedgerUnavailable | LeaseLost)
-        if self._work_and_lease is None or cannot_record or error.is_recorded:
+        if self._ports_and_lease is None or cannot_record or error.is_recorded:
             return
-        work, lease = self._work_and_lease
+        ports, lease = self._ports_and_lease
         with suppress(LockstepError):
             facts = {"step": getattr(step, "__name__", "step"), "hint": error.hint}
             failure = Decision(
@@ -196,30 +196,30 @@ class RunSession:
                 recovery=error.recovery,
                 hint=error.hint,
             )
-            work.ledger.decide(lease, failure)
+            ports.ledger.decide(lease, failure)
 
     def close(self) -> None:
         """Release the lease, if one was taken."""
-        work_and_lease, self._work_and_lease = self._work_and_lease, None
+        ports_and_lease, self._ports_and_lease = self._ports_and_lease, None
         try:
-            if work_and_lease is not None:
-                self.on_release(work_and_lease[1])
+            if ports_and_lease is not None:
+                self.on_release(ports_and_lease[1])
         finally:
             self._lease_stack.close()
 
-    def _leased_workplace(self, patient: bool) -> tuple[Workplace, Lease]:
+    def _leased_ports(self, patient: bool) -> tuple[RunPorts, Lease]:
         """Return the ports and the lease. Take the lease if this session has none."""
-        if self._work_and_lease is None:
-            work = self._make_workplace()
-            lease = self._take_lease(work.ledger, patient)
-            require_held = partial(work.ledger.require_not_lost, lease)
-            work = replace(work, progress=_LeasedProgress(work.progress, require_held))
-            self._work_and_lease = (work, lease)
-            previous = work.ledger.newest_lease(self.source, before=lease.token)
+        if self._ports_and_lease is None:
+            ports = self._make_ports()
+            lease = self._take_lease(ports.ledger, patient)
+            require_held = partial(ports.ledger.require_not_lost, lease)
+            ports = replace(ports, progress=_LeasedProgress(ports.progress, require_held))
+            self._ports_and_lease = (ports, lease)
+            previous = ports.ledger.newest_lease(self.source, before=lease.token)
             if previous is not None and not previous.ended and previous.dagster_run != self.run_id:
-                work.ledger.decide(lease, previous.death_decision())
+                ports.ledger.decide(lease, previous.death_decision())
             self.on_lease(lease, previous)
-        return self._work_and_lease
+        return self._ports_and_lease
 
     def _take_lease(self, ledger: Leases, patient: bool) -> Lease:
         names = (self.source, self.holder)
@@ -320,7 +320,7 @@ def run(session: RunSession) -> RunRecord:
 
 def capture_step(session: RunSession) -> CaptureReport:
     """Capture the log up to its present end, or up to `until`, and record the report."""
-    session.record.began_at = session.workplace().clock()
+    session.record.began_at = session.ports().clock()
     report = session.run(capture)
     session.record.capture_report = report
     session.on_captured()
@@ -336,8 +336,8 @@ def merge_step(
     merge them into the mirrors (Delta tables with the current rows) of all tables, or
     of `only_tables`. `on_merged`: is called with each merge."""
 
-    def step(work: Workplace, lease: Lease) -> MergeReport:
-        return merge(work, lease, only_tables, on_merged)
+    def step(ports: RunPorts, lease: Lease) -> MergeReport:
+        return merge(ports, lease, only_tables, on_merged)
 
     report = session.run(step)
     if only_tables is None:
@@ -349,7 +349,7 @@ def acknowledge_step(session: RunSession) -> AcknowledgeReport:
     """Acknowledge merged batches, compare a sample of rows with the source, clear
     values that the settings now hide, and register mirrors in the catalog."""
     report = session.run(acknowledge)
-    report = replace(report, sample_report=prove_sample(session.workplace(), SystemRandom()))
+    report = replace(report, sample_report=prove_sample(session.ports(), SystemRandom()))
     session.record.acknowledge_report = report
     session.run(clear)
     session.record.catalog_report = session.run(register_after)
@@ -364,7 +364,7 @@ def require_no_stop(session: RunSession) -> None:
     if report is None or (error := report.stop_error) is None:
         return
 
-    def stop(work: Workplace, lease: Lease) -> None:
+    def stop(ports: RunPorts, lease: Lease) -> None:
         raise error
 
     session.run(stop)

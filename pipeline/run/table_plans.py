@@ -45,7 +45,7 @@ from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import (
     collisions,
     move_reason,
@@ -101,9 +101,9 @@ class KnownTables:
     stale_mirrors: frozenset[TableName]
 
     @classmethod
-    def of(cls, work: Workplace) -> KnownTables:
+    def of(cls, ports: RunPorts) -> KnownTables:
         """Return the tables as the ledger has them."""
-        ledger, source = work.ledger, work.source.name
+        ledger, source = ports.ledger, ports.source.name
         return cls(ledger.table_states(source), stale_tables(ledger, source))
 
     def with_stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
@@ -120,50 +120,50 @@ class KnownTables:
 # -- orders ----------------------------------------------------------------------------------
 
 
-def open_orders(work: Workplace, lease: Lease) -> list[TableOrder]:
+def open_orders(ports: RunPorts, lease: Lease) -> list[TableOrder]:
     """Return the open orders that a run carries out. First record the orders that
     Lockstep gives itself: for tables that the last run stopped, and for mirrors that
     the settings place in another folder. A run with `--until` leaves the mirrors to the
     next run."""
-    if work.source.until is None:
-        for table, name in pending_moves(work).unwritten.items():
-            replace_mirror(work, lease, table, move_reason(name))
-    for order in foreseen_orders(work):
+    if ports.source.until is None:
+        for table, name in pending_moves(ports).unwritten.items():
+            replace_mirror(ports, lease, table, move_reason(name))
+    for order in foreseen_orders(ports):
         if not order.id:
-            work.ledger.order_table(
+            ports.ledger.order_table(
                 lease, order.table, order.kind, author=order.author, reason=order.reason
             )
-    return _executable_orders(work, work.ledger.open_orders(work.source.name))
+    return _executable_orders(ports, ports.ledger.open_orders(ports.source.name))
 
 
-def foreseen_orders(work: Workplace, known: KnownTables | None = None) -> list[TableOrder]:
+def foreseen_orders(ports: RunPorts, known: KnownTables | None = None) -> list[TableOrder]:
     """Return the orders that `open_orders` would return, and write nothing. Orders that
     are not recorded yet have the id 0. `known`: the tables; if None, as the ledger has
     them."""
-    source, now = work.source.name, work.clock()
-    states = work.ledger.table_states(source) if known is None else known.states
-    orders = work.ledger.open_orders(source)
+    source, now = ports.source.name, ports.clock()
+    states = ports.ledger.table_states(source) if known is None else known.states
+    orders = ports.ledger.open_orders(source)
     ordered_tables = {order.table for order in orders}
     orders += [
         TableOrder(0, table, OrderKind.RESUME, "lockstep", _reason(state), now, state.stopped)
         for table, state in states.items()
         if state.stopped_by is StoppedBy.RUN and table not in ordered_tables
     ]
-    cursor = work.ledger.cursors(source).captured
-    if work.source.until is None and cursor is not None:
+    cursor = ports.ledger.cursors(source).captured
+    if ports.source.until is None and cursor is not None:
         at_cursor = StopPlace(cursor.batch, cursor.position.at)
         orders += [
             TableOrder(0, table, OrderKind.RELOAD, "lockstep", move_reason(name), now, at_cursor)
-            for table, name in pending_moves(work, states).to_reload.items()
+            for table, name in pending_moves(ports, states).to_reload.items()
         ]
-    return _executable_orders(work, orders)
+    return _executable_orders(ports, orders)
 
 
-def _executable_orders(work: Workplace, orders: Sequence[TableOrder]) -> list[TableOrder]:
+def _executable_orders(ports: RunPorts, orders: Sequence[TableOrder]) -> list[TableOrder]:
     """Return the orders that a run can carry out. The others wait for other
     settings."""
-    colliding = collisions(work, work.ledger.table_states(work.source.name)) if orders else {}
-    matches = work.source.patterns.matches
+    colliding = collisions(ports, ports.ledger.table_states(ports.source.name)) if orders else {}
+    matches = ports.source.patterns.matches
     return [order for order in orders if matches(order.table) and order.table not in colliding]
 
 
@@ -218,7 +218,7 @@ class StoppedReach:
     `reason_without_log`: why the log after the place where the table stopped is not
     read. None if it may be read; empty if it was read, and the table stopped again."""
 
-    work: Workplace
+    ports: RunPorts
     state: TableState
     order: TableOrder
     cursor: Cursor | None
@@ -236,17 +236,17 @@ class StoppedReach:
 
     @cached_property
     def _span(self) -> LogSpan | str | None:
-        work, order, cursor, facts = self.work, self.order, self.cursor, self.facts
+        ports, order, cursor, facts = self.ports, self.order, self.cursor, self.facts
         if order.stopped is None or cursor is None:
             return "nothing says where in the log it stopped"
         low, end = order.stopped.at, cursor.position
         batch = None
         if low.file.base == end.at.file.base:
-            batch = work.ledger.captured_batch(
-                work.source.name, server_uuid=end.server_uuid, at=low
+            batch = ports.ledger.captured_batch(
+                ports.source.name, server_uuid=end.server_uuid, at=low
             )
         since = order.stopped.batch if batch is None else min(batch.id, order.stopped.batch)
-        chain = work.ledger.live_batches(work.source.name, since + 1, cursor.batch)
+        chain = ports.ledger.live_batches(ports.source.name, since + 1, cursor.batch)
         if batch is None or _is_interrupted(chain):
             return "the source was read from another server or another place since it stopped"
         if low == end.at and order.schema is None:
@@ -262,7 +262,7 @@ class StoppedReach:
         if not facts.lists(span.start.at.file):
             return f"the server purged the log after its place ({span.start.at.file})"
         if any(
-            read_anchor_of(work, place, facts) is not AnchorReading.SAME
+            read_anchor_of(ports, place, facts) is not AnchorReading.SAME
             for place in (cursor, Cursor(batch.id, batch.end, batch.anchor))
         ):
             return "the server's log is not the one that was read when it stopped"
@@ -278,24 +278,24 @@ class StoppedReach:
 
     @cached_property
     def changelog(self) -> ReloadOrigin:
-        return changelog_origin_of(self.work, self.state)
+        return changelog_origin_of(self.ports, self.state)
 
     @cached_property
     def earlier_version(self) -> ReloadOrigin:
-        return earlier_version_origin_of(self.work, self.state)
+        return earlier_version_origin_of(self.ports, self.state)
 
     @cached_property
     def goes_on(self) -> bool:
         """True if the mirror was written, and no later event determines all rows of the
         table."""
-        work, state, source = self.work, self.state, self.work.source.name
+        ports, state, source = self.ports, self.state, self.ports.source.name
         app_id = application_id(source, state, "mirror")
-        settled_write = work.ledger.newest_writes(source, [app_id])[app_id].settled_write
+        settled_write = ports.ledger.newest_writes(source, [app_id])[app_id].settled_write
         if settled_write is None or self.cursor is None or state.mirror_version is None:
             return False
         return not any(
             event.kind in SETTLING_EVENTS
-            for content in work.ledger.contents(
+            for content in ports.ledger.contents(
                 source, settled_write.intent.last_batch + 1, self.cursor.batch, [state.table]
             )
             for event in content.events
@@ -305,20 +305,22 @@ class StoppedReach:
     def columns(self) -> NewColumns | str:
         """The new columns to read from the server, if the mirror lacks nothing else;
         otherwise the reason to read all rows."""
-        work, state, cursor = self.work, self.state, self.cursor
+        ports, state, cursor = self.ports, self.state, self.cursor
         reason = _reason(state)
         if cursor is None or state.mirror_version is None or not self.goes_on:
             return reason
         at = cursor.position.at
-        newest = work.ledger.schema_at(work.source.name, state.table, batch=cursor.batch, place=at)
+        newest = ports.ledger.schema_at(
+            ports.source.name, state.table, batch=cursor.batch, place=at
+        )
         if newest is None or newest.schema is None:
             return reason
         structure = newest.shown_structure
         if not structure.primary_key:
             return reason
         try:
-            versions = versions_between(work, state.table, state.mirror_version, newest.version)
-            lineage = lineage_over(work, versions, columns_read=ColumnsGiven(newest.version))
+            versions = versions_between(ports, state.table, state.mirror_version, newest.version)
+            lineage = lineage_over(ports, versions, columns_read=ColumnsGiven(newest.version))
         except TableError:
             return reason
         other_column_count = len(structure.columns) - len(structure.primary_key)
@@ -348,7 +350,7 @@ class ReadingReach:
 
 
 def changelog_origin_of(
-    work: Workplace,
+    ports: RunPorts,
     state: TableState,
     *,
     check_files: bool = True,
@@ -358,24 +360,24 @@ def changelog_origin_of(
     sentence that says why there is none. The part begins where the table was empty.
     `check_files`: also read the files, to find damage. `contents`: the table's content
     in all batches, if it was read already."""
-    source, table = work.source.name, state.table
-    deletion_notes = work.ledger.deletion_notes(source, table)
+    source, table = ports.source.name, state.table
+    deletion_notes = ports.ledger.deletion_notes(source, table)
     origin = reload_origin(
-        _contents(work, table) if contents is None else contents,
+        _contents(ports, table) if contents is None else contents,
         is_adopted=state.adopted_version is not None,
-        batches_after_gaps=[gap.batch for gap in work.ledger.gaps(source)],
+        batches_after_gaps=[gap.batch for gap in ports.ledger.gaps(source)],
         overlapping_batches=[
-            batch.id for batch in work.ledger.live_batches(source, continuity=Continuity.OVERLAP)
+            batch.id for batch in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP)
         ],
         first_unshown_batch=state.missing_since,
         deleted_through=deletion_notes.last_batch,
         reason_deleted="" if deletion_notes.newest is None else deletion_notes.newest.reason,
     )
-    return _usable_origin(work, table, origin, check_files=check_files)
+    return _usable_origin(ports, table, origin, check_files=check_files)
 
 
 def earlier_version_origin_of(
-    work: Workplace,
+    ports: RunPorts,
     state: TableState,
     *,
     check_files: bool = True,
@@ -386,46 +388,48 @@ def earlier_version_origin_of(
     `check_files`: also read the files, to find damage. `contents`: the table's content
     in all batches, if it was read already."""
     table = state.table
-    parts = _contents(work, table) if contents is None else contents
+    parts = _contents(ports, table) if contents is None else contents
     return _usable_origin(
-        work, table, origin_from_earlier_version(work, table, parts), check_files=check_files
+        ports, table, origin_from_earlier_version(ports, table, parts), check_files=check_files
     )
 
 
-def _contents(work: Workplace, table: TableName) -> Sequence[TableContent]:
-    source = work.source.name
-    newest = work.ledger.cursors(source).captured
-    return [] if newest is None else table_contents(work.ledger, source, table, 1, newest.batch)
+def _contents(ports: RunPorts, table: TableName) -> Sequence[TableContent]:
+    source = ports.source.name
+    newest = ports.ledger.cursors(source).captured
+    return [] if newest is None else table_contents(ports.ledger, source, table, 1, newest.batch)
 
 
 def _usable_origin(
-    work: Workplace, table: TableName, origin: ReloadOrigin, *, check_files: bool
+    ports: RunPorts, table: TableName, origin: ReloadOrigin, *, check_files: bool
 ) -> ReloadOrigin:
     """Return the origin, or a sentence that says why the mirror cannot be rewritten
     from it."""
     if isinstance(origin, str):
         return origin
-    reason = _reason_unfit(work, table, origin) or (
-        _damage_sentence(work, table, origin) if check_files else None
+    reason = _reason_unfit(ports, table, origin) or (
+        _damage_sentence(ports, table, origin) if check_files else None
     )
     return origin if reason is None else reason
 
 
-def _reason_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
+def _reason_unfit(ports: RunPorts, table: TableName, origin: ChangelogOrigin) -> str | None:
     """Return why the origin's rows cannot be converted to the table's present columns;
     None if they can."""
-    history = work.ledger.schema_versions(work.source.name, table)
+    history = ports.ledger.schema_versions(ports.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
     segments = [segment for part in origin.parts for segment in part.segments]
     try:
-        versions = versions_between(work, table, origin.version, history[-1].version)
+        versions = versions_between(ports, table, origin.version, history[-1].version)
         if origin.base is None:
-            lineage = lineage_over(work, versions)
+            lineage = lineage_over(ports, versions)
         else:
             batch_ids = [part.batch for part in origin.parts]
-            require_copyable(work, table, f"it would begin with {origin.base}", batch_ids, segments)
-            lineage = lineage_of_copy(work, origin.base, versions)
+            require_copyable(
+                ports, table, f"it would begin with {origin.base}", batch_ids, segments
+            )
+            lineage = lineage_of_copy(ports, origin.base, versions)
     except TableError as error:
         return error.reason
     schema_versions = {segment.schema_version for segment in segments}
@@ -439,13 +443,13 @@ def _reason_unfit(work: Workplace, table: TableName, origin: ChangelogOrigin) ->
     return None
 
 
-def _damage_sentence(work: Workplace, table: TableName, origin: ChangelogOrigin) -> str | None:
+def _damage_sentence(ports: RunPorts, table: TableName, origin: ChangelogOrigin) -> str | None:
     damages: list[str] = []
     for part in origin.parts:
         for segment in part.segments:
-            version = work.ledger.schema_version(work.source.name, table, segment.schema_version)
-            folder = changelog_path(work.source.name, table, version.generation)
-            damages += work.segments.damage_sentences(folder, segment.files)
+            version = ports.ledger.schema_version(ports.source.name, table, segment.schema_version)
+            folder = changelog_path(ports.source.name, table, version.generation)
+            damages += ports.segments.damage_sentences(folder, segment.files)
     if not damages:
         return None
     more_clause = f" (and {len(damages) - 1} more)" if len(damages) > 1 else ""
@@ -547,7 +551,7 @@ class TablePlans:
 
 
 def plan_returns(
-    work: Workplace,
+    ports: RunPorts,
     orders: Sequence[TableOrder],
     *,
     earlier_plans: TablePlans | None = None,
@@ -566,14 +570,14 @@ def plan_returns(
     """
     if not orders:
         return TablePlans()
-    cursor, facts = work.ledger.cursors(work.source.name).captured, work.server.facts()
-    known = known or KnownTables.of(work)
+    cursor, facts = ports.ledger.cursors(ports.source.name).captured, ports.server.facts()
+    known = known or KnownTables.of(ports)
     states = known.states
     haves = {
         order.table: _have_of_stopped(states[order.table], known.stale_mirrors) for order in orders
     }
     reaches = {
-        order.table: StoppedReach(work, states[order.table], order, cursor, facts)
+        order.table: StoppedReach(ports, states[order.table], order, cursor, facts)
         for order in orders
     }
     if earlier_plans is not None:
@@ -586,13 +590,13 @@ def plan_returns(
 
     def plan_table(table: TableName) -> Plan:
         best = plan(haves[table], wants[table], reaches[table])
-        return best if work.source.until is None else best.without_reading_rows
+        return best if ports.source.until is None else best.without_reading_rows
 
     plans = {table: plan_table(table) for table in haves}
     first_span, prepared = None, dict[Xid, PreparedTransaction]()
     spans = [table_plan.span for table_plan in plans.values() if table_plan.span is not None]
     if spans and cursor is not None:
-        with_prepared = _span_with_prepared(work, min(spans, key=lambda s: s.start.at), cursor)
+        with_prepared = _span_with_prepared(ports, min(spans, key=lambda s: s.start.at), cursor)
         if with_prepared is not None and facts.lists(with_prepared[0].start.at.file):
             first_span, prepared = with_prepared
         else:
@@ -603,11 +607,11 @@ def plan_returns(
     return TablePlans(plans, wants, tuple(orders), cursor, facts, first_span, prepared)
 
 
-def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
+def with_prices(ports: RunPorts, plans: TablePlans) -> TablePlans:
     """Return the plans with the price of each step, in rows and bytes read from MySQL.
     All tables that catch up share one reading of the log, from `first_span` on."""
     asking = [table for table, table_plan in plans.plans.items() if table_plan.reads_server]
-    estimates = estimates_of(work, asking)
+    estimates = estimates_of(ports, asking)
 
     def price(table: TableName, step: SupplyStep) -> Price:
         match step.supply:
@@ -623,7 +627,7 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
             case RowsFromServer():
                 return estimates[table]
             case SomeRowsFromServer(condition):
-                return Price(work.server.estimated_where(table, condition), None)
+                return Price(ports.server.estimated_where(table, condition), None)
             case ColumnsFromServer():
                 return replace(estimates[table], bytes=None)
             case FromChangelog():
@@ -646,33 +650,33 @@ def with_prices(work: Workplace, plans: TablePlans) -> TablePlans:
     )
 
 
-def estimates_of(work: Workplace, tables: Collection[TableName]) -> dict[TableName, Price]:
+def estimates_of(ports: RunPorts, tables: Collection[TableName]) -> dict[TableName, Price]:
     """Return the server's estimate of each table's rows and bytes."""
     if not tables:
         return {}
-    rows, sizes = work.server.estimated_rows(tables), work.server.estimated_bytes(tables)
+    rows, sizes = ports.server.estimated_rows(tables), ports.server.estimated_bytes(tables)
     return {table: Price(rows.get(table), sizes.get(table)) for table in tables}
 
 
 def _span_with_prepared(
-    work: Workplace, span: LogSpan, cursor: Cursor
+    ports: RunPorts, span: LogSpan, cursor: Cursor
 ) -> tuple[LogSpan, dict[Xid, PreparedTransaction]] | None:
     """Extend the span backwards to the XA PREPARE of each XA transaction that ended
     after its place, because their spooled rows were deleted when they ended. Return the
     span, and the XA transactions that are prepared where it begins. Return None if the
     batches do not cover the log from there on without interruption."""
-    source = work.source.name
+    source = ports.source.name
     at_end = span.batch.end is not None and span.start.at == span.batch.end.at
     begin = span.batch.id + at_end
-    ended_transactions = _ended_transactions(work, begin, cursor.batch)
+    ended_transactions = _ended_transactions(ports, begin, cursor.batch)
     earliest = min((transaction.batch for transaction in ended_transactions), default=begin)
     if earliest >= begin:
         return span, {}
-    earlier_batches = work.ledger.live_batches(source, earliest, span.batch.id)
+    earlier_batches = ports.ledger.live_batches(source, earliest, span.batch.id)
     if _is_interrupted(earlier_batches[1:]):
         return None
     first = LogSpan(earlier_batches[0], earlier_batches[0].start, None, span.low)
-    ended_transactions += _ended_transactions(work, earliest, begin - 1)
+    ended_transactions += _ended_transactions(ports, earliest, begin - 1)
     return first, {
         transaction.xid: replace(transaction, file=None)
         for transaction in ended_transactions
@@ -680,13 +684,13 @@ def _span_with_prepared(
     }
 
 
-def _ended_transactions(work: Workplace, begin: int, end: int) -> list[PreparedTransaction]:
-    contents = work.ledger.contents(work.source.name, begin, end)
+def _ended_transactions(ports: RunPorts, begin: int, end: int) -> list[PreparedTransaction]:
+    contents = ports.ledger.contents(ports.source.name, begin, end)
     return [transaction for content in contents for transaction in content.ended_transactions]
 
 
 def plan_readings(
-    work: Workplace,
+    ports: RunPorts,
     run_start: RunStart,
     returns: TablePlans,
     known: KnownTables | None = None,
@@ -696,22 +700,22 @@ def plan_readings(
     the log was lost, and new tables. A stopped table is planned only if an order
     resumes it. Nothing is written. `known`: the tables; if None, as the ledger has
     them."""
-    states = work.ledger.table_states(work.source.name) if known is None else known.states
-    valid_loads, void = _valid_and_void_loads(work, run_start, states)
+    states = ports.ledger.table_states(ports.source.name) if known is None else known.states
+    valid_loads, void = _valid_and_void_loads(ports, run_start, states)
     tables_without_log = find_tables_without_log(run_start, states, returns)
     void_by_table = {load.table: load for load, _ in void}
     tables = {
         *tables_without_log,
         *valid_loads,
         *void_by_table,
-        *_new_tables(work, states, valid_loads.keys() | void_by_table.keys()),
+        *_new_tables(ports, states, valid_loads.keys() | void_by_table.keys()),
     }
     tables |= {t for t, state in states.items() if state.is_loading}
     plans, wants = dict(returns.plans), dict(returns.wants)
-    for table in sorted(filter(work.source.patterns.matches, tables)):
+    for table in sorted(filter(ports.source.patterns.matches, tables)):
         state, load = states.get(table), valid_loads.get(table) or void_by_table.get(table)
         if table in plans and (table not in tables_without_log or plans[table].reads_rows):
-            if work.source.until is None:
+            if ports.source.until is None:
                 plans[table] = plans[table].continuing(valid_loads.get(table))
             continue
         if table not in plans and state is not None and state.has_stopped:
@@ -722,7 +726,7 @@ def plan_readings(
             have = replace(have, reason=load.reason, needs=have.needs | {Need.ROWS})
         wants.setdefault(table, Want() if load is None else Want(author=load.author))
         best = plan(have, wants[table], ReadingReach())
-        plans[table] = best if work.source.until is None else best.without_reading_rows
+        plans[table] = best if ports.source.until is None else best.without_reading_rows
     return replace(returns, plans=plans, wants=wants, void_loads=tuple(void))
 
 
@@ -741,21 +745,21 @@ def _have_of(
 
 
 def _valid_and_void_loads(
-    work: Workplace, run_start: RunStart, states: Mapping[TableName, TableState]
+    ports: RunPorts, run_start: RunStart, states: Mapping[TableName, TableState]
 ) -> tuple[dict[TableName, Load], list[tuple[Load, str]]]:
     """Return the open loads that are valid, and those that are not, each with the
     reason."""
     valid_loads, void = dict[TableName, Load](), list[tuple[Load, str]]()
-    for load in work.ledger.open_loads(work.source.name):
+    for load in ports.ledger.open_loads(ports.source.name):
         gap = load.followed_from is not None and _has_gap_since(
-            work, run_start, load.followed_from.batch
+            ports, run_start, load.followed_from.batch
         )
         uuid = run_start.facts.server_uuid
         reason = reason_void(load, states.get(load.table), uuid, run_start.start.at, gap=gap)
-        reason = reason or _reason_shape_changed(work, load)
+        reason = reason or _reason_shape_changed(ports, load)
         if reason is None and load.is_complete:
-            folder = snapshot_path(work.source.name, load.table)
-            reason = next(iter(work.segments.damage_sentences(folder, load.files)), None)
+            folder = snapshot_path(ports.source.name, load.table)
+            reason = next(iter(ports.segments.damage_sentences(folder, load.files)), None)
         if reason is None:
             valid_loads[load.table] = load
         else:
@@ -763,23 +767,23 @@ def _valid_and_void_loads(
     return valid_loads, void
 
 
-def _reason_shape_changed(work: Workplace, load: Load) -> str | None:
+def _reason_shape_changed(ports: RunPorts, load: Load) -> str | None:
     """Return why the present settings make the load void; None if they do not."""
     if load.begin is None:
         return None
     try:
-        now = work.shaping.shape_fingerprint(load.begin.schema)
+        now = ports.shaping.shape_fingerprint(load.begin.schema)
     except TableError as error:
         return error.reason
     return None if now == load.begin.shape else "its settings show something else of it now"
 
 
-def _has_gap_since(work: Workplace, run_start: RunStart, batch: int) -> bool:
+def _has_gap_since(ports: RunPorts, run_start: RunStart, batch: int) -> bool:
     """Return whether part of the log after a batch was skipped or read twice."""
     if run_start.decision.predecessor is None:
         return True
     return _is_interrupted(
-        work.ledger.live_batches(work.source.name, batch + 1, run_start.decision.predecessor)
+        ports.ledger.live_batches(ports.source.name, batch + 1, run_start.decision.predecessor)
     )
 
 
@@ -804,26 +808,28 @@ def find_tables_without_log(
 
 
 def _new_tables(
-    work: Workplace, states: Mapping[TableName, TableState], reading: Iterable[TableName]
+    ports: RunPorts, states: Mapping[TableName, TableState], reading: Iterable[TableName]
 ) -> Iterator[TableName]:
     """Yield the tables that no run has captured and that are older than the log that is
     still to be read, if the settings want their rows (`start = "snapshot"`)."""
-    if not work.source.loads_new_tables:
+    if not ports.source.loads_new_tables:
         return
-    source, captured_tables = work.source.name, states.keys() | reading
-    names = [table.name for table in work.server.tables()]
+    source, captured_tables = ports.source.name, states.keys() | reading
+    names = [table.name for table in ports.server.tables()]
     new_tables = [
-        name for name in names if work.source.patterns.matches(name) and name not in captured_tables
+        name
+        for name in names
+        if ports.source.patterns.matches(name) and name not in captured_tables
     ]
-    cursor = work.ledger.cursors(source).captured
+    cursor = ports.ledger.cursors(source).captured
     if cursor is not None:
         batch, place = cursor.batch, cursor.position.at
         new_tables = [
             table
             for table in new_tables
-            if work.ledger.schema_at(source, table, batch=batch, place=place) is not None
+            if ports.ledger.schema_at(source, table, batch=batch, place=place) is not None
         ]
     excluded_tables = (
-        foreign_mirrors(work, new_tables).keys() | collisions(work, states, new_tables).keys()
+        foreign_mirrors(ports, new_tables).keys() | collisions(ports, states, new_tables).keys()
     )
     yield from (table for table in new_tables if table not in excluded_tables)

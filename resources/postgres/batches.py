@@ -56,7 +56,7 @@ from lockstep.resources.postgres.rows import (
     value_of,
 )
 from lockstep.resources.postgres.schemas import record_history
-from lockstep.resources.postgres.session import Subject, Transaction, Value
+from lockstep.resources.postgres.session import LedgerTables, Transaction, Value
 from lockstep.resources.postgres.tables import mark_carried_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
@@ -68,7 +68,7 @@ _CHANGED_BY_BEGINNING = ("batches", "unfinished", "open_override", "live_batches
 """Cached statements whose rows change when a batch begins."""
 
 
-class PostgresBatches(Subject):
+class PostgresBatches(LedgerTables):
     """The port `Batches` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

@@ -16,10 +16,10 @@ from lockstep.pipeline.values.consumers import (
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.refusals import refusal, unknown_consumer
 from lockstep.resources.postgres.rows import Row, position_of
-from lockstep.resources.postgres.session import Subject, Transaction
+from lockstep.resources.postgres.session import LedgerTables, Transaction
 
 
-class PostgresConsumers(Subject):
+class PostgresConsumers(LedgerTables):
     """The port `Consumers` over the ledger's session; safe to use from several threads."""
 
     def consumers(self, source: str) -> list[Consumer]:

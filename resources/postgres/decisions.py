@@ -25,14 +25,14 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.session import LedgerTables
 from lockstep.resources.postgres.tables import table_proof
 
 _PLAIN_FIELDS = ("kind", "rule", "reason", "author", "follows", "continuity", "override", "hint")
 """Fields of `Decision` that are stored unchanged, in columns of the same names."""
 
 
-class PostgresDecisions(Subject):
+class PostgresDecisions(LedgerTables):
     """The port `Decisions` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

@@ -36,10 +36,10 @@ from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.postgres.rows import Row, position_of, table_columns, table_of
 from lockstep.resources.postgres.schemas import effects_json
-from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.session import LedgerTables
 
 
-class PostgresDeletions(Subject):
+class PostgresDeletions(LedgerTables):
     """The port `Deletions` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

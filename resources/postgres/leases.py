@@ -20,7 +20,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.holders import is_dead_holder
 from lockstep.resources.postgres.connection import connect, is_lost, translate_errors
 from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
-from lockstep.resources.postgres.session import Subject, query
+from lockstep.resources.postgres.session import LedgerTables, query
 from lockstep.resources.postgres.writes import settled_write
 
 BEAT_SECONDS = 5.0
@@ -31,7 +31,7 @@ is suspended, or its machine is gone although the connection seems alive. A busy
 keeps sending heartbeats."""
 
 
-class PostgresLeases(Subject):
+class PostgresLeases(LedgerTables):
     """The port `Leases` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

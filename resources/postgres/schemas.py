@@ -41,10 +41,10 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import Subject, Transaction
+from lockstep.resources.postgres.session import LedgerTables, Transaction
 
 
-class PostgresSchemas(Subject):
+class PostgresSchemas(LedgerTables):
     """The port `Structures` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

@@ -212,7 +212,7 @@ class Session:
                     connection.close()
 
 
-class Subject:
+class LedgerTables:
     """Base of the classes of which each implements one port of the ledger, such as
     batches. It has reads of one statement, and transactions for writes under a
     lease."""

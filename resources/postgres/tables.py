@@ -47,10 +47,10 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import Subject, Transaction
+from lockstep.resources.postgres.session import LedgerTables, Transaction
 
 
-class PostgresTables(Subject):
+class PostgresTables(LedgerTables):
     """The port `Tables` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

@@ -34,7 +34,7 @@ from lockstep.resources.postgres.rows import (
     table_of,
     value_of,
 )
-from lockstep.resources.postgres.session import Subject
+from lockstep.resources.postgres.session import LedgerTables
 from lockstep.resources.postgres.tables import note_behind
 
 DROPPED = "dropped"
@@ -55,7 +55,7 @@ _CHANGED_BY_SETTLING = (
 """Cached statements (`Subject._cached`) whose rows change when a write is settled."""
 
 
-class PostgresWrites(Subject):
+class PostgresWrites(LedgerTables):
     """The port `Writes` (`pipeline.ports.ledger`), which describes each method, on
     Postgres."""
 

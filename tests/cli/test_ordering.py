@@ -130,7 +130,7 @@ def give(
 ) -> RecordedOrder:
     with follower.ledger.lock(SOURCE, "test", None) as lease:
         asked = OrderRequest(TableName(database, "orders"), "ann", "because", statement)
-        return give_order(follower.work(), lease, kind, asked)
+        return give_order(follower.ports(), lease, kind, asked)
 
 
 def test_what_does_not_fit_is_refused_and_not_recorded(follower: Follower, database: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from lockstep.cli import main
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
@@ -50,14 +50,14 @@ class Typed:
         return said
 
     @contextmanager
-    def held(self) -> Iterator[tuple[Workplace, Lease]]:
+    def held(self) -> Iterator[tuple[RunPorts, Lease]]:
         """What a run has in its hands."""
         settings = load_settings(self.project.folder / "lockstep.toml")
         with (
             Adapters(settings, on_warning=print) as adapters,
             adapters.ledger().lock("shop", "test", None) as lease,
         ):
-            yield adapters.workplace("shop", SilentProgress()), lease
+            yield adapters.ports("shop", SilentProgress()), lease
 
 
 @pytest.fixture
@@ -84,11 +84,11 @@ def project(
     )
     typed = Typed(made, capfd)
     with embedded_server(made.folder / ".lockstep" / "ledger"):
-        with typed.held() as (work, lease):
+        with typed.held() as (ports, lease):
             mysql.execute("insert into orders values (1)", database=database)
-            capture(work, lease)
+            capture(ports, lease)
             mysql.execute(ADD, database=database)
-            capture(work, lease)
+            capture(ports, lease)
         yield typed
 
 
@@ -170,9 +170,9 @@ def test_a_resume_with_a_structure(mysql: MySqlStand, database: str, project: Ty
     table = f"{database}.orders"
     quarantined = StoppedTable(TableName(database, "orders"), "it broke", "mend it", head(mysql))
     mysql.execute("create table another (id int primary key)", database=database)
-    with project.held() as (work, lease):
-        capture(work, lease)
-        work.ledger.quarantine(lease, quarantined)
+    with project.held() as (ports, lease):
+        capture(ports, lease)
+        ports.ledger.quarantine(lease, quarantined)
     file = project.project.folder / "orders.sql"
     file.write_text("drop table orders")
     line = ("resume", table, "--reason", "mended", "--schema", str(file))

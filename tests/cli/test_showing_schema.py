@@ -11,7 +11,7 @@ import pytest
 from lockstep.commands.schema import schema_values
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.schema_history import (
     ShownSchema,
     show_schema,
@@ -27,7 +27,7 @@ from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 
 
-def nobody() -> Workplace:
+def nobody() -> RunPorts:
     raise AssertionError("the ledger answers")
 
 
@@ -53,22 +53,22 @@ class Shop:
 
     def captured(self, run: str) -> None:
         with self.follower.ledger.lock(SOURCE, "test", run) as lease:
-            capture(self.follower.work(), lease)
+            capture(self.follower.ports(), lease)
 
     def shown(
         self,
         place: str | None = None,
         table: str = "orders",
-        work: Callable[[], Workplace] = nobody,
+        ports: Callable[[], RunPorts] = nobody,
     ) -> ShownSchema:
         at = parse_place(place, as_start=False) if place else None
         name = TableName(self.database, table)
-        return show_schema(self.follower.ledger, SOURCE, name, at, work)
+        return show_schema(self.follower.ledger, SOURCE, name, at, ports)
 
     def columns(
-        self, place: str | None = None, work: Callable[[], Workplace] = nobody
+        self, place: str | None = None, ports: Callable[[], RunPorts] = nobody
     ) -> list[str]:
-        schema = self.shown(place, work=work).shown_version.version.schema
+        schema = self.shown(place, ports=ports).shown_version.version.schema
         return [] if schema is None else [column.name for column in schema.columns]
 
 
@@ -138,7 +138,7 @@ def test_a_moment_is_before_what_was_committed_then(shop: Shop) -> None:
         assert shop.columns(moment.isoformat()) == columns
     later = datetime.now(UTC) + timedelta(days=1)
     with pytest.raises(SchemaUnknownAt, match="was captured"):
-        shop.columns(later.isoformat(), shop.follower.work)
+        shop.columns(later.isoformat(), shop.follower.ports)
     with pytest.raises(SchemaUnknownAt, match="begins at"):
         shop.columns("2001-01-01T00:00:00Z")
 
@@ -148,17 +148,17 @@ def test_a_moment_behind_the_last_transaction(mysql: MySqlStand, own_shop: Shop)
     mysql.execute("create table orders (id int primary key, w int)", database=own_shop.database)
     own_shop.captured("third-run")
     moment = datetime.now(UTC).isoformat()
-    assert own_shop.columns(moment, own_shop.follower.work) == ["id", "w"]
+    assert own_shop.columns(moment, own_shop.follower.ports) == ["id", "w"]
     mysql.execute("alter table orders add x int", database=own_shop.database)
     with pytest.raises(SchemaUnknownAt, match="was captured"):
-        own_shop.columns(datetime.now(UTC).isoformat(), own_shop.follower.work)
+        own_shop.columns(datetime.now(UTC).isoformat(), own_shop.follower.ports)
 
 
 def test_earliest_asks_the_server(shop: Shop) -> None:
     """Its oldest file begins before the history does: nobody knows."""
     place = parse_place("earliest")
     with pytest.raises(SchemaUnknownAt):
-        show_schema(shop.follower.ledger, SOURCE, shop.orders, place, shop.follower.work)
+        show_schema(shop.follower.ledger, SOURCE, shop.orders, place, shop.follower.ports)
 
 
 def test_a_place_that_nobody_read_is_refused(shop: Shop) -> None:

@@ -84,7 +84,7 @@ def shop(follower: Follower) -> str:
 
 def test_what_was_followed_is_what_the_server_has(follower: Follower) -> None:
     """Nothing folded otherwise, nothing else on the server; expressions count as there."""
-    found = verify_schema(follower.work())
+    found = verify_schema(follower.ports())
     assert (found.refold_disagreements, found.server_disagreements, found.unknown_versions) == (
         (),
         (),
@@ -115,7 +115,7 @@ def test_a_transaction_that_an_earlier_batch_read_prepared(
     found.capture()
     mysql.execute(f"xa commit {xid}", "alter table orders add w int", database=database)
     try:
-        assert verify_schema(found.work()).equal
+        assert verify_schema(found.ports()).equal
     finally:
         mysql.execute(f"drop database {other}")
 
@@ -135,7 +135,7 @@ def test_mariadb_prints_its_structures_otherwise(mariadb: MySqlStand) -> None:
         database=name,
     )
     found.capture()
-    report = verify_schema(found.work())
+    report = verify_schema(found.ports())
     assert (report.refold_disagreements, report.server_disagreements, report.unknown_versions) == (
         (),
         (),
@@ -154,7 +154,7 @@ def test_statements_behind_the_last_batch_are_followed_first(
     mysql.execute(
         "alter table orders add w int", "create table another (id int)", database=database
     )
-    found = verify_schema(follower.work())
+    found = verify_schema(follower.ports())
     assert found.equal
     assert found.at == head(mysql)
     assert follower.ledger.last_versions(SOURCE) == before
@@ -163,7 +163,7 @@ def test_statements_behind_the_last_batch_are_followed_first(
     follower.capture()
     mysql.execute("alter table orders drop w", database=database)
     follower.capture()
-    found = verify_schema(follower.work())
+    found = verify_schema(follower.ports())
     assert (found.refold_disagreements, found.server_disagreements) == ((), ())
 
 
@@ -174,12 +174,12 @@ def test_what_the_log_never_had_is_told(mysql: MySqlStand, database: str) -> Non
     with mysql.connect(database) as connection, connection.cursor() as cursor:
         cursor.execute("set sql_log_bin = 0")
         cursor.execute("drop table made")
-        narrow = verify_schema(replace(follower, tables=[f"{database}.orders"]).work())
+        narrow = verify_schema(replace(follower, tables=[f"{database}.orders"]).ports())
         cursor.execute("alter table orders modify note varchar(40) character set latin1")
         cursor.execute("create table hidden (id int)")
     assert narrow.equal
     assert narrow.unseen_tables == (TableName(database, "made"),)
-    found = verify_schema(follower.work())
+    found = verify_schema(follower.ports())
     assert not found.equal
     assert found.refold_disagreements == ()
     assert {
@@ -223,7 +223,7 @@ def test_a_version_that_no_statement_makes_is_told_once(follower: Follower, shop
     columns = (*wrong.schema.columns, ColumnSchema("more", "int"))
     more = replace(wrong, schema=replace(wrong.schema, columns=columns))
     with tampered(follower, orders, more):
-        (one,) = verify_schema(follower.work()).refold_disagreements
+        (one,) = verify_schema(follower.ports()).refold_disagreements
     assert (one.table, one.version, one.position) == (orders, 2, wrong.since)
     assert any("more" in sentence for sentence in one.differences)
 
@@ -235,7 +235,7 @@ def test_columns_from_elsewhere_are_told(follower: Follower, shop: str) -> None:
     followed = [version for version in versions if version.statement_number is not None]
     wrong = replace(followed[-1], columns_from=("id", "note", "v"))
     with tampered(follower, orders, wrong):
-        (one,) = verify_schema(follower.work()).refold_disagreements
+        (one,) = verify_schema(follower.ports()).refold_disagreements
     assert one.differences == (
         "columns come from: (id note v) as recorded, (id v note) when followed again",
     )
@@ -252,7 +252,7 @@ def test_a_structure_that_is_unknown_is_listed(follower: Follower, shop: str) ->
         reason="nobody could follow it",
     )
     with tampered(follower, made, lost):
-        found = verify_schema(follower.work())
+        found = verify_schema(follower.ports())
     assert [(one.table, one.reason) for one in found.unknown_versions] == [(made, lost.reason)]
     assert found.server_disagreements == ()
     assert [one.differences for one in found.refold_disagreements] == [
@@ -271,7 +271,7 @@ def test_a_history_that_began_in_the_past(mysql: MySqlStand, database: str) -> N
     versions = found.ledger.schema_versions(SOURCE, orders)
     assert versions[0].knowledge is Knowledge.UNKNOWN
     assert newest(found, orders).knowledge is Knowledge.KNOWN
-    report = verify_schema(found.work())
+    report = verify_schema(found.ports())
     assert (report.refold_disagreements, report.server_disagreements, report.unknown_versions) == (
         (),
         (),
@@ -282,7 +282,7 @@ def test_a_history_that_began_in_the_past(mysql: MySqlStand, database: str) -> N
 def test_the_first_capture_comes_first(mysql: MySqlStand, database: str) -> None:
     """Without a history there is nothing to prove."""
     with pytest.raises(NothingMatches, match="no history"):
-        verify_schema(Follower(server(mysql), [f"{database}.*"]).work())
+        verify_schema(Follower(server(mysql), [f"{database}.*"]).ports())
 
 
 def test_a_stored_context_is_read_back() -> None:

@@ -73,15 +73,13 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
         consumer.ack(delivery.id)
     kept = set(batches[READ:])
     with Adapters(load_settings(shop.config), on_warning=print) as adapters:
-        work = replace(
-            adapters.workplace(SOURCE, SilentProgress()), clock=lambda: datetime.now(UTC)
-        )
-        due = plan_changes(work, KEEP, timedelta(days=30))
+        ports = replace(adapters.ports(SOURCE, SilentProgress()), clock=lambda: datetime.now(UTC))
+        due = plan_changes(ports, KEEP, timedelta(days=30))
         assert due.last_batch == batches[READ - 1]
         assert due.holder_sentence is not None
         assert "the consumer billing" in due.holder_sentence
         versions = DeltaTable(orders).version(), DeltaTable(notes).version()
-        done = delete_changes(work, due, "test")
+        done = delete_changes(ports, due, "test")
         assert (done.unlisted, done.deleted.count) == (due.unlisted, 0)
         assert done.unlisted.count == READ + READ + READ // 2
         assert (DeltaTable(orders).version(), DeltaTable(notes).version()) == tuple(
@@ -93,10 +91,10 @@ def test_what_is_unread_stays_and_what_is_old_goes(shop: Shop, ledger_dsn: str) 
             assert len([*table.glob("*.parquet")]) == files
             listed = DeltaTable(table).to_pyarrow_table()
             assert set(listed["_batch"].to_pylist()) <= kept
-        gone = delete_changes(work, plan_changes(work, KEEP, AT_ONCE), "test")
+        gone = delete_changes(ports, plan_changes(ports, KEEP, AT_ONCE), "test")
         assert (gone.deleted, gone.ledger_rows > 0) == (done.unlisted, True)
         assert len([*orders.glob("*.parquet")]) == BATCHES - READ
-        assert plan_changes(work, KEEP, AT_ONCE).is_empty
+        assert plan_changes(ports, KEEP, AT_ONCE).is_empty
     with psycopg2.connect(ledger_dsn) as connection, connection.cursor() as cursor:
         cursor.execute("select id from lockstep.batches where source = %s order by id", (SOURCE,))
         assert [number for (number,) in cursor] == [*batches[:2], *batches[READ - 1 :]]

@@ -18,8 +18,8 @@ from lockstep.assets.names import SourceNames, job_name
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
-from lockstep.pipeline.run.context import Progress, Workplace
-from lockstep.pipeline.run.run import RunRecord, Site
+from lockstep.pipeline.run.context import Progress, RunPorts
+from lockstep.pipeline.run.run import RunAdapters, RunRecord
 from lockstep.resources.config import Settings
 from lockstep.resources.config.load import parse_settings
 from tests.fix_ledger import LedgerOfTest
@@ -54,8 +54,8 @@ def now() -> datetime:
 
 
 @dataclass
-class MemorySite:
-    """`pipeline.run.run.Site` with memory's ledger and lake, which outlive runs."""
+class MemoryAdapters:
+    """`pipeline.run.run.RunAdapters` with memory's ledger and lake, which outlive runs."""
 
     settings: Settings
     server: SourceServer | None = None
@@ -74,10 +74,10 @@ class MemorySite:
     def close_ledger(self) -> None:
         self.books = LedgerOfTest(self.books.database)
 
-    def workplace(self, source: str, progress: Progress) -> Workplace:
+    def ports(self, source: str, progress: Progress) -> RunPorts:
         assert self.server is not None
         plan = self.settings.source(source).plan()
-        return Workplace(
+        return RunPorts(
             source=plan,
             server=self.server,
             ledger=self.books,
@@ -92,15 +92,15 @@ class MemorySite:
         )
 
     @contextmanager
-    def open(self) -> Iterator[Site]:
+    def open(self) -> Iterator[RunAdapters]:
         yield self
 
 
 @dataclass
 class Stand:
-    """Definitions over a memory site, and a Dagster instance of the test's own."""
+    """Definitions over memory, and a Dagster instance of the test's own."""
 
-    adapters: MemorySite
+    adapters: MemoryAdapters
     instance: dg.DagsterInstance
     records: list[RunRecord] = field(default_factory=list)
     translator: LockstepTranslator | None = None
@@ -181,7 +181,7 @@ def stand_for(
         else dg.DagsterInstance.from_config(str(home))
     )
     with opened as instance:
-        yield Stand(MemorySite(settings, server), instance)
+        yield Stand(MemoryAdapters(settings, server), instance)
 
 
 @contextmanager

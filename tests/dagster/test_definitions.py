@@ -17,7 +17,7 @@ from lockstep.assets.catalogue import update_catalogue
 from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SOURCE_TAG, SourceNames
 from lockstep.pipeline.values.table import TableName
-from tests.dagster.place import MemorySite, entry, settings_for
+from tests.dagster.place import MemoryAdapters, entry, settings_for
 
 NAMES = SourceNames("shop")
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -71,7 +71,7 @@ def test_the_job_is_the_three_steps_in_order(tmp_path: Path) -> None:
     changelog."""
     settings = settings_for(tmp_path, "shop")
     built = definitions.build_definitions(
-        settings, {"shop": [entry("shop", "t")]}, MemorySite(settings).open
+        settings, {"shop": [entry("shop", "t")]}, MemoryAdapters(settings).open
     )
     job = built.resolve_job_def("lockstep_shop")
     graph = built.get_repository_def().asset_graph

@@ -33,8 +33,8 @@ def stand(mysql: MySqlStand, database: str, tmp_path: Path) -> Iterator[Stand]:
 
 def run(stand: Stand) -> None:
     """As the command line does it."""
-    site = stand.adapters
-    record = run_source(site.settings, "shop", site, SilentProgress())
+    adapters = stand.adapters
+    record = run_source(adapters.settings, "shop", adapters, SilentProgress())
     assert (record.error, record.defect) == (None, None)
 
 

@@ -17,7 +17,7 @@ from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict
 from lockstep.resources.config.sources import TriggerSection
-from tests.dagster.place import MemorySite, entry, settings_for, stand_for
+from tests.dagster.place import MemoryAdapters, entry, settings_for, stand_for
 from tests.positions.fake import FakeServer
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -66,7 +66,7 @@ def test_trouble_is_told_once(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, "shop", start="binlog.000007:4")
     server = FakeServer(UUID, 1)
     server.write(1, 1)
-    adapters = MemorySite(settings, cast("SourceServer", server))
+    adapters = MemoryAdapters(settings, cast("SourceServer", server))
     heard: list[Verdict] = []
     definitions = build_definitions(
         settings, {}, adapters.open, notify=lambda _, trouble: heard.append(trouble)

@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.ledger import attempts_of
-from lockstep.pipeline.run.context import Progress, StepProgress, Workplace
+from lockstep.pipeline.run.context import Progress, RunPorts, StepProgress
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.decisions import AttemptOutcome, Lease, LeaseView
 from lockstep.pipeline.values.errors import (
@@ -25,14 +25,14 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import STEP
 from lockstep.resources.mysql.connection import ConnectionSettings
 from lockstep.resources.mysql.server import MySqlServer
-from tests.dagster.place import MemorySite, settings_for
+from tests.dagster.place import MemoryAdapters, settings_for
 
 
 @dataclass
 class Watched:
     """A session over memory, and what it told."""
 
-    adapters: MemorySite
+    adapters: MemoryAdapters
     pauses: list[float] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     leases: list[tuple[int, int | None]] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Watched:
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
     server = MySqlServer(ConnectionSettings("127.0.0.1", 1, "nobody", ""))
-    return Watched(MemorySite(settings_for(tmp_path, "shop"), server))
+    return Watched(MemoryAdapters(settings_for(tmp_path, "shop"), server))
 
 
 class Step:
@@ -71,7 +71,7 @@ class Step:
         self.errors = list(errors)
         self.calls = 0
 
-    def __call__(self, work: Workplace, lease: Lease) -> int:
+    def __call__(self, ports: RunPorts, lease: Lease) -> int:
         self.calls += 1
         if self.errors:
             raise self.errors.pop(0)
@@ -127,7 +127,7 @@ def test_steps_of_one_run_wait_for_each_other(watched: Watched) -> None:
 
 def test_looking_takes_no_lease(watched: Watched) -> None:
     """A check may look while another run works."""
-    watched.session().workplace()
+    watched.session().ports()
     assert watched.adapters.books.newest_lease("shop") is None
 
 
@@ -163,31 +163,31 @@ def test_a_failure_is_kept_once(watched: Watched) -> None:
 
 
 @dataclass
-class StoreSite(MemorySite):
-    """Each workplace counts what is asked of a store since it was put together."""
+class StoreAdapters(MemoryAdapters):
+    """Each set of ports counts what is asked of a store since it was put together."""
 
     asked: int = 0
 
-    def workplace(self, source: str, progress: Progress) -> Workplace:
+    def ports(self, source: str, progress: Progress) -> RunPorts:
         before = self.asked
-        work = super().workplace(source, progress)
-        return replace(work, count_requests=lambda: RequestCounts(self.asked - before, None))
+        ports = super().ports(source, progress)
+        return replace(ports, count_requests=lambda: RequestCounts(self.asked - before, None))
 
 
 def test_requests_are_those_since_they_were_asked_for(watched: Watched) -> None:
     """Also where the ledger went away meanwhile, and everything was put together anew."""
-    site = StoreSite(watched.adapters.settings, watched.adapters.server)
-    session = replace(watched, adapters=site).session()
+    adapters = StoreAdapters(watched.adapters.settings, watched.adapters.server)
+    session = replace(watched, adapters=adapters).session()
 
-    def step(work: Workplace, lease: Lease) -> None:
-        site.asked += 5
-        if site.asked < 10:
+    def step(ports: RunPorts, lease: Lease) -> None:
+        adapters.asked += 5
+        if adapters.asked < 10:
             raise LedgerUnavailable("gone", hint="start it")
 
-    session.workplace()
-    site.asked += 2
+    session.ports()
+    adapters.asked += 2
     session.run(step)
     assert session.count_new_requests() == RequestCounts(12, None)
-    site.asked += 1
+    adapters.asked += 1
     assert session.count_new_requests() == RequestCounts(1, None)
     assert session.record.request_counts == RequestCounts(13, None)

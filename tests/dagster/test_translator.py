@@ -14,7 +14,7 @@ from lockstep.assets.definitions import build_definitions, definitions_of
 from lockstep.assets.names import SourceNames
 from lockstep.location import LockstepTranslator, MirroredTable
 from lockstep.pipeline.values.table import TableName
-from tests.dagster.place import MemorySite, Stand, entry, settings_for, source_of
+from tests.dagster.place import MemoryAdapters, Stand, entry, settings_for, source_of
 from tests.dagster.test_runs import entries, materialized
 from tests.fix_mysql import MySqlStand
 
@@ -99,7 +99,7 @@ def test_a_mirror_has_the_key_of_its_name(tmp_path: Path) -> None:
     there = replace(entry("shop", "b"), mirror="shop/crm/t")
     catalogue = {"shop": [entry("shop", "a"), there, entry("shop", "c")]}
     repository = build_definitions(
-        settings, catalogue, MemorySite(settings).open
+        settings, catalogue, MemoryAdapters(settings).open
     ).get_repository_def()
     keys = {key for key in repository.asset_graph.get_all_asset_keys() if len(key.path) == 3}
     assert keys == {dg.AssetKey(["shop", "crm", "t"]), dg.AssetKey(["shop", "shop", "c"])}
@@ -110,4 +110,6 @@ def test_two_mirrors_with_one_key_are_refused_by_name(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, "shop")
     catalogue = {"shop": [entry("shop", "a"), entry("shop", "b")]}
     with pytest.raises(dg.DagsterInvalidDefinitionError, match=r"shop\.a.*shop\.b"):
-        build_definitions(settings, catalogue, MemorySite(settings).open, translator=OneForAll())
+        build_definitions(
+            settings, catalogue, MemoryAdapters(settings).open, translator=OneForAll()
+        )

@@ -44,7 +44,7 @@ def _key(table: str) -> dg.AssetKey:
 
 @dataclass
 class Place:
-    """A project, its open site and its Dagster instance."""
+    """A project, its open adapters and its Dagster instance."""
 
     settings: Settings
     adapters: Adapters
@@ -65,7 +65,7 @@ class Place:
 
     def equal(self, *tables: str) -> bool:
         names = [TableName(DATABASE, table) for table in tables]
-        report = verify(self.adapters.workplace("shop", SilentProgress()), names)
+        report = verify(self.adapters.ports("shop", SilentProgress()), names)
         return all(one.equal for one in report.tables)
 
     def click(self, *tables: str) -> bool:
@@ -128,6 +128,6 @@ def test_awkward_names(place: Place, mysql: MySqlStand) -> None:
 
 def _only_capture(place: Place) -> None:
     """A capture by itself, as if the run had ended there."""
-    work = place.adapters.workplace("shop", SilentProgress())
-    with work.ledger.lock("shop", "a test", None) as lease:
-        assert capture(work, lease).batch_id is not None
+    ports = place.adapters.ports("shop", SilentProgress())
+    with ports.ledger.lock("shop", "a test", None) as lease:
+        assert capture(ports, lease).batch_id is not None

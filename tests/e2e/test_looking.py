@@ -9,7 +9,7 @@ import psycopg2
 import pytest
 
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.resources.adapters import Adapters
@@ -137,14 +137,14 @@ def test_looking_changes_no_row_and_no_file(
     project = follow(*ORDERS, user=mysql.account)
     settings = load_settings(project.config)
 
-    def work(adapters: Adapters) -> Workplace:
-        return adapters.workplace("shop", SilentProgress())
+    def ports(adapters: Adapters) -> RunPorts:
+        return adapters.ports("shop", SilentProgress())
 
     with (
         Adapters(settings, on_warning=print) as adapters,
         adapters.ledger().lock("shop", "test", None) as lease,
     ):
-        done = capture(work(adapters), lease)
+        done = capture(ports(adapters), lease)
         adapters.ledger().begin_batch(
             lease, done.end, predecessor=done.batch_id, start_decision=None
         )
@@ -155,13 +155,13 @@ def test_looking_changes_no_row_and_no_file(
     assert before[0]["batches"]
     assert any("batch-" in name for name in before[1])
     with Adapters(settings, on_warning=print) as adapters:
-        plan = make_plan(work(adapters))
+        plan = make_plan(ports(adapters))
         standing_of(
             "shop",
-            work(adapters).source.patterns,
+            ports(adapters).source.patterns,
             adapters.ledger(),
-            work(adapters),
-            work(adapters).clock(),
+            ports(adapters),
+            ports(adapters).clock(),
         )
     assert (len(plan.abandoned_sentences), len(plan.waiting_tables)) == (1, 1)
     assert plan.reading is not None

@@ -79,7 +79,7 @@ def ordering(connect: Callable[[], Any], workers: int, seed: int) -> Iterator[No
     """So many terminals at once; what stops one of them is raised at the end."""
     stop, failed = threading.Event(), []
 
-    def work(number: int) -> None:
+    def ports(number: int) -> None:
         chance = random.Random(f"{seed}/{number}")
         try:
             with closing(connect()) as connection:
@@ -88,7 +88,7 @@ def ordering(connect: Callable[[], Any], workers: int, seed: int) -> Iterator[No
         except Exception as error:  # noqa: BLE001 - raised by who asked for the terminals
             failed.append(error)
 
-    terminals = [threading.Thread(target=work, args=(number,)) for number in range(workers)]
+    terminals = [threading.Thread(target=ports, args=(number,)) for number in range(workers)]
     for terminal in terminals:
         terminal.start()
     try:

@@ -24,9 +24,9 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import (
+    RunPorts,
     SilentProgress,
     StepProgress,
-    Workplace,
     acknowledge,
     capture,
     merge,
@@ -189,16 +189,16 @@ class History:
         the value of the row that every round changes for another."""
         chosen = self.follower
         with chosen.leased() as lease:
-            work = replace(chosen.work(), progress=_Watch(self))
-            capture(work, lease)
+            ports = replace(chosen.ports(), progress=_Watch(self))
+            capture(ports, lease)
             if wrongly:
                 misread(chosen)
             self.keep("captured")
-            publish(work, lease)
+            publish(ports, lease)
             self.keep("published")
-            merge(work, lease)
+            merge(ports, lease)
             self.keep("merged")
-            acknowledge(work, lease)
+            acknowledge(ports, lease)
             self.keep("acknowledged")
 
     def replay(self) -> None:
@@ -241,7 +241,7 @@ def make_history(source: Source) -> History:
 def replayed(follower: Follower) -> None:
     """All that was captured."""
     with follower.leased() as lease:
-        replay(follower.work(), lease, Span(Earliest(), Latest()))
+        replay(follower.ports(), lease, Span(Earliest(), Latest()))
 
 
 def misread(follower: Follower, at: int = 0) -> None:
@@ -249,19 +249,19 @@ def misread(follower: Follower, at: int = 0) -> None:
     lake, recorded = follower.lake, follower.recorded_segments()
     batch = max(recorded)
     [file] = recorded[batch][at].files
-    path = lake.path(f"{changelog_folder(follower.work(), recorded[batch][at])}/{file.path}")
+    path = lake.path(f"{changelog_folder(follower.ports(), recorded[batch][at])}/{file.path}")
     rows = lake.files[path].to_pylist()
     told = [{**row, "v": -1} if row["id"] == 1 else row for row in rows]
     lake.files[path] = pa.Table.from_pylist(told, schema=lake.files[path].schema)
     follower.record_otherwise(batch, at, *print_of(lake.files[path]))
 
 
-def brought_together(work: Workplace, lease: Lease) -> None:
+def brought_together(ports: RunPorts, lease: Lease) -> None:
     """As a person does it whose run was refused; a ledger that captured nothing starts over."""
-    new = work.ledger.cursors(work.source.name).captured is None
-    told = plan_recovery(work, start_over=new).table_plans
-    recover(work, lease, author="somebody", reason="a trial", start_over=new)
-    require_told(told, work)
+    new = ports.ledger.cursors(ports.source.name).captured is None
+    told = plan_recovery(ports, start_over=new).table_plans
+    recover(ports, lease, author="somebody", reason="a trial", start_over=new)
+    require_told(told, ports)
 
 
 def go_on(follower: Follower) -> bool:
@@ -275,7 +275,7 @@ def go_on(follower: Follower) -> bool:
             assert not signed, f"signed, and refused again: {error}"
             signed = True
             with follower.leased() as lease:
-                brought_together(follower.work(), lease)
+                brought_together(follower.ports(), lease)
             continue
         states = follower.states()
         quarantined = [table for table, one in states.items() if one.has_stopped]
@@ -300,12 +300,12 @@ def changelog(follower: Follower, name: str, table: str) -> list[tuple[Any, ...]
 def recorded(follower: Follower) -> dict[str, set[str]]:
     """The files that the ledger has of each changelog, and the lake has as they were recorded."""
     found: dict[str, set[str]] = {}
-    work = follower.work()
+    ports = follower.ports()
     for segments in follower.recorded_segments().values():
         for segment in segments:
-            folder = changelog_folder(work, segment)
+            folder = changelog_folder(ports, segment)
             there = [
-                one for one in segment.files if not work.segments.damage_sentences(folder, [one])
+                one for one in segment.files if not ports.segments.damage_sentences(folder, [one])
             ]
             found.setdefault(folder, set()).update(file.path for file in there)
     return found

@@ -238,10 +238,10 @@ class Stand:
     mirrors: SparkMirrors
     spark: SparkProcess
 
-    def work(self) -> Any:
+    def ports(self) -> Any:
         assert self.disk.folder is not None
         return replace(
-            self.follower.work(),
+            self.follower.ports(),
             segments=self.disk.segments,
             changelog=self.disk.changelog,
             mirrors=self.mirrors,
@@ -249,7 +249,7 @@ class Stand:
         )
 
     def run(self) -> TableState:
-        self.follower.steps(self.work())
+        self.follower.steps(self.ports())
         return self.follower.states()[TABLE]
 
     def write(self) -> None:
@@ -304,7 +304,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     """Somebody did it since the last run; the table comes back whole."""
     stand.sql(BY_SPARK[name])
     version = stand.mirrors.version("shop/shop/t")
-    (told,) = tables_to_quarantine(stand.work())
+    (told,) = tables_to_quarantine(stand.ports())
     assert f"version {version}" in told.reason
     if not idle:
         stand.write()
@@ -314,7 +314,7 @@ def try_operation(stand: Stand, name: str, *, idle: bool) -> None:
     assert "lockstep reload shop.t --reason" in (state.hint or "")
     stand.resume()
     assert stand.run().is_complete
-    assert tables_to_quarantine(stand.work()) == []
+    assert tables_to_quarantine(stand.ports()) == []
     stand.require_same()
 
 
@@ -322,7 +322,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
     """Also where nothing of the table changed since; and what leaves it as it was is none of
     our business."""
     stand.sql("optimize {t}")
-    assert tables_to_quarantine(stand.work()) == []
+    assert tables_to_quarantine(stand.ports()) == []
     try_operation(stand, "INSERT", idle=True)
 
 
@@ -330,7 +330,7 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
 def test_what_leaves_a_mirror_as_it_was(stand: Stand) -> None:
     for statement in LEFT_AS_IT_WAS:
         stand.sql(statement)
-    assert tables_to_quarantine(stand.work()) == []
+    assert tables_to_quarantine(stand.ports()) == []
     stand.write()
     assert stand.run().is_complete
     stand.require_same()

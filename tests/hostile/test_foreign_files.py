@@ -45,7 +45,7 @@ from tests.hostile.test_foreign_commits import delta_as_it_comes
 from tests.outside import (
     OrderRequest,
     ReplayReport,
-    Workplace,
+    RunPorts,
     capture,
     changelogs_with_moved_rows,
     correct_changelogs,
@@ -142,11 +142,11 @@ class Source:
 
     # -- what we do --------------------------------------------------------------------------
 
-    def work(self) -> Workplace:
+    def ports(self) -> RunPorts:
         mirrors, claims = Mirrors(self.follower.lake), Claims(self.folder)
         mirrors.folder, claims.memory = self.folder, self.follower
         return replace(
-            self.follower.work(),
+            self.follower.ports(),
             segments=ParquetSegments(self.folder),
             changelog=self.changelog or DeltaChangelog(self.folder),
             mirrors=mirrors,
@@ -161,11 +161,11 @@ class Source:
 
     def capture(self) -> None:
         with self.follower.leased() as lease:
-            capture(self.work(), lease)
+            capture(self.ports(), lease)
 
     def run(self) -> TableState:
         self.calm.run()
-        self.follower.steps(self.work())
+        self.follower.steps(self.ports())
         return self.state()
 
     def state(self) -> TableState:
@@ -175,12 +175,12 @@ class Source:
         self, since: Place = EARLIEST, until: Place = LATEST, *, commit: bool = True
     ) -> ReplayReport:
         with self.follower.leased() as lease:
-            return replay(self.work(), lease, Span(since, until), commit=commit)
+            return replay(self.ports(), lease, Span(since, until), commit=commit)
 
     def order(self, kind: OrderKind) -> None:
         with self.follower.leased() as lease:
             asked = OrderRequest(TABLE, "somebody", "a trial")
-            give_order(self.work(), lease, kind, asked, lambda _: None)
+            give_order(self.ports(), lease, kind, asked, lambda _: None)
 
     def come_back(self) -> None:
         """Runs, and a person who resumes the table, until it goes on."""
@@ -193,23 +193,23 @@ class Source:
     def forget(self) -> None:
         self.clock.now += timedelta(hours=3)
         self.run()
-        work = self.work()
-        delete_changes(work, plan_changes(work, timedelta(hours=2), timedelta(hours=1)), "test")
+        ports = self.ports()
+        delete_changes(ports, plan_changes(ports, timedelta(hours=2), timedelta(hours=1)), "test")
 
     def undo(self, batch: int, *, known: bool = False) -> None:
         """Unless a table would have to be read from the source. `known`: the ledger sets right what
         it can before it is moved away, as `lockstep undo` has it do."""
-        if plan_recovery(self.work(), batch).reloads:
+        if plan_recovery(self.ports(), batch).reloads:
             return
         if known:
             with self.follower.leased() as lease:
                 assert all(
                     check.reason_not_corrected is None
-                    for check in correct_changelogs(self.work(), lease)
+                    for check in correct_changelogs(self.ports(), lease)
                 )
         self.follower.lose_ledger()
         with self.follower.leased() as lease:
-            recover(self.work(), lease, author="somebody", after_batch=batch)
+            recover(self.ports(), lease, author="somebody", after_batch=batch)
 
     # -- what there is -------------------------------------------------------------------------
 
@@ -266,12 +266,12 @@ class Source:
         """What `status` says of it, in its words."""
         state = self.state()
         said = [] if state.is_complete else [state.reason or ""]
-        work = self.work()
+        ports = self.ports()
         return [
             *said,
             *(
                 one.reason
-                for one in (*tables_to_quarantine(work), *changelogs_with_moved_rows(work))
+                for one in (*tables_to_quarantine(ports), *changelogs_with_moved_rows(ports))
             ),
         ]
 
@@ -484,9 +484,9 @@ def test_a_batch_that_was_published_and_not_merged(source: Source) -> None:
     """Its files are listed already, and are listed again."""
     source.write(1, 2)
     with source.follower.leased() as lease:
-        work = source.work()
-        capture(work, lease)
-        publish(work, lease)
+        ports = source.ports()
+        capture(ports, lease)
+        publish(ports, lease)
     compact(source.table())
     source.run()
     source.require_right()

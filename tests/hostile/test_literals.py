@@ -245,7 +245,7 @@ def _require_mirrored(stand: MySqlStand, database: str, seed: int) -> None:
             database=database,
         )
         follower.run()
-        found = verify(follower.work())
+        found = verify(follower.ports())
         assert [str(one) for one in found.quarantined] == []
         assert [str(table) for table in found.tables if not table.equal] == []
 

@@ -63,7 +63,7 @@ def _refused_to_show(column: str, told: str, shop: Shop) -> Iterator[None]:
     assert told in (state.reason or "")
     assert "secret" not in f"{state.reason} {state.hint}"
     yield from _goes_on(shop, 3)
-    assert shop.table("a") in {one.table for one in verify(shop.follower.work()).quarantined}
+    assert shop.table("a") in {one.table for one in verify(shop.follower.ports()).quarantined}
     shop.do("alter table a drop column j", "update a set v = 9")
     shop.resume("a")
     yield from _goes_on(shop, 4)
@@ -168,7 +168,7 @@ def _lacks(
         assert follows
         shop.require_whole("a")
         assert shop.table("a") in {one.table for one in shop.follower.partial()}
-        told = {one.table: one for one in verify(shop.follower.work()).not_compared}
+        told = {one.table: one for one in verify(shop.follower.ports()).not_compared}
         assert lacks in told[shop.table("a")].reason
         assert told[shop.table("a")].hint == grant
         shop.do(grant)
@@ -187,7 +187,7 @@ def _lacks(
 
 def require_equal(shop: Shop) -> None:
     """By a comparison with the server."""
-    found = {one.table: one.equal for one in verify(shop.follower.work()).tables}
+    found = {one.table: one.equal for one in verify(shop.follower.ports()).tables}
     assert found[shop.table("a")]
     assert found[shop.table("b")]
 
@@ -202,7 +202,7 @@ def test_a_comparison_goes_on_without_it(shop: Shop, monkeypatch: pytest.MonkeyP
         return rows(self, mirror, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(MemoryMirrors, "rows", damaged)
-    found = verify(shop.follower.work())
+    found = verify(shop.follower.ports())
     assert [(table.table.name, table.equal) for table in found.tables] == [("b", True)]
     assert [one.table.name for one in found.not_compared] == ["a"]
     assert f"lockstep reload {shop.name}.a --reason" in found.not_compared[0].hint

@@ -25,7 +25,7 @@ TABLES = (
 
 
 def unequal(follower: Follower) -> list[str]:
-    found = verify(follower.work())
+    found = verify(follower.ports())
     told = [str(table) for table in found.tables if not table.equal]
     return told + [str(one) for one in found.quarantined]
 

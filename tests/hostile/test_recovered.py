@@ -33,11 +33,11 @@ def without_ledger(history: History, moment: int) -> Follower:
 
 
 def recovered(follower: Follower, behind: int | None = None) -> RecoveryOutcome:
-    foreseen = plan_recovery(follower.work(), behind)
+    foreseen = plan_recovery(follower.ports(), behind)
     with follower.leased() as lease:
-        done = recover(follower.work(), lease, author="somebody", after_batch=behind)
+        done = recover(follower.ports(), lease, author="somebody", after_batch=behind)
     assert done == foreseen, "what was shown is what was done"
-    require_told(foreseen.table_plans, follower.work())
+    require_told(foreseen.table_plans, follower.ports())
     return done
 
 
@@ -80,7 +80,7 @@ def test_from_moments_of_a_real_server(real: History, drawn: int | None) -> None
 
 def undone(follower: Follower, behind: int) -> RecoveryOutcome:
     """Shown with the ledger that holds the source, and done with a new one."""
-    shown = plan_recovery(follower.work(), behind)
+    shown = plan_recovery(follower.ports(), behind)
     assert shown.case is RecoveryCase.REFUSED
     follower.lose_ledger()
     done = recovered(follower, behind)
@@ -176,7 +176,7 @@ def test_back_behind_every_batch(history: History) -> None:
         with pytest.raises(
             VersionSetUnknown, match=f"where batch {batch} ended: it has batches 2 to"
         ):
-            plan_recovery(history.together(-1, -1).work(), batch)
+            plan_recovery(history.together(-1, -1).ports(), batch)
 
 
 # -- what is missing --------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_a_log_that_ends_too_late_names_all_tables(history: History) -> None:
     follower = without_ledger(history, -1)
     before = dict(follower.lake.tables)
     with pytest.raises(PositionPurged, match=r"read from the source: shop\.t") as caught:
-        plan_recovery(follower.work())
+        plan_recovery(follower.ports())
     assert "lockstep recover --start-over --source shop" in caught.value.hint
     assert follower.lake.tables == before
 
@@ -239,9 +239,9 @@ def test_a_ledger_that_holds_the_source_is_not_made_anew(history: History) -> No
     follower = history.together(-1, -1)
     assert recovered(follower) == RecoveryOutcome(RecoveryCase.AGREE)
     with pytest.raises(ForeignCommit, match="holds shop already"):
-        plan_recovery(follower.work(), start_over=True)
+        plan_recovery(follower.ports(), start_over=True)
     with follower.leased() as lease, pytest.raises(ForeignCommit, match="holds shop already"):
-        recover(follower.work(), lease, author="somebody", after_batch=2)
+        recover(follower.ports(), lease, author="somebody", after_batch=2)
 
 
 @pytest.mark.thin
@@ -267,7 +267,7 @@ def cut_off(history: History, moment: int, behind: int | None, call: str, when: 
         pytest.raises(Crash),
         mortal(follower, call, after=when == "after"),
     ):
-        recover(follower.work(), lease, author="somebody", after_batch=behind)
+        recover(follower.ports(), lease, author="somebody", after_batch=behind)
     ended = (call, when) == ("acknowledge", "after")
     recovered(follower, None if ended else behind)
     history.write()
@@ -307,4 +307,4 @@ def test_a_log_that_was_rewritten_is_refused(history: History) -> None:
         number += 1
     follower = without_ledger(history, -1)
     with pytest.raises(PositionPurged, match="reaches no batch"):
-        plan_recovery(follower.work())
+        plan_recovery(follower.ports())

@@ -94,7 +94,7 @@ def _lost_mirror(state: str, shop: Shop) -> Iterator[None]:
         assert f"lockstep reload {shop.name}.a --reason" in (shop.state("a").hint or "")
     write(shop, 3)
     reload(shop, "a")
-    rebuilt, read = coming_back(shop.follower.work())
+    rebuilt, read = coming_back(shop.follower.ports())
     assert shop.table("a") in rebuilt
     assert shop.table("a") not in read
     yield
@@ -120,7 +120,7 @@ def a_damaged_changelog_is_told_of(shop: Shop) -> Iterator[None]:
     yield
     shop.require_whole("a")
     reload(shop, "a")
-    why = coming_back(shop.follower.work())[1][shop.table("a")]
+    why = coming_back(shop.follower.ports())[1][shop.table("a")]
     assert f"its changelog is damaged: {lost} is missing" in why
     yield
     shop.require_whole("a", rereads=1)
@@ -140,7 +140,7 @@ def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> 
         else:
             del tables[folder][-1]
     before = shop.follower.mirror(f"{shop.name}.a")
-    (told,) = tables_to_quarantine(shop.follower.work())
+    (told,) = tables_to_quarantine(shop.follower.ports())
     assert told.table == shop.table("a")
     write(shop, 3)
     shop.run()
@@ -165,11 +165,11 @@ def test_captured_files_are_lost_of_a_batch_that_others_show(shop: Shop) -> None
     write(shop, 2)
     shop.do("alter table a add column c int default 5", "insert into a (id, v) values (50, 1)")
     with shop.follower.leased() as lease:
-        capture(shop.follower.work(), lease)
+        capture(shop.follower.ports(), lease)
     folder = f"memory:/{SOURCE}/_changes/{shop.name}/"
     files = sorted(path for path in shop.follower.lake.files if path.startswith(f"{folder}a/"))
     with shop.follower.leased() as lease:
-        merge(shop.follower.work(), lease, frozenset({shop.table("b")}))
+        merge(shop.follower.ports(), lease, frozenset({shop.table("b")}))
     del shop.follower.lake.files[files[-1]]
     write(shop, 3)
     shop.run()

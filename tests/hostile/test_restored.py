@@ -41,7 +41,7 @@ def require_equal(history: History, follower: Follower) -> None:
 def require_listed(follower: Follower) -> None:
     """A changelog lists what the ledger has of it, and no more."""
     for folder, files in recorded(follower).items():
-        assert (follower.work().changelog.listed_files(folder) or {}).keys() == files, folder
+        assert (follower.ports().changelog.listed_files(folder) or {}).keys() == files, folder
 
 
 def try_pair(history: History, ledger: int, lake: int) -> None:
@@ -169,7 +169,7 @@ def refusal(follower: Follower) -> ForeignCommit:
     assert set(follower.lake.files) == files
     assert follower.lake.tables == tables
     assert follower.batches() == batches
-    told = claim_error(follower.work())
+    told = claim_error(follower.ports())
     assert told is not None
     assert told.message == caught.value.message
     return caught.value
@@ -194,13 +194,13 @@ def test_two_copies_of_a_ledger_go_on_at_once(history: History) -> None:
     second.lake = first.lake
     history.write()
     with second.leased() as lease:
-        work = second.work()
-        capture(work, lease)
-        require_claim(work)
+        ports = second.ports()
+        capture(ports, lease)
+        require_claim(ports)
         first.run()
         commits = {name: len(table) for name, table in first.lake.tables.items()}
         with pytest.raises(ForeignCommit, match="the ledger is behind its lake"):
-            publish(work, lease)
+            publish(ports, lease)
     assert {name: len(table) for name, table in second.lake.tables.items()} == commits
     history.write()
     first.run()
@@ -214,10 +214,10 @@ def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:
     follower = of_another(history)
     before = follower.mirror(f"{history.source.name}.t")
     refusal(follower)
-    before_it = plan_recovery(follower.work(), start_over=True)
+    before_it = plan_recovery(follower.ports(), start_over=True)
     with follower.leased() as lease:
         done = recover(
-            follower.work(), lease, author="somebody", reason="it is gone", start_over=True
+            follower.ports(), lease, author="somebody", reason="it is gone", start_over=True
         )
     (kept,) = done.moved_folders
     assert done == replace(before_it, moved_folders=done.moved_folders)

@@ -36,7 +36,7 @@ from tests.hostile.histories import brought_together, changelog, go_on, lake_of,
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import Workplace, capture, merge, plan_recovery, publish, recover
+from tests.outside import RunPorts, capture, merge, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.twins.lake import MemoryCommit, MemoryLake
 
@@ -134,7 +134,7 @@ def test_a_ledger_that_a_recovery_began_to_leave_does_not_go_on(
     ledger = follower.ledger
     follower.lose_ledger()
     with follower.leased() as lease, pytest.raises(CutOff):
-        recover(mortal(follower.work(), 3), lease, author="somebody", after_batch=2)
+        recover(mortal(follower.ports(), 3), lease, author="somebody", after_batch=2)
     follower.ledger = ledger
     with pytest.raises(ForeignCommit, match="went back to the end of batch 2"):
         follower.run()
@@ -180,7 +180,7 @@ def test_a_ledger_from_before_its_recovery_gives_no_number_again(
     follower.run()
     follower.restore_ledger(older)
     with follower.leased() as lease:
-        brought_together(follower.work(), lease)
+        brought_together(follower.ports(), lease)
     assert follower.lake.claims[SOURCE].void == (BatchSpan(1, 2),)
     follower.restore_ledger(older)
     mysql.execute(f"insert into {database}.a values (2)")
@@ -230,7 +230,7 @@ def test_a_table_that_a_later_batch_caught_up_stood_still(mysql: MySqlStand, dat
     follower.capture()
     assert follower.states()[table].is_complete
     with follower.leased() as lease:
-        merge(follower.work(), lease, only_tables=frozenset({TableName(database, "b")}))
+        merge(follower.ports(), lease, only_tables=frozenset({TableName(database, "b")}))
     follower.lose_ledger()
     recovered(follower)
     follower.run()
@@ -272,7 +272,7 @@ def test_an_older_ledger_without_the_claim(
     mysql.execute(f"insert into {database}.a values (1)")
     follower.capture()
     with follower.leased() as lease:
-        publish(follower.work(), lease)
+        publish(follower.ports(), lease)
     del follower.lake.claims[SOURCE]
     lake = lake_of(follower.lake)
     mysql.execute(f"insert into {database}.a values (2)")
@@ -283,7 +283,7 @@ def test_an_older_ledger_without_the_claim(
         with pytest.raises(ForeignCommit, match="the ledger is behind its lake"):
             follower.run()
         with follower.leased() as lease, suppress(CutOff):
-            brought_together(mortal(follower.work(), calls), lease)
+            brought_together(mortal(follower.ports(), calls), lease)
             done = True
         go_on(follower)
         require_equal(follower, mysql, database)
@@ -306,7 +306,7 @@ def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: st
     follower.capture()
     follower.lake = older
     with follower.leased() as lease:
-        brought_together(follower.work(), lease)
+        brought_together(follower.ports(), lease)
     mysql.execute(f"drop table {database}.a")
     go_on(follower)
     require_equal(follower, mysql, database)
@@ -366,14 +366,14 @@ class Mortal:
             raise CutOff
 
 
-def mortal(work: Workplace, calls: int) -> Workplace:
+def mortal(ports: RunPorts, calls: int) -> RunPorts:
     """0: it lives on."""
     life = [calls]
-    ledger: Any = Mortal(work.ledger, life)
-    changelog: Any = Mortal(work.changelog, life)
-    mirrors: Any = Mortal(work.mirrors, life)
-    claims: Any = Mortal(work.claims, life)
-    return replace(work, ledger=ledger, changelog=changelog, mirrors=mirrors, claims=claims)
+    ledger: Any = Mortal(ports.ledger, life)
+    changelog: Any = Mortal(ports.changelog, life)
+    mirrors: Any = Mortal(ports.mirrors, life)
+    claims: Any = Mortal(ports.claims, life)
+    return replace(ports, ledger=ledger, changelog=changelog, mirrors=mirrors, claims=claims)
 
 
 @dataclass
@@ -481,15 +481,15 @@ class Chaos:
         self._tried(self.follower.steps)
 
     def capture(self) -> None:
-        def captured(work: Workplace) -> None:
+        def captured(ports: RunPorts) -> None:
             with self.follower.leased() as lease:
-                capture(work, lease)
+                capture(ports, lease)
 
         self._tried(captured)
 
-    def _tried(self, steps: Callable[[Workplace], Any]) -> None:
+    def _tried(self, steps: Callable[[RunPorts], Any]) -> None:
         try:
-            steps(mortal(self.follower.work(), self._calls()))
+            steps(mortal(self.follower.ports(), self._calls()))
         except CutOff:
             pass
         except (ForeignCommit, SegmentsLost):
@@ -569,7 +569,7 @@ class Chaos:
             return
         behind = self.random.choice(batches).id
         try:
-            plan_recovery(self.follower.work(), behind)
+            plan_recovery(self.follower.ports(), behind)
         except LockstepError as error:
             print(error)
             return
@@ -588,8 +588,8 @@ class Chaos:
         for calls in (self._calls(), 0):
             try:
                 with self.follower.leased() as lease:
-                    work = mortal(self.follower.work(), calls)
-                    recover(work, lease, author="somebody", after_batch=behind)
+                    ports = mortal(self.follower.ports(), calls)
+                    recover(ports, lease, author="somebody", after_batch=behind)
             except CutOff:
                 behind = self.random.choice((behind, None))
                 if self.random.random() < 0.3:
@@ -637,7 +637,7 @@ class Chaos:
         for calls in (self._calls(), 0):
             try:
                 with self.follower.leased() as lease:
-                    brought_together(mortal(self.follower.work(), calls), lease)
+                    brought_together(mortal(self.follower.ports(), calls), lease)
             except CutOff:
                 if self.random.random() < 0.7:
                     continue

@@ -57,7 +57,7 @@ def test_a_value_beyond_a_limit(mysql: MySqlStand, database: str, column: str, v
     shop.run()
     shop.require_whole("a", rereads=0)
     with packets(mysql, LIMIT):
-        (found,) = verify(shop.follower.work()).not_compared
+        (found,) = verify(shop.follower.ports()).not_compared
         assert "error 1301" in found.reason
     shop.do("alter table a modify v int unsigned", "insert into b values (2, 2)")
     shop.run()

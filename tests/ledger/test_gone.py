@@ -24,7 +24,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Progress, SilentProgress, Workplace
+from lockstep.pipeline.run.context import Progress, RunPorts, SilentProgress
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.errors import LedgerUnavailable, LockstepError
@@ -162,7 +162,7 @@ Act = Callable[[Callable[[], Any]], Any]
 
 
 @dataclass
-class Site:
+class Adapters:
     """What a session asks for; its ledger is opened anew when the session wants that."""
 
     follower: Follower
@@ -185,9 +185,9 @@ class Site:
             self.opened.close()
         self.opened = None
 
-    def workplace(self, source: str, progress: Progress) -> Workplace:
-        plan = replace(self.follower.work().source, name=source)
-        return replace(self.follower.work(), source=plan, ledger=self.ledger())
+    def ports(self, source: str, progress: Progress) -> RunPorts:
+        plan = replace(self.follower.ports().source, name=source)
+        return replace(self.follower.ports(), source=plan, ledger=self.ledger())
 
 
 @dataclass
@@ -201,7 +201,7 @@ class Shop:
 
     def run(self, due: int, act: Act) -> tuple[LockstepError | None, list[str]]:
         """A run, whose error and calls are given back."""
-        adapters = Site(self.follower, self.database, due, act)
+        adapters = Adapters(self.follower, self.database, due, act)
         session = RunSession(
             adapters=adapters,
             source=self.source,

@@ -67,10 +67,10 @@ class Shop:
         """What is wrong: quarantined tables, mirrors that are not equal, structures that are not
         the server's."""
         states = self.follower.ledger.table_states(SOURCE).values()
-        found = verify(self.follower.work())
+        found = verify(self.follower.ports())
         told = [str(state.reason) for state in states if state.reason]
         told += [str(table) for table in found.tables if not table.equal]
-        schemas = verify_schema(self.follower.work())
+        schemas = verify_schema(self.follower.ports())
         return told + [
             str(one) for one in (*schemas.refold_disagreements, *schemas.server_disagreements)
         ]
@@ -190,13 +190,13 @@ def test_places_are_of_one_server(shop: Shop) -> None:
     shop.run()
     shop.do(*HIDING)
     shop.run()
-    work, table = shop.follower.work(), TableName(shop.database, "t")
-    proposal = foresee_start(work, work.ledger.cursors(SOURCE).captured, None)
+    ports, table = shop.follower.ports(), TableName(shop.database, "t")
+    proposal = foresee_start(ports, ports.ledger.cursors(SOURCE).captured, None)
     assert proposal.run_start is not None
     elsewhere = replace(proposal.run_start.start, server_uuid="another")
     places = []
     for start in (proposal.run_start, replace(proposal.run_start, start=elsewhere)):
-        version = structures_at(work, start).version(table)
+        version = structures_at(ports, start).version(table)
         assert version is not None and version.schema is not None
         places.append([column.place for column in version.schema.hidden])
     assert places == [[4, 5, 8, 9], []]

@@ -148,7 +148,7 @@ def made(stand: MySqlStand, database: str) -> Follower:
 
 def unequal(follower: Follower) -> list[str]:
     """Tables whose mirror is another, and those that were quarantined, with the reason."""
-    found = verify(follower.work())
+    found = verify(follower.ports())
     told = [str(table) for table in found.tables if not table.equal]
     return told + [str(one) for one in found.quarantined]
 
@@ -256,7 +256,7 @@ def test_mirrors_of_mariadb_are_equal_or_quarantined(mariadb: MySqlStand, seed: 
     for _ in range(2):
         mariadb.execute(*writes.statements(60), database=database)
         follower.run()
-        found = verify(follower.work())
+        found = verify(follower.ports())
         assert [str(table) for table in found.tables if not table.equal] == []
     reasons = {one.table.name: one.reason for one in found.quarantined}
     assert "keyless" not in reasons

@@ -125,7 +125,7 @@ class Shop:
     def require_followed(self) -> None:
         """Every table is in the lake as it is in the source, and no other one ever was, but for
         helpers that were asked for."""
-        report = verify(self.follower.work())
+        report = verify(self.follower.ports())
         if self.helped:
             equal = {str(one.table): one.equal for one in report.tables}
             assert all(equal[name] for name in self.names)

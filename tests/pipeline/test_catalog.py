@@ -16,7 +16,7 @@ from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry, norm
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.catalog import Registry
 from lockstep.pipeline.run.catalog import CatalogReport, EntryChangeKind, differences, register
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.schema.history import SchemaStatement
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
@@ -123,7 +123,7 @@ class Source:
 
     def run(self, **how: bool) -> CatalogReport:
         with self.ledger.lock(SOURCE, "test", None) as lease:
-            return register(self.work(), lease, self.registry(), **how)
+            return register(self.ports(), lease, self.registry(), **how)
 
     def policies_of(self, table: TableName) -> LakePolicies:
         return LakePolicies()
@@ -131,11 +131,11 @@ class Source:
     def registry(self) -> Registry:
         return Registry(self.catalog, self.schemas)
 
-    def work(self) -> Workplace:
-        """What registering reads of a workplace."""
+    def ports(self) -> RunPorts:
+        """What registering reads of the ports of a run."""
         parts: dict[str, Any] = dict.fromkeys(("source", "server", "mirrors"), self)
         parts |= {"ledger": self.ledger, "progress": SilentProgress()}
-        return cast("Workplace", type("Work", (), parts))
+        return cast("RunPorts", type("Ports", (), parts))
 
     name = SOURCE
 
@@ -255,7 +255,7 @@ def test_entries_follow_their_tables(marks: bool, history: list[tuple[Any, ...]]
     idle = source.run()
     assert (idle.done, idle.left) == ((), report.left)
     assert source.catalog.asked == len(theirs.keys() & expected.keys())
-    assert differences(source.work(), source.registry()).done == ()
+    assert differences(source.ports(), source.registry()).done == ()
 
 
 @pytest.mark.parametrize("marks", [True, False])
@@ -268,7 +268,7 @@ def test_what_is_shown_is_what_is_then_done(marks: bool, history: list[tuple[Any
         source.happen(word, *told)
     source.catalog.fails = 0
     before = {name: entry for name, (entry, _) in source.catalog.entries.items()}
-    shown = differences(source.work(), source.registry())
+    shown = differences(source.ports(), source.registry())
     assert before == {name: entry for name, (entry, _) in source.catalog.entries.items()}
     done = source.run(examine_all=True)
     assert replace(done, seconds=shown.seconds) == shown

@@ -40,7 +40,7 @@ class Shop:
     def choose(self, place: str, reason: str = "because", author: str = "ann") -> Choice:
         ledger = self.follower.ledger
         with ledger.lock(SOURCE, "test", None) as lease:
-            return choose_start(self.follower.work(), lease, parse_place(place), reason, author)
+            return choose_start(self.follower.ports(), lease, parse_place(place), reason, author)
 
     def refused(self, place: str) -> LockstepError:
         """What a choice is refused with; nothing is recorded then."""

@@ -50,7 +50,7 @@ def everything(follower: Follower) -> dict[str, object]:
 def planned(follower: Follower, until: str | None = None) -> RunPlan:
     """The plan; everything is as it was before."""
     before = everything(follower)
-    plan = make_plan(follower.work(until))
+    plan = make_plan(follower.ports(until))
     assert everything(follower) == before
     return plan
 

@@ -14,7 +14,7 @@ from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_t
 from lockstep.pipeline.model.batch import Batch, BatchState, CaptureRecord
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.decisions import Lease
@@ -55,8 +55,8 @@ class Stand:
     spool: MemorySpool = field(default_factory=MemorySpool)
 
     @property
-    def work(self) -> Workplace:
-        return Workplace(
+    def ports(self) -> RunPorts:
+        return RunPorts(
             source=SourcePlan("shop", TablePatterns(("shop.*",)), None),
             server=MySqlServer(ConnectionSettings("127.0.0.1", 1, "nobody", "")),
             ledger=self.ledger,
@@ -125,7 +125,7 @@ def test_intact_captures_are_kept(stand: Stand) -> None:
     """They go on to be merged, and the source behind them."""
     stand.captured()
     second = stand.captured()
-    assert repair(stand.work, stand.lease) == ()
+    assert repair(stand.ports, stand.lease) == ()
     assert (stand.states(), stand.files(second)) == ([CAPTURED, CAPTURED], 3)
 
 
@@ -133,7 +133,7 @@ def test_an_unfinished_capture_is_abandoned_with_its_files(stand: Stand) -> None
     """Nothing says how far it came."""
     first = stand.captured()
     capturing = following(stand.ledger, stand.lease)
-    (note,) = repair(stand.work, stand.lease)
+    (note,) = repair(stand.ports, stand.lease)
     assert note.startswith(f"batch {capturing.id} was abandoned: its capture did not finish")
     assert (stand.states(), stand.files(first)) == ([CAPTURED, ABANDONED], 3)
 
@@ -142,7 +142,7 @@ def test_segments_abandoned_from_the_damaged_one_on(stand: Stand) -> None:
     """Later captures go with it, newest first; the cursor is the one before them."""
     first, second, third = (stand.captured() for _ in range(3))
     stand.damage(second)
-    notes = repair(stand.work, stand.lease)
+    notes = repair(stand.ports, stand.lease)
     assert [note.split(" was")[0] for note in notes] == [f"batch {third.id}", f"batch {second.id}"]
     assert stand.states() == [CAPTURED, ABANDONED, ABANDONED]
     assert [stand.files(batch) for batch in (first, second, third)] == [3, 0, 0]
@@ -155,7 +155,7 @@ def test_segments_abandoned_by_a_lost_prepared_transaction(stand: Stand) -> None
     """Its rows wait in a file that the capture made durable too."""
     batch = stand.captured()
     stand.spool.files.clear()
-    (note,) = repair(stand.work, stand.lease)
+    (note,) = repair(stand.ports, stand.lease)
     assert "is missing" in note
     assert (stand.states(), stand.files(batch)) == ([ABANDONED], 0)
 
@@ -176,7 +176,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
             stand.ledger.give_up(stand.lease, STOCK)
     else:
         state = stand.ledger.table_states("shop")[STOCK]
-        stand.work.changelog.publish(
+        stand.ports.changelog.publish(
             state.changelog,
             app_id=application_id("shop", state, "changelog"),
             batch=used.id,
@@ -185,7 +185,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
             user_metadata="",
         )
     stand.damage(batches[0])
-    (note,) = repair(stand.work, stand.lease)
+    (note,) = repair(stand.ports, stand.lease)
     assert note.startswith(
         f"shop.orders was quarantined: captured changes of batch {batches[0].id}"
     )
@@ -194,7 +194,7 @@ def test_a_table_loses_segments_of_a_batch_that_others_show(
     states = stand.ledger.table_states("shop")
     assert "lockstep reload shop.orders --reason" in (states[ORDERS].hint or "")
     assert states[STOCK].is_complete
-    assert repair(stand.work, stand.lease) == (), "it is said once"
+    assert repair(stand.ports, stand.lease) == (), "it is said once"
 
 
 def test_a_paused_table_that_loses_segments_stays_paused(stand: Stand) -> None:
@@ -204,7 +204,7 @@ def test_a_paused_table_that_loses_segments_stays_paused(stand: Stand) -> None:
     stand.ledger.order_table(stand.lease, ORDERS, OrderKind.PAUSE, author="ada", reason="")
     assert stand.ledger.table_states("shop")[ORDERS].stopped_by is StoppedBy.PERSON
     stand.damage(batch)
-    assert repair(stand.work, stand.lease) == ()
+    assert repair(stand.ports, stand.lease) == ()
 
 
 def test_a_prepared_transaction_is_lost_where_a_table_shows_its_batch(stand: Stand) -> None:
@@ -213,7 +213,7 @@ def test_a_prepared_transaction_is_lost_where_a_table_shows_its_batch(stand: Sta
     merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
     stand.spool.files.clear()
     with pytest.raises(SegmentsLost, match=r"shop\.stock already shows part") as lost:
-        repair(stand.work, stand.lease)
+        repair(stand.ports, stand.lease)
     assert "lockstep recover --source shop" in lost.value.hint
     assert stand.states() == [CAPTURED]
 
@@ -232,7 +232,7 @@ def test_segments_abandoned_by_a_lost_file_of_the_sources_own(stand: Stand) -> N
     """What it read is read again."""
     batch = with_transactions(stand)
     stand.damage(batch)
-    (note,) = repair(stand.work, stand.lease)
+    (note,) = repair(stand.ports, stand.lease)
     assert "_transactions" in note
     assert (stand.states(), stand.files(batch)) == ([ABANDONED], 0)
 
@@ -240,7 +240,7 @@ def test_segments_abandoned_by_a_lost_file_of_the_sources_own(stand: Stand) -> N
 def test_a_lost_file_of_transactions_that_are_shown_is_left_to_publish(stand: Stand) -> None:
     """They would be there twice, once for each batch that read them."""
     batch = with_transactions(stand)
-    stand.work.changelog.publish(
+    stand.ports.changelog.publish(
         system_table_path("shop", SystemTable.TRANSACTIONS),
         app_id=system_table_app_id("shop", SystemTable.TRANSACTIONS),
         batch=batch.id,
@@ -249,7 +249,7 @@ def test_a_lost_file_of_transactions_that_are_shown_is_left_to_publish(stand: St
         user_metadata="",
     )
     stand.damage(batch)
-    assert repair(stand.work, stand.lease) == ()
+    assert repair(stand.ports, stand.lease) == ()
     assert stand.states() == [CAPTURED]
 
 
@@ -258,7 +258,7 @@ def test_a_choice_gives_up_what_was_never_acknowledged(stand: Stand) -> None:
     stand.captured()
     stand.captured()
     choose(stand)
-    notes = repair(stand.work, stand.lease)
+    notes = repair(stand.ports, stand.lease)
     assert stand.states() == [ABANDONED, ABANDONED]
     assert all("ada chose another start (earliest)" in note for note in notes)
 
@@ -268,7 +268,7 @@ def test_a_choice_gives_nothing_up_that_a_table_shows(stand: Stand) -> None:
     batch = stand.captured()
     merged(stand.ledger, stand.lease, STOCK, batch.id, batch.id, 1)
     choose(stand)
-    assert (repair(stand.work, stand.lease), stand.states()) == ((), [CAPTURED])
+    assert (repair(stand.ports, stand.lease), stand.states()) == ((), [CAPTURED])
 
 
 def test_a_choice_gives_nothing_up_behind_acknowledged_ground(stand: Stand) -> None:
@@ -280,7 +280,7 @@ def test_a_choice_gives_nothing_up_behind_acknowledged_ground(stand: Stand) -> N
     stand.ledger.acknowledge(stand.lease, first.id)
     stand.captured()
     choose(stand)
-    assert repair(stand.work, stand.lease) == ()
+    assert repair(stand.ports, stand.lease) == ()
     assert stand.states() == [BatchState.ACKNOWLEDGED, CAPTURED]
 
 

@@ -17,7 +17,7 @@ from lockstep.pipeline.model.table_state import Extent, OrderKind, Supplier, Tab
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import SilentProgress, Workplace
+from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.orders.reloads import Reload, give_reload, plan_reload
 from lockstep.pipeline.run.orders.table_orders import OrderRequest
@@ -78,7 +78,7 @@ class Follower:
     settings: Sequence[TableSettings] = ()
     """Of some of the tables."""
 
-    def work(self, until: str | None = None) -> Workplace:
+    def ports(self, until: str | None = None) -> RunPorts:
         start: Place | None = parse_place(self.start) if self.start else None
         plan = SourcePlan(
             SOURCE,
@@ -93,7 +93,7 @@ class Follower:
             allowed_statements=NamePatterns(tuple(self.passes)),
             table_settings=tuple(self.settings),
         )
-        return Workplace(
+        return RunPorts(
             source=plan,
             server=self.server,
             ledger=self.ledger,
@@ -110,18 +110,18 @@ class Follower:
     def capture(self, until: str | None = None) -> CaptureReport:
         """The first step alone: what is captured waits."""
         with self.leased() as lease:
-            return capture(self.work(until), lease)
+            return capture(self.ports(until), lease)
 
     def run(self, until: str | None = None) -> CaptureReport:
         """All three steps."""
-        return self.steps(self.work(until))
+        return self.steps(self.ports(until))
 
-    def steps(self, work: Workplace) -> CaptureReport:
-        """All three, in a workplace of which the test changed something."""
+    def steps(self, ports: RunPorts) -> CaptureReport:
+        """All three, through ports of which the test changed some."""
         with self.leased() as lease:
-            report = capture(work, lease)
-            merge(work, lease)
-            acknowledge(work, lease)
+            report = capture(ports, lease)
+            merge(ports, lease)
+            acknowledge(ports, lease)
             return report
 
     def order(self, kind: OrderKind, table: TableName) -> None:
@@ -131,10 +131,10 @@ class Follower:
 
     def reload(self, table: TableName, supplier: Supplier | None = None) -> Reload:
         """What `lockstep reload`, with `--from`, records."""
-        work = self.work()
+        ports = self.ports()
         with self.leased() as lease:
             asked = OrderRequest(table, "ada", "because")
-            return give_reload(work, lease, plan_reload(work, asked, supplier))
+            return give_reload(ports, lease, plan_reload(ports, asked, supplier))
 
     def choose(self, place: str, reason: str = "because") -> None:
         """What `lockstep start-at` records."""

@@ -20,7 +20,7 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ConditionSnapshot, SourceServer, TableSnapshot
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.plan import RunPlan, make_plan
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action
@@ -122,7 +122,7 @@ def run_as_planned(follower: Follower, *, exact: bool = False) -> tuple[RunPlan,
     """A run does what the plan before it says. Only a table that catches up may stop once more in
     that part of the log, which no plan reads. `exact`: the server's estimates are its rows."""
     with counted(follower) as count:
-        plan = make_plan(follower.work())
+        plan = make_plan(follower.ports())
         assert count.asked == set(), "a plan reads no rows"
     assert plan.refusal is None and plan.reading is not None
     done = carried_out(follower)
@@ -197,10 +197,10 @@ def _supplied(step: SupplyStep) -> Supplied:
             return "columns", ", ".join(columns.names)
 
 
-def require_told(told: TablePlans, work: Workplace) -> None:
+def require_told(told: TablePlans, ports: RunPorts) -> None:
     """What was told of the next run, before something was done that the ledger records, is what
     `lockstep plan` says of it afterwards: each table's supplies, their reasons and prices."""
-    plan = make_plan(work)
+    plan = make_plan(ports)
     if plan.refusal is None:
         assert steps_of(told) == steps_of(plan.table_plans)
 

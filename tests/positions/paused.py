@@ -60,7 +60,7 @@ class Shop:
         follower = self.follower
         with follower.leased() as lease:
             asked = OrderRequest(self.table(table), "ann", "", schema, tuple(renames.items()))
-            return give_order(follower.work(), lease, kind, asked).sentence
+            return give_order(follower.ports(), lease, kind, asked).sentence
 
     def pause(self, *tables: str) -> None:
         for table in tables:
@@ -151,7 +151,7 @@ class Shop:
 
     def require_history(self) -> None:
         """The history folds to what is recorded, and to what the server has of this database."""
-        found = verify_schema(self.follower.work())
+        found = verify_schema(self.follower.ports())
         assert found.refold_disagreements == ()
         assert [
             one for one in found.server_disagreements if f"{self.name}." in str(one.table)

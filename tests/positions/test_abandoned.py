@@ -13,7 +13,7 @@ import pytest
 from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.errors import LeaseLost
 from lockstep.resources.lake.changelog.segments import ParquetSegments, ParquetSegmentWriter
 from lockstep.resources.lake.changelog.spool import FileSpool
@@ -36,16 +36,16 @@ class Folder:
     shop: Shop
     lake: Path
 
-    def work(self) -> Workplace:
+    def ports(self) -> RunPorts:
         return replace(
-            self.shop.follower.work(),
+            self.shop.follower.ports(),
             segments=ParquetSegments(self.lake),
             spool=FileSpool(self.lake, self.lake.parent / "scratch"),
         )
 
     def capture(self) -> None:
         with self.shop.follower.leased() as lease:
-            capture(self.work(), lease)
+            capture(self.ports(), lease)
 
     def files(self) -> tuple[int, int]:
         """Those of changes and transactions, and of prepared transactions."""
@@ -127,16 +127,16 @@ class SleepySegments(ParquetSegments):
 def test_a_capture_that_wakes_up_late_leaves_no_files(folder: Folder, wrote: bool) -> None:
     """Overtaken before it wrote, or before it told the ledger: it is told, and what it wrote goes
     with the next run; nothing of it is recorded."""
-    asleep, work = Asleep(), folder.work()
+    asleep, ports = Asleep(), folder.ports()
     if wrote:
         ledger: Any = Interrupted(folder.shop.follower.ledger, "record_capture", asleep)
-        work = replace(work, ledger=ledger)
+        ports = replace(ports, ledger=ledger)
     else:
-        work = replace(work, segments=SleepySegments(folder.lake, asleep))
-    _overtaken_capture(folder, asleep, work)
+        ports = replace(ports, segments=SleepySegments(folder.lake, asleep))
+    _overtaken_capture(folder, asleep, ports)
 
 
-def _overtaken_capture(folder: Folder, asleep: Asleep, late: Workplace) -> None:
+def _overtaken_capture(folder: Folder, asleep: Asleep, late: RunPorts) -> None:
     shop = folder.shop
     shop.write()
     recorded: list[Any] = []
@@ -166,7 +166,7 @@ def test_a_capture_that_was_overtaken_touches_no_files_of_the_next(folder: Folde
         def awake() -> None:
             assert folder.files() == (3, 0)
             with pytest.raises(LeaseLost):
-                capture(folder.work(), stale)
+                capture(folder.ports(), stale)
 
         with interrupted(shop.follower, "record_capture", awake):
             folder.capture()

@@ -14,7 +14,7 @@ from lockstep.pipeline.ports.mirror_writes import MirrorWrite
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import JavaMissing, LakeUnavailable, LeaseLost, LockstepError
@@ -50,7 +50,7 @@ class NotWritable(MemoryMirrors):
 
 def run_with(shop: Shop, mirrors: MemoryMirrors) -> None:
     """A whole run on these mirrors."""
-    shop.follower.steps(replace(shop.follower.work(), mirrors=mirrors))
+    shop.follower.steps(replace(shop.follower.ports(), mirrors=mirrors))
 
 
 def three_that_wait(shop: Shop, mirrors: MemoryMirrors, error: type[LockstepError]) -> None:
@@ -82,9 +82,9 @@ def test_a_merged_batch_is_acknowledged_behind_the_one_before_it(shop: Shop) -> 
     for write in (shop.write, shop.write_to_b):
         write()
         with follower.leased() as lease:
-            capture(follower.work(), lease)
-            merge(follower.work(), lease, frozenset({TableName(shop.name, "b")}))
-            told = acknowledge(follower.work(), lease)
+            capture(follower.ports(), lease)
+            merge(follower.ports(), lease, frozenset({TableName(shop.name, "b")}))
+            told = acknowledge(follower.ports(), lease)
         assert (told.acknowledged_batches, told.waiting_tables) == ((), {2: (left,)})
     assert shop.states()[1:] == [BatchState.CAPTURED, BatchState.MERGED]
     follower.run()
@@ -163,7 +163,7 @@ def test_a_merge_that_wakes_up_late_changes_nothing(shop: Shop, after: bool, mor
     shop.follower.capture()
     asleep = Asleep()
     mirrors = Sleeper(shop.follower.lake, asleep, after=after)
-    work = replace(shop.follower.work(), mirrors=mirrors)
+    ports = replace(shop.follower.ports(), mirrors=mirrors)
     recorded: list[Any] = []
 
     def meanwhile() -> None:
@@ -172,7 +172,7 @@ def test_a_merge_that_wakes_up_late_changes_nothing(shop: Shop, after: bool, mor
         shop.follower.run()
         recorded.extend(books(shop))
 
-    error = overtaken(shop, asleep, merge, work)(meanwhile)
+    error = overtaken(shop, asleep, merge, ports)(meanwhile)
     assert type(error) is LeaseLost
     assert books(shop) == recorded
     for table in TABLES:
@@ -199,14 +199,14 @@ def test_a_commit_made_while_another_holder_merges_is_read_back(shop: Shop) -> N
             assert done.wait(60)
             return super().write(write, held)
 
-    def late(work: Workplace, lease: Lease) -> None:
+    def late(ports: RunPorts, lease: Lease) -> None:
         try:
-            merge(work, lease)
+            merge(ports, lease)
         finally:
             done.set()
 
-    work = replace(shop.follower.work(), mirrors=sleeper)
-    error = overtaken(shop, asleep, late, work)(lambda: run_with(shop, Slow(shop.follower.lake)))
+    ports = replace(shop.follower.ports(), mirrors=sleeper)
+    error = overtaken(shop, asleep, late, ports)(lambda: run_with(shop, Slow(shop.follower.lake)))
     assert type(error) is LeaseLost
     assert {commit.delta_version for commit in sleeper.commits} == {1}
     assert all(shop.commits(table) == [(1, 1), (2, 2)] for table in TABLES)

@@ -130,7 +130,7 @@ def test_the_ledgers_times_survive_wrong_ones(shop: Shop) -> None:
         moments.append(moment(shop.stand))
         if not has_exact_times(shop.stand):
             moment(shop.stand)  # Nothing is committed in the second that begins there.
-    work = shop.follower.work()
+    ports = shop.follower.ports()
     made = list(reversed(shop.follower.batches(limit=5)))
     numbers = [batch.id for batch in made]
     for number, text in enumerate(moments):
@@ -139,9 +139,9 @@ def test_the_ledgers_times_survive_wrong_ones(shop: Shop) -> None:
         end = made[number].end
         assert end is not None
         if number < 4:
-            assert cut_at(work, place).at == end.at
+            assert cut_at(ports, place).at == end.at
         for later, until in enumerate(moments[number + 1 :], start=number + 1):
             span = Span(place, parse_place(until))
             # The ledger does not tell when the first transaction of a batch was committed.
-            touched = [batch.id for batch in select_batches(work, span).batches]
+            touched = [batch.id for batch in select_batches(ports, span).batches]
             assert touched in (numbers[number + 1 : later + 1], numbers[number + 1 : later + 2])

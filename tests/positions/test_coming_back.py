@@ -613,7 +613,7 @@ def test_a_log_that_was_read_from_another_place_since(shop: Shop) -> None:
     shop.do("insert into a values (3, 3)")
     shop.run()
     shop.resume("a")
-    plan = make_plan(shop.follower.work())
+    plan = make_plan(shop.follower.ports())
     assert "another place" in plan.table_plans.tables_supplied(RowsFromServer)[shop.table("a")]
     shop.run()
     assert shop.caught_up() == []
@@ -634,7 +634,7 @@ def test_prepared_rows_whose_log_is_gone_are_read_from_the_source(shop: Shop) ->
     shop.run()
     shop.stand.purge_to(str(kept))
     shop.resume("a")
-    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(
+    assert shop.table("a") in make_plan(shop.follower.ports()).table_plans.tables_supplied(
         RowsFromServer
     )
     shop.run()
@@ -654,7 +654,7 @@ def test_a_reading_that_was_ordered_waits_with_its_table(shop: Shop) -> None:
     shop.run()
     assert shop.state("a").has_stopped
     shop.resume("a", "create table a (id int primary key, v int, w int default 5)")
-    assert shop.table("a") in make_plan(shop.follower.work()).table_plans.tables_supplied(
+    assert shop.table("a") in make_plan(shop.follower.ports()).table_plans.tables_supplied(
         RowsFromServer
     )
     shop.run()
@@ -692,7 +692,7 @@ def test_a_plan_tells_how_tables_come_back(shop: Shop) -> None:
     stopped = shop.state("a").stopped
     shop.run()
     shop.resume("a")
-    plan = make_plan(shop.follower.work())
+    plan = make_plan(shop.follower.ports())
     newest = shop.batches()[-1]
     assert (stopped is not None) and newest.end is not None
     assert plan.table_plans.spans[shop.table("a")].low == stopped.at

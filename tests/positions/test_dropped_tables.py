@@ -141,10 +141,10 @@ class CutOff(MemoryMirrors):
 def _dies_in_the_lake(shop: Shop) -> None:
     follower = shop.follower
     with follower.leased() as lease:
-        work = follower.work()
-        capture(work, lease)
-        merge(work, lease)
-        acknowledge(replace(work, mirrors=CutOff(follower.lake)), lease)
+        ports = follower.ports()
+        capture(ports, lease)
+        merge(ports, lease)
+        acknowledge(replace(ports, mirrors=CutOff(follower.lake)), lease)
 
 
 def _dies(step: str, *, after: bool) -> Callable[[Shop], None]:

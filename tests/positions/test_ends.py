@@ -215,7 +215,7 @@ def test_tables_that_are_to_be_read_wait_for_a_run_without_an_end(shop: Shop) ->
     for key in (2, 3):
         place = shop.head()
         shop.stand.execute(*(f"insert into {name} (id, v) values ({key}, 7)" for name in names))
-        plan = make_plan(shop.follower.work(place))
+        plan = make_plan(shop.follower.ports(place))
         assert [*plan.table_plans.wait_reasons] == tables
         shop.follower.notes.clear()
         report = shop.follower.capture(place)
@@ -234,7 +234,7 @@ def test_until_the_end_of_a_run(shop: Shop) -> None:
     """`run:<id>` is where that run ended: before it, so a later run has nothing to do."""
     shop.put(1)
     with shop.follower.ledger.lock(SOURCE, "test", "0f3c1d2e-run") as lease:
-        report = capture(shop.follower.work(), lease)
+        report = capture(shop.follower.ports(), lease)
     shop.follower.run()
     shop.put(2)
     idle = shop.follower.run("run:0f3c1d2e")

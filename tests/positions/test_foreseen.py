@@ -150,11 +150,13 @@ class Foresight(Chance):
         shop, name = self.shop, self.shop.table(table)
         asked = OrderRequest(name, "ann", "")
         try:
-            told = plan_resume(shop.follower.work(), asked).sentence
+            told = plan_resume(shop.follower.ports(), asked).sentence
         except LedgerRefused:
             return
         with shop.follower.leased() as lease:
-            assert give_order(shop.follower.work(), lease, OrderKind.RESUME, asked).sentence == told
+            assert (
+                give_order(shop.follower.ports(), lease, OrderKind.RESUME, asked).sentence == told
+            )
         done = self.planned()
         kinds = {kind for one, (kind, _) in done.supplied if one == name}
         if name not in self.unforeseen:
@@ -179,11 +181,11 @@ class Foresight(Chance):
         shop, name = self.shop, self.shop.table(table)
         self.estimate()
         try:
-            told = plan_reload(shop.follower.work(), OrderRequest(name, "ann", "why"), supplier)
+            told = plan_reload(shop.follower.ports(), OrderRequest(name, "ann", "why"), supplier)
         except (LedgerRefused, PastRefused):
             return False
         with shop.follower.leased() as lease:
-            given = give_reload(shop.follower.work(), lease, told)
+            given = give_reload(shop.follower.ports(), lease, told)
         assert replace(given, order=None, load_id=told.load_id) == told
         done = self.planned()
         if name not in self.unforeseen:
@@ -201,12 +203,12 @@ class Foresight(Chance):
         follower, name = self.shop.follower, self.shop.table(table)
         try:
             place = parse_place(self.random.choice(self.places))
-            origin = origin_at(follower.work(), name, place)
+            origin = origin_at(follower.ports(), name, place)
         except (ConfigurationError, PastRefused, IndexError):
             return
         segments, mirrors = ReadSegments(self.shop), ReadMirrors(self.shop)
-        work = replace(follower.work(), segments=segments, mirrors=mirrors)
-        rebuild_as_of(work, MemoryCopies(follower.lake), origin, f"/past/{len(self.places)}")
+        ports = replace(follower.ports(), segments=segments, mirrors=mirrors)
+        rebuild_as_of(ports, MemoryCopies(follower.lake), origin, f"/past/{len(self.places)}")
         base, parts = origin.changelog_origin.base, origin.changelog_origin.parts
         named = {f.path for part in parts for segment in part.segments for f in segment.files}
         assert segments.read <= named
@@ -218,28 +220,28 @@ class Foresight(Chance):
         follower = self.shop.follower
         self.planned()
         try:
-            verify(follower.work())
+            verify(follower.ports())
         except SourceMoving:
             return
         if not self.shop.state(table).is_complete:
             return  # nothing repairs it until it is resumed
         self.do("set sql_log_bin = 0", f"update {table} set v = 7 where id % 3 = 1")
         self.estimate()
-        found = verify(follower.work())
+        found = verify(follower.ports())
         if self.random.random() < 0.3:
             differing = tuple(replace(one, where=None) for one in found.tables)
             found = replace(found, tables=differing)
-        repairs = plan_repairs(follower.work(), found, "ann")
+        repairs = plan_repairs(follower.ports(), found, "ann")
         for repair in repairs:
-            work = follower.work()
+            ports = follower.ports()
             if repair.condition_rows is None:
                 with follower.leased() as lease:
-                    give_reload(work, lease, repair)
+                    give_reload(ports, lease, repair)
                 continue
             with counted(follower) as count:
-                work = follower.work()
+                ports = follower.ports()
                 follower.steps(
-                    replace(work, source=replace(work.source, reread_rows=repair.condition_rows))
+                    replace(ports, source=replace(ports.source, reread_rows=repair.condition_rows))
                 )
             assert count.estimated_rows == {repair.table: repair.estimated_rows} or self.prepared
             reasons = [event.reason or "" for event in self.events(repair.table)]
@@ -277,7 +279,7 @@ class Foresight(Chance):
         if self.prepared:
             return
         try:
-            told = plan_recovery(follower.work(), behind)
+            told = plan_recovery(follower.ports(), behind)
         except (PositionPurged, VersionSetUnknown):
             return
         assert told.case is RecoveryCase.REFUSED
@@ -290,15 +292,15 @@ class Foresight(Chance):
         self.copy = None
         self.estimate()
         try:
-            told = plan_recovery(follower.work(), behind)
+            told = plan_recovery(follower.ports(), behind)
         except PositionPurged:
-            told = plan_recovery(follower.work(), start_over=True)
+            told = plan_recovery(follower.ports(), start_over=True)
         assert before is None or steps_of(before).keys() == steps_of(told.table_plans).keys()
         start_over = told.case is RecoveryCase.START_OVER
         with follower.leased() as lease:
-            work = follower.work()
-            recover(work, lease, author="ann", after_batch=behind, start_over=start_over)
-        require_told(told.table_plans, follower.work())
+            ports = follower.ports()
+            recover(ports, lease, author="ann", after_batch=behind, start_over=start_over)
+        require_told(told.table_plans, follower.ports())
         self.planned()
 
     def replay(self, _: str) -> None:
@@ -307,12 +309,12 @@ class Foresight(Chance):
         follower = self.shop.follower
         span = Span(parse_place("earliest"), parse_place("latest"))
         try:
-            told = plan_replay(follower.work(), span)
+            told = plan_replay(follower.ports(), span)
         except SpanRefused:
             return
         with follower.leased() as lease:
             commit = self.random.random() < 0.5
-            done = replay(follower.work(), lease, span, commit=commit)
+            done = replay(follower.ports(), lease, span, commit=commit)
         assert [one.batch for one in done.batches] == [one.batch for one in told.batches]
         whys = [one.reason_not_recaptured for one in done.batches]
         assert whys == [one.reason_not_recaptured for one in told.batches]
@@ -364,15 +366,15 @@ def test_a_paused_table_is_not_read_after_a_recovery(shop: Shop) -> None:
     shop.run()
     follower.restore_ledger(copy)
     shop.pause("a")
-    told = plan_recovery(follower.work())
+    told = plan_recovery(follower.ports())
     assert (told.case, {table.name for table, _ in told.reloads}) == (
         RecoveryCase.KEEP_LEDGER,
         {"a", "b"},
     )
     assert {table.name for table in steps_of(told.table_plans)} == {"b"}
     with follower.leased() as lease:
-        recover(follower.work(), lease, author="ann")
-    require_told(told.table_plans, follower.work())
+        recover(follower.ports(), lease, author="ann")
+    require_told(told.table_plans, follower.ports())
     _, done = run_as_planned(follower)
     assert {table.name for table in done.asked} == {"b"}
     assert shop.state("a").stopped_by is StoppedBy.PERSON

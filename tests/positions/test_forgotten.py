@@ -23,7 +23,7 @@ from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
@@ -101,8 +101,8 @@ class Kept:
         self.random.choice(acts)()
         self.clock.now += timedelta(minutes=self.random.randrange(10))
 
-    def work(self) -> Workplace:
-        return replace(self.follower.work(), clock=self.clock)
+    def ports(self) -> RunPorts:
+        return replace(self.follower.ports(), clock=self.clock)
 
     def write(self) -> None:
         self.number += 1
@@ -124,8 +124,8 @@ class Kept:
     # -- old changes -----------------------------------------------------------------------
 
     def upkeep(self) -> ChangesPlan:
-        work = self.work()
-        done = delete_changes(work, plan_changes(work, KEEP, PROMISED), "test")
+        ports = self.ports()
+        done = delete_changes(ports, plan_changes(ports, KEEP, PROMISED), "test")
         assert done.obstacle is None or "no run for longer" in done.obstacle
         self.require()
         return done
@@ -152,8 +152,8 @@ class Kept:
         below = min((one.after_batch for one in notes), default=self.through)
         for batch in ledger.live_batches(SOURCE, 1, 1 << 60):
             for folder, file in self.files(batch.id):
-                there = not self.work().segments.damage_sentences(folder, [file])
-                listed = file.path in (self.work().changelog.listed_files(folder) or {})
+                there = not self.ports().segments.damage_sentences(folder, [file])
+                listed = file.path in (self.ports().changelog.listed_files(folder) or {})
                 if batch.id > self.through and batch.state is BatchState.ACKNOWLEDGED:
                     assert (there, listed) == (True, True), (batch.id, self.through, folder)
                 elif batch.id <= below:
@@ -202,8 +202,8 @@ class Kept:
             return False
         for batch in delivery.batches:
             for folder, file in self.files(batch):
-                assert not self.work().segments.damage_sentences(folder, [file]), (name, batch)
-                assert file.path in (self.work().changelog.listed_files(folder) or {}), (
+                assert not self.ports().segments.damage_sentences(folder, [file]), (name, batch)
+                assert file.path in (self.ports().changelog.listed_files(folder) or {}), (
                     name,
                     batch,
                 )
@@ -222,7 +222,7 @@ class Kept:
         span = Span(parse_place(since), parse_place("latest"))
         try:
             with self.follower.leased() as lease:
-                report = replay(self.work(), lease, span)
+                report = replay(self.ports(), lease, span)
         except SpanRefused as error:
             if GONE in error.message:
                 assert since != "earliest"
@@ -245,8 +245,8 @@ class Kept:
             table, self.number = self.random.choice(TABLES), self.number + 1
             into = f"/past/{self.number}"
             try:
-                origin = origin_at(self.work(), TableName(self.name, table), parse_place(place))
-                rebuild_as_of(self.work(), MemoryCopies(self.follower.lake), origin, into)
+                origin = origin_at(self.ports(), TableName(self.name, table), parse_place(place))
+                rebuild_as_of(self.ports(), MemoryCopies(self.follower.lake), origin, into)
             except PastRefused as error:
                 assert GONE in error.message, (place, error)
                 assert self.lies_before(place)
@@ -274,7 +274,7 @@ class Kept:
                 version_set_at(ledger, source, at)
             with _refused(SchemaUnknownAt, gone, or_told=True):
                 shown = show_schema(
-                    ledger, source, TableName(self.name, "a"), at, self.work
+                    ledger, source, TableName(self.name, "a"), at, self.ports
                 ).shown_version
                 assert shown.version.knowledge is Knowledge.KNOWN
         assert before
@@ -360,7 +360,7 @@ def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int, act
     older, known = follower.kept_ledger(), {batch.id for batch in follower.live_batches()}
     follower.lose_ledger()
     with follower.leased() as lease:
-        done = recover(kept.work(), lease, author="somebody")
+        done = recover(kept.ports(), lease, author="somebody")
     assert done.reloads == ()
     kept.write()
     kept.run()

@@ -68,10 +68,10 @@ def beside(shop: Shop, table: str) -> Shop:
 def reload(shop: Shop, table: str = "t") -> Reload:
     """All tables are followed from now on, and this one with its past."""
     shop.follower.tables = [f"{shop.name}.*"]
-    work = shop.follower.work()
+    ports = shop.follower.ports()
     with shop.follower.leased() as lease:
         asked = OrderRequest(shop.table(table), "ann", "because")
-        return give_reload(work, lease, plan_reload(work, asked, Supplier.LOG))
+        return give_reload(ports, lease, plan_reload(ports, asked, Supplier.LOG))
 
 
 def ordered_late(shop: Shop, table: str) -> None:
@@ -268,7 +268,7 @@ def test_several_at_once_as_planned(shop: Shop) -> None:
     shop.run()
     for table in others:
         reload(shop, table)
-    plans = make_plan(shop.follower.work()).table_plans
+    plans = make_plan(shop.follower.ports()).table_plans
     supplies = {t.name: [type(step.supply) for step in p.steps] for t, p in plans.plans.items()}
     assert supplies == {"t": [FromPast, RowsFromServer], "n": [FromPast]}
     assert plans.tables_supplied(RowsFromServer).keys() == {shop.table("t")}
@@ -506,8 +506,8 @@ def test_a_ledger_that_is_lost_after_it(shop: Shop, table: str, killed: bool) ->
         with suppress(Crash), mortal(shop.follower, "record_capture", after=True):
             shop.run()
         with shop.follower.leased() as lease:
-            publish(shop.follower.work(), lease)
-            merge(shop.follower.work(), lease)
+            publish(shop.follower.ports(), lease)
+            merge(shop.follower.ports(), lease)
     else:
         shop.run()
         shop.do(f"update {table} set v = 3 where id = 9")

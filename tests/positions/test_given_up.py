@@ -59,14 +59,14 @@ class Stage:
         follower = self.shop.follower
         mirrors = Picky(follower.lake, self.refused, self.unreachable)
         with follower.leased() as lease:
-            work = replace(follower.work(), mirrors=mirrors)
-            capture(work, lease)
+            ports = replace(follower.ports(), mirrors=mirrors)
+            capture(ports, lease)
             try:
-                merge(work, lease)
+                merge(ports, lease)
             except LakeUnavailable:
                 assert self.unreachable
             else:
-                acknowledge(work, lease)
+                acknowledge(ports, lease)
 
     def state(self, name: str) -> TableState:
         return self.shop.follower.ledger.table_states(SOURCE)[self.table(name)]

@@ -80,8 +80,8 @@ def a_mirror_goes_where_the_settings_say(shop: Shop) -> Iterator[None]:
     crm = f"crm_{shop.name}"
     former = shop.state("a").mirror
     named(shop, a="crm_{database}.{table}")
-    work = shop.follower.work()
-    told = [*show.supply_lines(make_plan(work).table_plans)]
+    ports = shop.follower.ports()
+    told = [*show.supply_lines(make_plan(ports).table_plans)]
     changelog = f"the mirror of {shop.name}.a is rewritten from its changelog"
     cost = f"called {crm}.a now; no row is read from the source"
     assert any(changelog in line and cost in line for line in told), told
@@ -403,8 +403,8 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
         shop.run()
 
     def former() -> dict[str, str | None]:
-        work = replace(follower.work(), clock=clock)
-        found = delete_former_folders(work, plan_former_folders(work, timedelta(hours=1)), "test")
+        ports = replace(follower.ports(), clock=clock)
+        found = delete_former_folders(ports, plan_former_folders(ports, timedelta(hours=1)), "test")
         return {one.folder.removeprefix(f"{SOURCE}/"): one.reason_kept for one in found}
 
     shop.make()
@@ -424,8 +424,8 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
     run("update a set v = v + 10")
     assert "promised" in str(former()[own])
     clock.now += timedelta(minutes=2)
-    work = follower.work()
-    status = standing_of(SOURCE, work.source.patterns, follower.ledger, work, clock.now)
+    ports = follower.ports()
+    status = standing_of(SOURCE, ports.source.patterns, follower.ledger, ports, clock.now)
     assert status.former_folders == (f"{SOURCE}/{own}",)
     assert former() == {own: None}
     assert former() == {}
@@ -451,10 +451,10 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
     assert place(shop, "a").startswith(own)
     require_same(shop, "a", "b")
     damaged = _damaged(shop, "a")
-    report = verify(follower.work())
+    report = verify(follower.ports())
     named(shop, a="crm.{table}")
     with follower.leased() as lease:
-        assert repair(follower.work(), lease, report) == (shop.table("a"),)
+        assert repair(follower.ports(), lease, report) == (shop.table("a"),)
     run()
     assert place(shop, "a") == "crm/a"
     require_same(shop, "a", "b")
@@ -464,19 +464,19 @@ def test_whatever_is_done_with_a_mirror_that_moved(mysql: MySqlStand, database: 
 def _work_on(shop: Shop, seen: Mapping[str, list[dict[str, Any]]]) -> None:
     follower, table = shop.follower, shop.table("a")
     copies = MemoryCopies(follower.lake)
-    assert verify(follower.work()).equal
+    assert verify(follower.ports()).equal
     replayed(follower, "earliest", "latest")
     for number, (at, rows) in enumerate(seen.items()):
         into = f"/past/{len(follower.lake.tables)}/{number}"
-        origin = origin_at(follower.work(), table, parse_place(at))
-        rebuild_as_of(follower.work(), copies, origin, into)
+        origin = origin_at(follower.ports(), table, parse_place(at))
+        rebuild_as_of(follower.ports(), copies, origin, into)
         assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows
     right = follower.lake.tables[shop.state("a").mirror][-1]
     folder = _damaged(shop, "a")
-    assert not verify(follower.work()).equal
+    assert not verify(follower.ports()).equal
     follower.reload(table, Supplier.CHANGELOG)
     shop.run()
-    assert verify(follower.work()).equal
+    assert verify(follower.ports()).equal
     commits = follower.lake.tables[folder]
     commits[-2] = right
 
@@ -539,9 +539,9 @@ def test_a_lost_ledger_is_made_of_mirrors_in_such_places(mysql: MySqlStand, data
 
 def _lose(follower: Follower, behind: int | None = None) -> None:
     follower.lose_ledger()
-    foreseen = plan_recovery(follower.work(), behind)
+    foreseen = plan_recovery(follower.ports(), behind)
     with follower.leased() as lease:
-        done = recover(follower.work(), lease, author="somebody", after_batch=behind)
+        done = recover(follower.ports(), lease, author="somebody", after_batch=behind)
     assert done == foreseen
     assert not done.reloads
-    require_told(foreseen.table_plans, follower.work())
+    require_told(foreseen.table_plans, follower.ports())

@@ -16,7 +16,7 @@ import pytest
 from lockstep.pipeline.model.load import Chunk
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.load import loads
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.snapshot.pace import LoadLimits, Pace
@@ -193,7 +193,7 @@ def test_a_log_that_was_purged_unread(shop: Shop) -> None:
     shop.run()
     shop.run()
     assert not unread(follower)
-    compared = verify(follower.work())
+    compared = verify(follower.ports())
     assert compared.equal
     tables = {table.table.name for table in compared.tables}
     assert tables == {"a", "b", "keyless", "made"}
@@ -210,8 +210,8 @@ class OnDisk(Follower):
 
     folder: Path = Path()
 
-    def work(self, until: str | None = None) -> Workplace:
-        return replace(super().work(until), segments=ParquetSegments(self.folder))
+    def ports(self, until: str | None = None) -> RunPorts:
+        return replace(super().ports(until), segments=ParquetSegments(self.folder))
 
 
 @contextmanager

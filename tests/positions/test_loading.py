@@ -186,14 +186,14 @@ def test_a_table_that_is_read_is_not_compared(shop: Shop, piecemeal: Callable[[i
     """It is told of, and so is what reads on; the others are equal."""
     piecemeal(3)
     shop.run()
-    report = verify(shop.follower.work())
+    report = verify(shop.follower.ports())
     assert [(one.table.name, one.reason) for one in report.not_proven] == [
         (name, "its rows are being read from the source") for name in sorted(unread(shop))
     ]
     assert all(table.equal for table in report.tables)
     piecemeal(1000)
     shop.run()
-    assert verify(shop.follower.work()).equal
+    assert verify(shop.follower.ports()).equal
 
 
 CHANGED = {

@@ -41,9 +41,9 @@ def kept_a_week(mysql: MySqlStand) -> Iterator[timedelta]:
 def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:
     return standing_of(
         SOURCE,
-        follower.work().source.patterns,
+        follower.ports().source.patterns,
         follower.ledger,
-        away or follower.work(),
+        away or follower.ports(),
         datetime.now(UTC),
     )
 

@@ -171,12 +171,12 @@ def test_indexes_that_a_variable_shortens_are_no_difference(mysql57: MySqlStand)
             for statements in steps:
                 mysql57.execute("set sql_mode = ''", *statements, database=database)
                 follower.run()
-                assert verify_schema(follower.work()).server_disagreements == ()
+                assert verify_schema(follower.ports()).server_disagreements == ()
         assert {prefix for (prefix,) in mysql57.rows(_PREFIXES.format(database))} == {191, 767}
         mysql57.execute(
             "set sql_log_bin = 0",
             "alter table older drop key short, add key short (v(90))",
             database=database,
         )
-        (found,) = verify_schema(follower.work()).server_disagreements
+        (found,) = verify_schema(follower.ports()).server_disagreements
         assert "key short parts" in "".join(found.differences)

@@ -28,7 +28,7 @@ def place(stand: MySqlStand) -> str:
 
 def partial(follower: Follower) -> dict[str, str]:
     """Each partial table, and where it begins."""
-    found = partial_tables(follower.ledger, SOURCE, follower.work().source.patterns)
+    found = partial_tables(follower.ledger, SOURCE, follower.ports().source.patterns)
     return {one.table.name: str(one.begins) for one in found}
 
 
@@ -74,15 +74,15 @@ def test_the_run_that_first_reads_names_them(tables: MySqlStand) -> None:
     follower.tables = [f"{DATABASE}.*"]
     assert partial(follower) == {"other": begin, "quiet": begin}
     follower.tables = [f"{DATABASE}.[!o]*"]
-    found = verify(follower.work(), [TableName(DATABASE, "quiet")])
+    found = verify(follower.ports(), [TableName(DATABASE, "quiet")])
     assert [table.equal for table in found.tables] == [False]
     with follower.leased() as lease:
-        record_complete(follower.work(), lease, found)
+        record_complete(follower.ports(), lease, found)
     assert partial(follower) == {"quiet": begin}
     tables.execute(f"update {DATABASE}.quiet set v = 2")
     follower.run()
     with follower.leased() as lease:
-        record_complete(follower.work(), lease, verify(follower.work()))
+        record_complete(follower.ports(), lease, verify(follower.ports()))
     assert partial(follower) == {}
     assert verdict(stand_of(follower), datetime.now(UTC), None).state is State.FINE
 
@@ -119,5 +119,5 @@ def test_a_log_that_begins_with_its_tables_has_all_of_them(tables: MySqlStand) -
 
 
 def stand_of(follower: Follower) -> Standing:
-    patterns = follower.work().source.patterns
-    return standing_of(SOURCE, patterns, follower.ledger, follower.work(), datetime.now(UTC))
+    patterns = follower.ports().source.patterns
+    return standing_of(SOURCE, patterns, follower.ledger, follower.ports(), datetime.now(UTC))

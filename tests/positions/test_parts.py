@@ -43,9 +43,9 @@ def shop(mysql: MySqlStand, database: str) -> Shop:
 
 def refresh(shop: Shop, condition: str, table: str = "a") -> RereadCounts:
     """What `lockstep reload --where` does, behind an ordinary run."""
-    work = shop.follower.work()
+    ports = shop.follower.ports()
     order = RereadRows(shop.table(table), read_condition(condition), "ann", "because")
-    report = shop.follower.steps(replace(work, source=replace(work.source, reread_rows=order)))
+    report = shop.follower.steps(replace(ports, source=replace(ports.source, reread_rows=order)))
     assert report.reread_counts is not None
     return report.reread_counts
 
@@ -73,7 +73,7 @@ def test_what_the_log_never_told_is_healed(shop: Shop) -> None:
     found = refresh(shop, "id <= 10 or id = 700")
     assert found == RereadCounts(shop.table("a"), read=11, gone=2, left=0)
     require_equal(shop)
-    assert verify(shop.follower.work()).equal
+    assert verify(shop.follower.ports()).equal
     derived = [one for one in shop.images("a") if one["_derived"]]
     assert [(one["_change_type"], one["id"]) for one in derived[:2]] == [
         ("delete", 3),

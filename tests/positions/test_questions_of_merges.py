@@ -37,7 +37,7 @@ def test_more_tables_are_no_more_questions(
         follower.capture()
         asked.clear()
         with follower.leased() as lease:
-            merge(follower.work(), lease)
+            merge(follower.ports(), lease)
         assert follower.mirror(f"{database}.{names[-1]}") == [{"id": 1, "v": 2}]
         del asked["fence"]
         questions.append(dict(asked))

@@ -163,7 +163,7 @@ def test_mirrors_are_the_tables(flavour: str, seed: int, request: pytest.Fixture
         follower.run()
         if not unread(follower):
             break
-    told = verify(follower.work())
+    told = verify(follower.ports())
     assert {str(one.table): one.equal for one in told.tables} == {
         f"{shop.database}.{table.name}": True for table in shop.tables
     }, [(str(one.table), one.reason, one.position) for one in told.quarantined]

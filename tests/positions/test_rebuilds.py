@@ -184,7 +184,7 @@ class Past:
         follower = self.follower
         with follower.leased() as lease:
             asked = OrderRequest(table, "somebody", "because")
-            give_order(follower.work(), lease, kind, asked, lambda _: None)
+            give_order(follower.ports(), lease, kind, asked, lambda _: None)
 
     # -- what MySQL has ------------------------------------------------------------------
 
@@ -239,8 +239,8 @@ class Past:
             assert not [file for file in self.follower.lake.files if "/_staging/" in file]
 
     def made(self, table: TableName, place: Any, into: str) -> RebuildReport:
-        work, copies = self.follower.work(), MemoryCopies(self.follower.lake)
-        return rebuild_as_of(work, copies, origin_at(work, table, place), into)
+        ports, copies = self.follower.ports(), MemoryCopies(self.follower.lake)
+        return rebuild_as_of(ports, copies, origin_at(ports, table, place), into)
 
 
 def _ordered(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -279,7 +279,7 @@ def test_what_is_hidden_stays_so(mysql: MySqlStand, database: str) -> None:
     rows = follower.mirror(f"{database}.c")
     assert [row["id"] for row in rows] == [1, 2, 4]
     assert [*rows[0]] == ["id", "code", "active"]
-    report = verify(follower.work())
+    report = verify(follower.ports())
     assert report.tables and all(table.equal for table in report.tables)
 
 
@@ -477,7 +477,7 @@ def test_else_it_is_read(readable: Shop, case: str) -> None:
     """From the source, under its new name, as a plan says where it can be known beforehand."""
     (table,) = READ[case](readable)
     if case not in AT_ITS_MERGE:
-        reading = make_plan(readable.follower.work()).reading
+        reading = make_plan(readable.follower.ports()).reading
         assert reading is not None and readable.table(table) in reading.rereads
     readable.settle()
     assert TableEventKind.REREAD in readable.events(table)
@@ -535,9 +535,9 @@ def test_a_death_at_any_step_loses_nothing(shop: Shop) -> None:
 def _finish(shop: Shop) -> None:
     """Merge and acknowledge what the dead run left."""
     with shop.follower.leased() as lease:
-        work = shop.follower.work()
-        merge(work, lease)
-        acknowledge(work, lease)
+        ports = shop.follower.ports()
+        merge(ports, lease)
+        acknowledge(ports, lease)
 
 
 def test_a_death_where_the_next_run_captures_first(shop: Shop) -> None:

@@ -47,7 +47,7 @@ ACTIONS, MORE = 18, 40
 def replayed(follower: Follower, since: str, until: str, *, commit: bool = True) -> ReplayReport:
     span = Span(parse_place(since), parse_place(until))
     with follower.leased() as lease:
-        return replay(follower.work(), lease, span, commit=commit)
+        return replay(follower.ports(), lease, span, commit=commit)
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Chance:
     def compare(self, since: str, until: str) -> None:
         """Each row that differs is told of, and nothing is written."""
         with self.tried.leased() as lease:
-            tuple(settle_replays(self.tried.work(), lease))
+            tuple(settle_replays(self.tried.ports(), lease))
         before = self.stored()
         told = replayed(self.tried, since, until, commit=False)
         assert self.stored() == before
@@ -317,4 +317,4 @@ def test_what_was_replayed_is_as_if_it_never_was(
     assert {segment.standing for segment in again.segments} <= {SegmentStanding.SAME}
     assert {name: len(commits) for name, commits in chance.tried.lake.tables.items()} == before
     assert not [path for path in chance.tried.lake.files if "/_replays/" in path]
-    plan_replay(chance.tried.work(), Span(parse_place("earliest"), parse_place("latest")))
+    plan_replay(chance.tried.ports(), Span(parse_place("earliest"), parse_place("latest")))

@@ -32,13 +32,13 @@ WHOLE = Span(parse_place("earliest"), parse_place("latest"))
 
 def replayed(follower: Follower, *, commit: bool = True) -> ReplayReport:
     with follower.leased() as lease:
-        return replay(follower.work(), lease, WHOLE, commit=commit)
+        return replay(follower.ports(), lease, WHOLE, commit=commit)
 
 
 def order(follower: Follower, kind: OrderKind, table: TableName) -> None:
     with follower.leased() as lease:
         asked = OrderRequest(table, "somebody", "because")
-        give_order(follower.work(), lease, kind, asked, lambda _: None)
+        give_order(follower.ports(), lease, kind, asked, lambda _: None)
 
 
 def spoil(follower: Follower, table: TableName, key: int) -> None:
@@ -81,7 +81,7 @@ def test_what_came_from_elsewhere_stays_and_its_mirror_is_compared(
     do("update t set v = 200 where id = 2")
     follower.run()
     before = follower.mirror(str(table))
-    planned = plan_replay(follower.work(), WHOLE)
+    planned = plan_replay(follower.ports(), WHOLE)
     done = replayed(follower)
     whys = [batch.reason_not_recaptured for batch in done.batches if batch.segments]
     assert [
@@ -159,8 +159,8 @@ def test_tables_of_a_broken_past(pair: Pair) -> None:
     name = TableName("shop", "t")
     for number, (place, rows) in enumerate(seen):
         copies, into = MemoryCopies(follower.lake), f"/past/{number}"
-        origin = origin_at(follower.work(), name, parse_place(place))
-        rebuild_as_of(follower.work(), copies, origin, into)
+        origin = origin_at(follower.ports(), name, parse_place(place))
+        rebuild_as_of(follower.ports(), copies, origin, into)
         assert follower.lake.tables[into][-1].rows.sort_by("id").to_pylist() == rows, place
     done = replayed(follower)
     assert not done.has_differences
@@ -195,9 +195,9 @@ def test_a_table_of_the_past_has_the_name_of_then(mysql: MySqlStand, database: s
     for number, (name, place, count) in enumerate(places):
         for asked in "ac":
             copies, into = MemoryCopies(follower.lake), f"/past/{number}/{asked}"
-            asks = (follower.work(), TableName(database, asked), parse_place(place))
+            asks = (follower.ports(), TableName(database, asked), parse_place(place))
             if asked == name:
-                made = rebuild_as_of(follower.work(), copies, origin_at(*asks), into)
+                made = rebuild_as_of(follower.ports(), copies, origin_at(*asks), into)
                 assert made.rows == count
             else:
                 with pytest.raises(PastRefused):

@@ -132,9 +132,9 @@ def brought_again(shop: Shop) -> Iterator[None]:
     commits[at] = right
     assert len(commits) > at + 1
     assert require_stamps(shop) == rows
-    origin = origin_at(follower.work(), table, parse_place("latest"))
+    origin = origin_at(follower.ports(), table, parse_place("latest"))
     copies = MemoryCopies(follower.lake)
-    report = rebuild_as_of(follower.work(), copies, origin, f"x/{shop.name}")
+    report = rebuild_as_of(follower.ports(), copies, origin, f"x/{shop.name}")
     assert report.rows == len(rows)
     again = follower.lake.tables[f"x/{shop.name}"][-1].rows.sort_by("id").to_pylist()
     assert again == rows
@@ -180,7 +180,7 @@ def test_each_row_has_the_stamps_of_its_last_change(mysql: MySqlStand, deletes: 
         # Which of its rows a re-read found, and which stayed as they were, no image tells.
         stories.remove(emptied_and_read_again)
     follower = tell(mysql, stories, lake_policies=replace(ALL, deletes=deletes))
-    report = verify(follower.work())
+    report = verify(follower.ports())
     assert all(table.equal for table in report.tables)
 
 
@@ -210,7 +210,7 @@ def test_rows_of_a_first_load(mysql: MySqlStand, database: str) -> None:
 
 def planned(shop: Shop) -> str:
     """What `plan` says of how the changes of `a` are merged."""
-    reading = make_plan(shop.follower.work()).reading
+    reading = make_plan(shop.follower.ports()).reading
     assert reading is not None
     return reading.merge_sentences[shop.table("a")]
 

@@ -135,7 +135,7 @@ def test_places_that_are_no_gap_and_those_that_are(pair: Pair, follower: Followe
     assert newest(follower).decision.continuity is Continuity.CONTIGUOUS
     put(pair.a, 5)
     with follower.ledger.lock(SOURCE, "test", "abc-123") as lease:
-        capture(follower.work(), lease)
+        capture(follower.ports(), lease)
     put(pair.a, 6)
     follower.choose("run:abc")
     follower.run()

@@ -64,10 +64,10 @@ def test_a_run_that_dies_before_the_end_has_nothing_to_remember(shop: Shop, step
     shop.put(3)
     follower = shop.follower
     with follower.ledger.lock(SOURCE, "dies", None) as lease:
-        work = follower.work()
-        capture(work, lease)
+        ports = follower.ports()
+        capture(ports, lease)
         if steps > 1:
-            merge(work, lease)
+            merge(ports, lease)
     assert follower.run().stop_error is not None
     assert shop.keys() == [1]
     acknowledged = follower.ledger.cursors(SOURCE).acknowledged

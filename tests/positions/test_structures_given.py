@@ -144,17 +144,17 @@ def what_is_said_of_columns_must_be_possible(shop: Shop) -> Iterator[None]:
 def a_resume_is_told_without_being_given(shop: Shop) -> Iterator[None]:
     """In the words of the order itself; nothing is recorded, and no lock is asked for."""
     yield from _stop(shop, "change s s2 varchar(20)")
-    work = shop.follower.work()
+    ports = shop.follower.ports()
     asked = OrderRequest(shop.table("a"), "ann", "", created(shop))
     with shop.follower.ledger.lock(SOURCE, "somebody else", None):
-        told = plan_resume(work, asked)
+        told = plan_resume(ports, asked)
     assert "and reads it from the source: the statement that stopped it renames" in (told.sentence)
     assert shop.orders() == []
     assert shop.resume("a", created(shop)) == told.sentence
-    bare = plan_resume(work, OrderRequest(shop.table("a"), "ann", ""))
+    bare = plan_resume(ports, OrderRequest(shop.table("a"), "ann", ""))
     assert "and reads it from the source: not this one" in bare.sentence
     with pytest.raises(LedgerRefused, match="only a table that is stopped"):
-        plan_resume(work, OrderRequest(shop.table("b"), "ann", ""))
+        plan_resume(ports, OrderRequest(shop.table("b"), "ann", ""))
 
 
 def what_was_altered_later_is_no_part_of_it(shop: Shop) -> Iterator[None]:

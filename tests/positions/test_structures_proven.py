@@ -429,9 +429,9 @@ def require_open(shop: Shop, tables: str, why: str) -> None:
     ]
     assert why in decision.reason
     assert decision.reason in shop.follower.notes
-    work = shop.follower.work()
+    ports = shop.follower.ports()
     now = datetime.now(UTC)
-    found = status.standing_of(SOURCE, work.source.patterns, work.ledger, work, now)
+    found = status.standing_of(SOURCE, ports.source.patterns, ports.ledger, ports, now)
     assert found.unproven is not None
     assert {table.name for table in found.unproven.tables} == {*tables}
     judged = verdict(found, now, None)

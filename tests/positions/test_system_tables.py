@@ -216,13 +216,13 @@ def test_each_batch_is_there_once(scene: Scene) -> None:
         scene.do(f"insert into b (id) values ({number + 100})")
         scene.follower.capture()
         with scene.follower.leased() as lease:
-            work = scene.follower.work()
-            dying = replace(work, changelog=Mortal(scene.follower.lake, number))
+            ports = scene.follower.ports()
+            dying = replace(ports, changelog=Mortal(scene.follower.lake, number))
             with pytest.raises(Crash):
                 merge(dying, lease)
-            merge(work, lease)
-            merge(work, lease)
-            acknowledge(work, lease)
+            merge(ports, lease)
+            merge(ports, lease)
+            acknowledge(ports, lease)
     expected = [gtid for *_, gtid, _ in logged(scene.stand, *at)]
     assert [row["_gtid"] for row in scene.rows(SystemTable.TRANSACTIONS)] == expected
     statements = [row["statement"] for row in scene.rows(SystemTable.DDL)]

@@ -235,7 +235,7 @@ def test_rows_stay_that_are_gone_at_the_source(stand: MySqlStand) -> None:
             for table, (story, image, _, _, expected) in tables.items():
                 found = {row["id"]: row["v"] for row in follower.mirror(table)}
                 assert found == expected, (story, image)
-        report = verify(by_one.work())
+        report = verify(by_one.ports())
         assert [str(one.table) for one in report.tables if not one.equal] == []
         assert sum(one.kept for one in report.tables) == sum(
             len(expected.keys() - {row[0] for row in stand.rows(f"select id from {table}")})

@@ -14,7 +14,7 @@ from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import BinlogDump, Received, ServerFacts, SourceServer
 from lockstep.pipeline.run.capture import capture
-from lockstep.pipeline.run.context import Progress, SilentProgress, Workplace
+from lockstep.pipeline.run.context import Progress, RunPorts, SilentProgress
 from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.values.errors import StreamEndedEarly, TransactionsMissing
 from lockstep.pipeline.values.position import Coordinates
@@ -90,7 +90,7 @@ class ShortServer:
 
 
 @dataclass
-class Site:
+class Adapters:
     """What a session asks for: the follower's ports."""
 
     follower: Follower
@@ -104,13 +104,13 @@ class Site:
     def close_ledger(self) -> None:
         raise AssertionError("the ledger is well")
 
-    def workplace(self, source: str, progress: Progress) -> Workplace:
-        return self.follower.work()
+    def ports(self, source: str, progress: Progress) -> RunPorts:
+        return self.follower.ports()
 
 
 def session(follower: Follower) -> RunSession:
     return RunSession(
-        adapters=Site(follower),
+        adapters=Adapters(follower),
         source=SOURCE,
         holder="test",
         run_id="run",

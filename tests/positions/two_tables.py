@@ -14,7 +14,7 @@ from threading import Event
 from typing import Any
 
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError
 from tests.fix_mysql import MySqlStand
@@ -109,14 +109,14 @@ class Asleep:
 
 
 def overtaken(
-    shop: Shop, asleep: Asleep, step: Callable[[Workplace, Lease], object], work: Workplace
+    shop: Shop, asleep: Asleep, step: Callable[[RunPorts, Lease], object], ports: RunPorts
 ) -> Callable[[Callable[[], None]], LockstepError]:
     """A step by a holder that falls asleep, and whose lock goes with its connection; what
     `meanwhile` does happens then, and the error that it wakes up to is given back."""
 
     def sleeper() -> None:
         with shop.follower.ledger.lock(SOURCE, "sleeper", None) as lease:
-            step(work, lease)
+            step(ports, lease)
 
     def during(meanwhile: Callable[[], None]) -> LockstepError:
         with ThreadPoolExecutor(1) as pool:

@@ -242,7 +242,7 @@ def whole_way(stand: MySqlStand, unusual: Sequence[Unusual] = ()) -> Way:
             for statement in AFTER:
                 writer.execute(statement)
             follower.run()
-            rows, schemas = verify(follower.work()), verify_schema(follower.work())
+            rows, schemas = verify(follower.ports()), verify_schema(follower.ports())
         unequal = [one for one in rows.tables if not one.equal]
         told = (
             *unequal,

@@ -69,7 +69,7 @@ def test_they_are_left_alone_until_somebody_says(shop: Shop) -> None:
     for table in ("bare", "keyed"):
         folder = f"{SOURCE}/{shop.name}/{table}"
         assert shop.follower.lake.tables[folder] == before[folder]
-    assert list(foreign_mirrors(shop.follower.work(), shop.tables)) == shop.tables
+    assert list(foreign_mirrors(shop.follower.ports(), shop.tables)) == shop.tables
     states = shop.follower.states()
     assert [table.name for table in states] == ["other"]
 
@@ -89,7 +89,7 @@ def test_a_place_that_cannot_be_read_leaves_its_table_out(
     plain = MemoryMirrors.version
     monkeypatch.setattr(MemoryMirrors, "version", version)
     shop.follower.run()
-    assert list(foreign_mirrors(shop.follower.work(), shop.tables)) == [
+    assert list(foreign_mirrors(shop.follower.ports(), shop.tables)) == [
         TableName(shop.name, "keyed")
     ]
     shop.mysql.execute(f"insert into {shop.name}.other (id) values (7)")
@@ -102,21 +102,21 @@ def test_a_place_that_cannot_be_read_leaves_its_table_out(
 def test_a_person_has_them_replaced(shop: Shop) -> None:
     """By what MySQL has, while others write; what was there is an earlier version."""
     shop.follower.run()
-    work = shop.follower.work()
+    ports = shop.follower.ports()
     asked = [OrderRequest(table, "somebody", "moved here") for table in shop.tables]
-    foreseen = [plan_reload(work, one, None) for one in asked]
+    foreseen = [plan_reload(ports, one, None) for one in asked]
     for table, one in zip(shop.tables, foreseen, strict=True):
         mirror = f"{SOURCE}/{shop.name}/{table.name}"
         assert f"it replaces what somebody else made in the lake at {mirror}" in one.sentence
         assert one.supplier is Supplier.SOURCE
     with shop.follower.leased() as lease:
         for one in foreseen:
-            give_reload(work, lease, one)
+            give_reload(ports, lease, one)
     with writers(shop.mysql, shop.name, ["keyed", "bare"], 1):
         shop.follower.run()
     shop.follower.run()
     assert shop.follower.ledger.open_loads(SOURCE) == []
-    compared = verify(shop.follower.work())
+    compared = verify(shop.follower.ports())
     assert compared.equal
     assert len(compared.tables) == 3
     for table in shop.tables:

@@ -67,9 +67,9 @@ def test_a_wide_table(mysql: MySqlStand, database: str, wide: int) -> None:
     mysql.execute(f"insert into t values {rows}", database=database)
     follower.run()
     mysql.execute(f"update t set c{wide - 1} = 2 where id = 3", database=database)
-    assert verify(follower.work()).equal
+    assert verify(follower.ports()).equal
     spoil(follower, TableName(database, "t"), lambda rows: rows[15].update(c201="y"))
-    (found,) = verify(follower.work()).tables
+    (found,) = verify(follower.ports()).tables
     assert [(row.key, row.columns) for row in found.rows] == [("id=15", ("c201",))]
 
 
@@ -88,9 +88,9 @@ def test_a_row_of_sixty_megabytes(mysql: MySqlStand, database: str) -> None:
     mysql.execute(f"insert into t values {row % (3, 4)}", database=database)
     follower.run()
     mysql.execute("update t set c = 'other' where id = 1", database=database)
-    assert verify(follower.work()).equal
+    assert verify(follower.ports()).equal
     spoil(follower, TableName(database, "t"), lambda rows: rows[0].update(b=rows[0]["b"][:-1]))
-    (found,) = verify(follower.work()).tables
+    (found,) = verify(follower.ports()).tables
     assert [(row.key, row.columns) for row in found.rows] == [("id=1", ("b",))]
 
 
@@ -109,13 +109,13 @@ def test_empty_tables(mysql: MySqlStand, database: str) -> None:
     )
     follower.run()
     mysql.execute("delete from emptied", "delete from keyless", database=database)
-    assert verify(follower.work()).equal
+    assert verify(follower.ports()).equal
     follower.run()
-    assert verify(follower.work()).equal
+    assert verify(follower.ports()).equal
     spoil(follower, TableName(database, "emptied"), lambda rows: rows.append({"id": 9}))
     spoil(follower, TableName(database, "keyless"), lambda rows: rows.append({"v": None}))
     mysql.execute("set sql_log_bin = 0", "insert into never values (1)", database=database)
-    found = {table.table.name: table for table in verify(follower.work()).tables}
+    found = {table.table.name: table for table in verify(follower.ports()).tables}
     assert [(name, one.only_in_source, one.only_in_lake) for name, one in found.items()] == [
         ("emptied", 0, 1),
         ("keyless", 0, 1),

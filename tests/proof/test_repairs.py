@@ -23,17 +23,17 @@ def repaired(hot: Hot, wrong: Collection[TableName]) -> set[TableName]:
     follower, found = hot.follower, hot.verify()
     assert {table.table for table in found.tables if not table.equal} == set(wrong)
     follower.run()
-    repairs = plan_repairs(follower.work(), found, "ann")
+    repairs = plan_repairs(follower.ports(), found, "ann")
     assert {repair.table for repair in repairs} == set(wrong)
     for repair in repairs:
-        work = follower.work()
+        ports = follower.ports()
         if repair.condition_rows is not None:
             follower.steps(
-                replace(work, source=replace(work.source, reread_rows=repair.condition_rows))
+                replace(ports, source=replace(ports.source, reread_rows=repair.condition_rows))
             )
             continue
         with follower.leased() as lease:
-            give_reload(work, lease, repair)
+            give_reload(ports, lease, repair)
     alone = {repair.table for repair in repairs if repair.condition_rows is not None}
     hot.do(*(f"update {table} set d = '2025-01-01' where id % 50 = 3" for table in wrong))
     follower.run()

@@ -45,7 +45,7 @@ def followed(stand: MySqlStand, database: str, **tables: tuple[str, str]) -> Fol
 
 
 def sampled(follower: Follower, rows: int, seed: int = 1) -> VerifyReport:
-    return verify_sample(follower.work(), None, rows, Random(seed))
+    return verify_sample(follower.ports(), None, rows, Random(seed))
 
 
 def test_samples_tell_equal_from_wrong(mysql: MySqlStand, database: str) -> None:

@@ -41,7 +41,7 @@ class Hot:
         self.stand.execute(*statements, database=self.database)
 
     def verify(self) -> VerifyReport:
-        return verify(self.follower.work())
+        return verify(self.follower.ports())
 
 
 def made(

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_changes import DROPPED_BEFORE_READ
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
@@ -50,8 +50,8 @@ class Reader(Follower):
     )
     disk: Lake | None = None
 
-    def work(self, until: str | None = None) -> Workplace:
-        made = super().work(until)
+    def ports(self, until: str | None = None) -> RunPorts:
+        made = super().ports(until)
         made = replace(made, source=replace(made.source, lake_policies=self.policies_of_lake))
         if self.disk is None:
             return made
@@ -111,8 +111,8 @@ class Reader(Follower):
         return self.ledger.schema_version(SOURCE, table, number).structure
 
     def _stopped(self) -> tuple[StoppedTable, ...]:
-        work = self.work()
-        return stopped_tables(work.ledger.table_states(work.source.name))
+        ports = self.ports()
+        return stopped_tables(ports.ledger.table_states(ports.source.name))
 
     def quarantined(self) -> dict[TableName, str]:
         return {table.table: table.reason for table in self._stopped()}
@@ -129,9 +129,9 @@ class Reader(Follower):
 
     def wrong(self) -> list[str]:
         """How its mirrors and its history are not what the server has."""
-        mirrors = verify(self.work())
+        mirrors = verify(self.ports())
         found = [f"{table.table}: {table.examples}" for table in mirrors.tables if not table.equal]
-        history = verify_schema(self.work())
+        history = verify_schema(self.ports())
         wrong = (*history.refold_disagreements, *history.server_disagreements)
         return found + [
             f"{one.table} at {one.position}: {'; '.join(one.differences)}" for one in wrong

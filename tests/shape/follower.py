@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
@@ -36,14 +36,14 @@ class ShapedFollower(Follower):
         self.stand, self.shapes, self.key = stand, shapes, key
         self.replaces: str | None = None
 
-    def work(self, until: str | None = None) -> Workplace:
-        work = super().work(until)
+    def ports(self, until: str | None = None) -> RunPorts:
+        ports = super().ports(until)
         blocks = tuple(
             TableSettings(TablePatterns((pattern,)), {}, rules)
             for pattern, rules in self.shapes.items()
         )
-        source = replace(work.source, table_settings=blocks)
+        source = replace(ports.source, table_settings=blocks)
         key = None if self.key is None else PrivacyKey(self.key, replaces=self.replaces)
         shaping = source.shaping(key)
         server = ShapedServer(settings(self.stand), shaping=shaping)
-        return replace(work, source=source, server=server, shaping=shaping)
+        return replace(ports, source=source, server=server, shaping=shaping)

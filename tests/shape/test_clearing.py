@@ -18,7 +18,7 @@ from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.clear import clear, clearable
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
@@ -78,12 +78,12 @@ class Cleared:
     def table(self) -> TableName:
         return TableName(self.name, "c")
 
-    def clear(self, work: Workplace | None = None) -> tuple[UnclearedValues, ...]:
+    def clear(self, ports: RunPorts | None = None) -> tuple[UnclearedValues, ...]:
         """What `upkeep --dry-run` told before is cleared, unless something cannot be."""
-        work, before = work or self.follower.work(), len(self.follower.notes)
-        told = tuple(clearable(work))
+        ports, before = ports or self.follower.ports(), len(self.follower.notes)
+        told = tuple(clearable(ports))
         with self.follower.leased() as lease:
-            done = clear(work, lease)
+            done = clear(ports, lease)
         left = [note for note in self.follower.notes[before:] if "not cleared yet" in note]
         assert [note.id for note in told] == [note.id for note in done] or left
         return done
@@ -165,11 +165,11 @@ def test_nothing_is_left_wherever_the_process_dies(cleared: Cleared) -> None:
     assert (note.tightening.columns, note.holders) == (("code", "secret"), ())
     deaths = 0
     while cleared.notes():
-        work, left = cleared.follower.work(), [deaths]
-        ports = ("ledger", "segments", "changelog", "mirrors", "claims")
-        mortal: dict[str, Any] = {name: Mortal(getattr(work, name), left) for name in ports}
+        ports, left = cleared.follower.ports(), [deaths]
+        names = ("ledger", "segments", "changelog", "mirrors", "claims")
+        mortal: dict[str, Any] = {name: Mortal(getattr(ports, name), left) for name in names}
         try:
-            cleared.clear(replace(work, **mortal))
+            cleared.clear(replace(ports, **mortal))
         except Crash:
             deaths += 1
     assert deaths > 12
@@ -224,11 +224,11 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     cleared.hide()
     cleared.follower.run()
     cleared.clear()
-    span, work = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.work()
+    span, ports = Span(parse_place("earliest"), parse_place("latest")), cleared.follower.ports()
     with cleared.follower.leased() as lease, pytest.raises(SpanRefused):
-        replay(work, lease, span, only_tables=frozenset({cleared.table}))
+        replay(ports, lease, span, only_tables=frozenset({cleared.table}))
     with pytest.raises(PastRefused):
-        origin_at(work, cleared.table, parse_place(str(cursor.position.at)))
+        origin_at(ports, cleared.table, parse_place(str(cursor.position.at)))
     cleared.follower.order(OrderKind.RELOAD, cleared.table)
     cleared.follower.run()
     assert cleared.found() == []
@@ -236,11 +236,11 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
 
 def test_no_run_is_undone_behind_which_mirrors_would_show_more(cleared: Cleared) -> None:
     cleared.hide()
-    work, ledger = cleared.follower.work(), cleared.follower.ledger
+    ports, ledger = cleared.follower.ports(), cleared.follower.ledger
     with ledger.lock(SOURCE, "test", "the-run-that-hides") as lease:
-        capture(work, lease)
-        merge(work, lease)
-        acknowledge(work, lease)
+        capture(ports, lease)
+        merge(ports, lease)
+        acknowledge(ports, lease)
     with pytest.raises(SpanRefused) as refused:
         run_to_undo(ledger, SOURCE, "the-run-that-hides")
     assert "would show more than its settings say" in refused.value.message
@@ -358,7 +358,7 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     cleared.follower.run()
     cleared.follower.lose_ledger()
     with cleared.follower.leased() as lease:
-        recover(cleared.follower.work(), lease, author="somebody")
+        recover(cleared.follower.ports(), lease, author="somebody")
     (note,) = cleared.notes()
     assert "was not read from the source since" in note.full_sentence
     cleared.follower.run()
@@ -367,7 +367,7 @@ def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     # Once all is cleared, a ledger that is lost again has nothing to read.
     cleared.follower.lose_ledger()
     with cleared.follower.leased() as lease:
-        recover(cleared.follower.work(), lease, author="somebody")
+        recover(cleared.follower.ports(), lease, author="somebody")
     assert cleared.notes() == []
 
 
@@ -380,14 +380,14 @@ def test_rows_that_a_policy_keeps_go_too(mysql: MySqlStand) -> None:
         cleared.follower.run()
         cleared.hide()
         assert "its mirror kept" in (
-            plaintext_sentence(cleared.follower.work(), cleared.table) or ""
+            plaintext_sentence(cleared.follower.ports(), cleared.table) or ""
         )
         cleared.hide(replace(HIDING, keep_clear="the lawyers look at it"))
         cleared.follower.run()
         assert f"{WORD}1" in str(cleared.follower.mirror(f"{name}.c"))
         cleared.hide()
         assert "its mirror kept" in (
-            plaintext_sentence(cleared.follower.work(), cleared.table) or ""
+            plaintext_sentence(cleared.follower.ports(), cleared.table) or ""
         )
         cleared.follower.run()
         assert len(cleared.clear()) == 2

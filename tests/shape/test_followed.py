@@ -125,13 +125,13 @@ class Followed:
     def replayed(self) -> None:
         span = Span(parse_place("earliest"), parse_place("latest"))
         with suppress(*REFUSED), self.follower.leased() as lease:
-            replay(self.follower.work(), lease, span, commit=self.chance.random() < 0.5)
+            replay(self.follower.ports(), lease, span, commit=self.chance.random() < 0.5)
 
     def verified(self) -> None:
         """It may find differences, of rows that changed without a word in the log."""
         self.run()
         with suppress(SourceMoving):
-            verify(self.follower.work())
+            verify(self.follower.ports())
 
     def repaired(self) -> None:
         """Rows that changed without a word in the log are read from the source by the next run."""
@@ -145,11 +145,11 @@ class Followed:
 
     def mended(self) -> None:
         with self.follower.leased() as lease:
-            repair(self.follower.work(), lease, verify(self.follower.work()))
+            repair(self.follower.ports(), lease, verify(self.follower.ports()))
         self.run()
 
     def require_equal(self) -> None:
-        told = verify(self.follower.work())
+        told = verify(self.follower.ports())
         assert [str(one.table) for one in told.tables if not one.equal] == []
 
     def tightened(self) -> None:
@@ -180,7 +180,7 @@ class Followed:
             there, wanted = Counter(map(_text, mirror)), Counter(map(_text, shown))
             more, missing = sorted((there - wanted).elements()), sorted((wanted - there).elements())
             if more or missing:
-                told = verify(self.follower.work())
+                told = verify(self.follower.ports())
                 lines = [
                     f"{state}\n{told.not_compared}\n{name}: the mirror has",
                     *more,

@@ -72,16 +72,16 @@ class Customers:
         self.follower.run()
 
     def reload(self, table: str) -> None:
-        asked, work = (
+        asked, ports = (
             OrderRequest(TableName(self.name, table), "ada", "because"),
-            self.follower.work(),
+            self.follower.ports(),
         )
         with self.follower.leased() as lease:
-            give_reload(work, lease, plan_reload(work, asked, Supplier.SOURCE))
+            give_reload(ports, lease, plan_reload(ports, asked, Supplier.SOURCE))
 
     def order(self, kind: OrderKind, asked: OrderRequest) -> None:
         with self.follower.leased() as lease:
-            give_order(self.follower.work(), lease, kind, asked)
+            give_order(self.follower.ports(), lease, kind, asked)
 
     def mirror(self, table: str = "c") -> list[dict[str, Any]]:
         return self.follower.mirror(f"{self.name}.{table}")
@@ -175,7 +175,7 @@ def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -
         for _ in range(2):
             for supplier in (None, Supplier.SOURCE):
                 with pytest.raises(LedgerRefused, match=repr(column)) as refused:
-                    plan_reload(customers.follower.work(), asked, supplier)
+                    plan_reload(customers.follower.ports(), asked, supplier)
             assert "is your consent to show it" in refused.value.hint
             if table == "t1_like":
                 customers.order(OrderKind.PAUSE, asked)
@@ -217,7 +217,7 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
             assert customers.stopped(table)
             asked = OrderRequest(TableName(database, table), "ada", "because")
             with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
-                plan_reload(customers.follower.work(), asked, Supplier.SOURCE)
+                plan_reload(customers.follower.ports(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
 
 
@@ -233,11 +233,11 @@ def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, databa
     )
     customers.run()
     given, renames = _TABLE.replace("ssn", "social"), (("ssn", "social"),)
-    asked, work = OrderRequest(table, "ada", "because", given, renames), customers.follower.work()
+    asked, ports = OrderRequest(table, "ada", "because", given, renames), customers.follower.ports()
     with pytest.raises(ConfigurationError, match="'social' shows more than") as refused:
-        plan_resume(work, asked)
+        plan_resume(ports, asked)
     assert "is your consent to show it" in refused.value.hint
-    known = work.ledger.schema_versions(work.source.name, table)[-1].schema
+    known = ports.ledger.schema_versions(ports.source.name, table)[-1].schema
     assert known is not None
     columns = (
         replace(one, name={"ssn": "social"}.get(one.name, one.name)) for one in known.columns
@@ -385,7 +385,7 @@ def test_a_lost_ledger_finds_the_shape_of_each_mirror(mysql: MySqlStand, databas
         customers.shape(rules)
         customers.follower.lose_ledger()
         with customers.follower.leased() as lease:
-            recover(customers.follower.work(), lease, author="somebody")
+            recover(customers.follower.ports(), lease, author="somebody")
         customers.do("update c set phone = concat(phone, '1')")
         customers.run()
         rows = customers.rows()
@@ -407,14 +407,14 @@ def test_what_repeats_a_time_before_shows_the_same(mysql: MySqlStand, database: 
             "update c set email = 'z' where id = 3",
         )
         customers.run()
-    work = customers.follower.work()
-    report = verify(work)
+    ports = customers.follower.ports()
+    report = verify(ports)
     assert report.equal, report
     with customers.follower.leased() as lease:
         span = Span(parse_place("earliest"), parse_place("latest"))
-        replayed = replay(work, lease, span, commit=True)
+        replayed = replay(ports, lease, span, commit=True)
     assert not replayed.has_differences, replayed
-    structures = verify_schema(work)
+    structures = verify_schema(ports)
     assert not structures.refold_disagreements + structures.server_disagreements
     shown = [
         {name: value for name, value in hiding(row).items() if not name.endswith("_secret")}

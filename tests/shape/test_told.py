@@ -47,15 +47,15 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     """A plan says what is read again and what stays, and writes nothing; settings that cannot be
     followed, and another key, are told instead; the history says what became of each column."""
     table, follower = TableName(customers.name, "c"), customers.follower
-    assert make_plan(follower.work()).shapes == {}
+    assert make_plan(follower.ports()).shapes == {}
     customers.shape(ShapeRules(exclude_columns=("id",)))
-    refused = make_plan(follower.work()).shapes[table]
+    refused = make_plan(follower.ports()).shapes[table]
     assert (refused.refused, "it belongs to a key" in refused.reason) == (
         "take 'id' out of exclude_columns",
         True,
     )
     customers.shape(HIDING)
-    plan = make_plan(follower.work())
+    plan = make_plan(follower.ports())
     shape = plan.shapes[table]
     assert shape.refused is None
     assert shape.reason == "other settings apply to email, ssn, phone, so it is read again"
@@ -71,8 +71,8 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
 
     done = carried_out(follower)
     assert planned_supplies(plan) == done.supplied
-    assert make_plan(follower.work()).shapes == {}
-    told = show_schema(follower.ledger, SOURCE, table, None, follower.work)
+    assert make_plan(follower.ports()).shapes == {}
+    told = show_schema(follower.ledger, SOURCE, table, None, follower.ports)
     values = to_json(schema_values(SOURCE, told, None))
     assert {column["name"]: column.get("shown") for column in values["columns"]} == {
         "id": None,
@@ -82,27 +82,27 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
         "active": None,
         "kind": None,
     }
-    shaping = follower.work().shaping
+    shaping = follower.ports().shaping
     assert shaping.key is not None
     assert (values["rows"], values["key"]) == ("id > 1", shaping.key.fingerprint)
 
     follower.key = b"another key that nobody guesses"
-    assert isinstance(make_plan(follower.work()).refusal, ConfigurationError)
+    assert isinstance(make_plan(follower.ports()).refusal, ConfigurationError)
 
 
 def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
     """Of the tables of which the settings say something; a wrong name is told with the block."""
     customers.shape(ShapeRules(exclude_columns=("sn",), rows="kind > 'a'"))
-    work = customers.follower.work()
+    ports = customers.follower.ports()
     looked = SourceEvidence(
-        work.server.survey(),
-        work.source.patterns,
-        table_settings=work.source.table_settings,
-        shaping=work.shaping,
+        ports.server.survey(),
+        ports.source.patterns,
+        table_settings=ports.source.table_settings,
+        shaping=ports.shaping,
     )
     found = {
         one.subject: one.sentence
-        for one in preflight(work.server, looked, {})
+        for one in preflight(ports.server, looked, {})
         if one.topic == "what is shown" and one.level == "refusal"
     }
     assert found == {

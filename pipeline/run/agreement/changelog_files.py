@@ -43,7 +43,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     replay_hint,
 )
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     CommitConflict,
@@ -93,10 +93,10 @@ def changelogs_of(source: str, states: Iterable[TableState]) -> Iterator[Changel
             yield changelog_table(source, state, generation)
 
 
-def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
+def all_changelogs(ports: RunPorts) -> Iterator[ChangelogTable]:
     """Yield the changelogs of all tables, and the system tables."""
-    source = work.source.name
-    yield from changelogs_of(source, work.ledger.table_states(source).values())
+    source = ports.source.name
+    yield from changelogs_of(source, ports.ledger.table_states(source).values())
     yield from (system_table(source, table) for table in SystemTable)
 
 
@@ -104,47 +104,47 @@ def all_changelogs(work: Workplace) -> Iterator[ChangelogTable]:
 
 
 def recorded_files_by_batch(
-    work: Workplace, changelog: ChangelogTable
+    ports: RunPorts, changelog: ChangelogTable
 ) -> dict[int, tuple[SegmentFile, ...]]:
     """Return the files of each captured batch, oldest first, without batches that were
     given up."""
-    source, table = work.source.name, changelog.table
+    source, table = ports.source.name, changelog.table
     files: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SystemTable):
-        for batch in work.ledger.live_batches(source, 0, _NO_LIMIT):
-            for part in batch_content(work.ledger, source, batch.id).system_segments:
+        for batch in ports.ledger.live_batches(source, 0, _NO_LIMIT):
+            for part in batch_content(ports.ledger, source, batch.id).system_segments:
                 if part.table is table:
                     files[batch.id] = part.files
         return files
     schema_versions = {
         version.version
-        for version in work.ledger.schema_versions(source, table)
+        for version in ports.ledger.schema_versions(source, table)
         if version.generation == changelog.generation
     }
-    for content in work.ledger.contents(source, 0, _NO_LIMIT, [table]):
+    for content in ports.ledger.contents(source, 0, _NO_LIMIT, [table]):
         for segment in content.segments:
             if segment.schema_version in schema_versions:
                 files[content.batch] = (*files.get(content.batch, ()), *segment.files)
     return files
 
 
-def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
+def recorded_files(ports: RunPorts, changelog: ChangelogTable) -> RecordedFiles:
     """Return the files that the changelog should list. A captured batch's files belong
     there once the batch is published."""
-    source = work.source.name
+    source = ports.source.name
     table = changelog.table if isinstance(changelog.table, TableName) else None
-    deleted_through = work.ledger.deletion_notes(source, table).last_batch
+    deleted_through = ports.ledger.deletion_notes(source, table).last_batch
     captured = {
         batch.id
-        for batch in work.ledger.unfinished_batches(source)
+        for batch in ports.ledger.unfinished_batches(source)
         if batch.state is BatchState.CAPTURED
     }
     newest_published = (
-        work.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None
+        ports.changelog.newest_batch(changelog.folder, changelog.app_id) if captured else None
     )
     files: dict[str, SegmentFile] = {}
     waiting = set[str]()
-    for batch, batch_files in recorded_files_by_batch(work, changelog).items():
+    for batch, batch_files in recorded_files_by_batch(ports, changelog).items():
         if batch in captured and batch > (newest_published or 0):
             waiting.update(file.path for file in batch_files)
         elif batch > deleted_through:
@@ -153,25 +153,25 @@ def recorded_files(work: Workplace, changelog: ChangelogTable) -> RecordedFiles:
 
 
 def listing_difference(
-    work: Workplace,
+    ports: RunPorts,
     changelog: ChangelogTable,
     recorded: RecordedFiles,
     foreign: ForeignFiles | None = None,
 ) -> FileDifference:
     """Return how the changelog's list differs from the recorded files; an empty
     difference if the changelog does not exist."""
-    listed = work.changelog.listed_files(changelog.folder)
+    listed = ports.changelog.listed_files(changelog.folder)
     if listed is None:
         return FileDifference()
-    batches_in = partial(batches_in_file, work, changelog.folder)
+    batches_in = partial(batches_in_file, ports, changelog.folder)
     return file_difference(listed, recorded, foreign or ForeignFiles(), batches_in)
 
 
-def batches_in_file(work: Workplace, folder: str, path: str) -> frozenset[int]:
+def batches_in_file(ports: RunPorts, folder: str, path: str) -> frozenset[int]:
     """Return the batches that a file has rows of; {0} if the file cannot be read."""
     batches = set[int]()
     try:
-        for piece in work.segments.pieces(folder, [SegmentFile(path, 0, 0, "")], ["_batch"]):
+        for piece in ports.segments.pieces(folder, [SegmentFile(path, 0, 0, "")], ["_batch"]):
             batches.update(pc.unique(piece.column("_batch").drop_null()).to_pylist())
     except (LakeUnavailable, KeyError, ValueError, pa.ArrowException):
         return frozenset({0})
@@ -179,14 +179,14 @@ def batches_in_file(work: Workplace, folder: str, path: str) -> frozenset[int]:
 
 
 def lost_files(
-    work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
+    ports: RunPorts, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> dict[str, str]:
     """Return the files that are missing or differ from what was recorded, each with the
     reason."""
     return {
         file.path: reason
         for file in files
-        for reason in work.segments.damage_sentences(changelog.folder, [file])
+        for reason in ports.segments.damage_sentences(changelog.folder, [file])
     }
 
 
@@ -252,7 +252,7 @@ def error_of_check(check: ChangelogCheck) -> TableError | None:
 
 
 def correct_changelog(
-    work: Workplace, lease: Lease | None, changelog: ChangelogTable, examined_version: int | None
+    ports: RunPorts, lease: Lease | None, changelog: ChangelogTable, examined_version: int | None
 ) -> ChangelogCheck:
     """Judge the commits after `examined_version`, and make the changelog list the
     recorded files. If another program changed its columns, properties or single rows,
@@ -262,7 +262,7 @@ def correct_changelog(
     check = ChangelogCheck(changelog)
     for _ in PUBLISH.tries():
         earlier_commits = check.commits
-        check = _correct_once(work, lease, changelog, examined_version, check)
+        check = _correct_once(ports, lease, changelog, examined_version, check)
         # After a commit of ours, look again: another program may have committed just
         # before it.
         if check.commits == earlier_commits or check.reason_not_corrected is not None:
@@ -274,7 +274,7 @@ def correct_changelog(
 
 
 def _correct_once(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease | None,
     changelog: ChangelogTable,
     examined_version: int | None,
@@ -286,12 +286,12 @@ def _correct_once(
     log = (
         LogAbove(None)
         if examined_version is None
-        else work.changelog.log_above(folder, examined_version)
+        else ports.changelog.log_above(folder, examined_version)
     )
     error = earlier.error
     if examined_version is not None and error is None:
-        judgement = changelog_judgement(work, log, examined_version)
-        new_error = changelog_error(work, folder, judgement, changelog.table)
+        judgement = changelog_judgement(ports, log, examined_version)
+        new_error = changelog_error(ports, folder, judgement, changelog.table)
         if isinstance(new_error, ForeignCommit):
             raise new_error
         error = new_error
@@ -312,47 +312,47 @@ def _correct_once(
             and examined_version is not None
             and any(map(changes_more_than_files, commits_that_count))
         ):
-            version = _restore(work, lease, changelog, examined_version)
+            version = _restore(ports, lease, changelog, examined_version)
             return replace(check, commits=(*commits, version))
         mismatch = listing_difference(
-            work, changelog, recorded_files(work, changelog), foreign_files(commits_that_count)
+            ports, changelog, recorded_files(ports, changelog), foreign_files(commits_that_count)
         )
-        damage_by_path = lost_files(work, changelog, mismatch.missing)
+        damage_by_path = lost_files(ports, changelog, mismatch.missing)
         to_list = [file for file in mismatch.missing if file.path not in damage_by_path]
         if not to_list and not mismatch.surplus:
             return check
-        reason = reason_not_corrected(work, changelog, mismatch.surplus, damage_by_path)
+        reason = reason_not_corrected(ports, changelog, mismatch.surplus, damage_by_path)
         check = replace(
             check, difference=earlier.difference or mismatch, reason_not_corrected=reason
         )
         if lease is not None and reason is None:
-            version = _list_again(work, lease, changelog, mismatch.surplus, to_list)
+            version = _list_again(ports, lease, changelog, mismatch.surplus, to_list)
             check = replace(check, commits=(*commits, version))
     except TableError as table_error:
         check = replace(check, reason_not_corrected=table_error.reason)
     return check
 
 
-def correct_changelogs(work: Workplace, lease: Lease) -> Iterator[ChangelogCheck]:
+def correct_changelogs(ports: RunPorts, lease: Lease) -> Iterator[ChangelogCheck]:
     """Correct the changelogs to which another program committed since the last run, or
     that list files without a captured file's name. Yield the results. The examined
     versions are not recorded, so that the next run reports the commits."""
-    examined_versions = work.ledger.examined_versions(work.source.name)
-    for changelog in all_changelogs(work):
+    examined_versions = ports.ledger.examined_versions(ports.source.name)
+    for changelog in all_changelogs(ports):
         folder = changelog.folder
-        if folder in examined_versions and _is_in_doubt(work, folder, examined_versions[folder]):
-            yield correct_changelog(work, lease, changelog, examined_versions[folder])
+        if folder in examined_versions and _is_in_doubt(ports, folder, examined_versions[folder]):
+            yield correct_changelog(ports, lease, changelog, examined_versions[folder])
 
 
-def _is_in_doubt(work: Workplace, folder: str, examined_version: int) -> bool:
-    log = work.changelog.log_above(folder, examined_version)
-    if not isinstance(changelog_judgement(work, log, examined_version), AllExpected):
+def _is_in_doubt(ports: RunPorts, folder: str, examined_version: int) -> bool:
+    log = ports.changelog.log_above(folder, examined_version)
+    if not isinstance(changelog_judgement(ports, log, examined_version), AllExpected):
         return True
-    return any(batch_of(path) is None for path in work.changelog.listed_files(folder) or ())
+    return any(batch_of(path) is None for path in ports.changelog.listed_files(folder) or ())
 
 
 def reason_not_corrected(
-    work: Workplace,
+    ports: RunPorts,
     changelog: ChangelogTable,
     surplus: Sequence[str],
     damage_by_path: Mapping[str, str],
@@ -361,7 +361,9 @@ def reason_not_corrected(
     surplus files may hold the only copy of some changes."""
     if not damage_by_path or not surplus:
         return None
-    batches = {batch for path in surplus for batch in batches_in_file(work, changelog.folder, path)}
+    batches = {
+        batch for path in surplus for batch in batches_in_file(ports, changelog.folder, path)
+    }
     reasons = [
         reason
         for path, reason in damage_by_path.items()
@@ -376,7 +378,7 @@ def reason_not_corrected(
 
 
 def _list_again(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     changelog: ChangelogTable,
     surplus: Sequence[str],
@@ -384,48 +386,48 @@ def _list_again(
 ) -> int:
     """List recorded `files` and stop listing `surplus` in one commit; return its
     version."""
-    work.progress.note(
+    ports.progress.note(
         f"{changelog.folder} lists the captured files again: {len(files)} of them were not listed, "
         f"and {len(surplus)} files of somebody else were"
     )
-    newest = _newest_batch(work)
+    newest = _newest_batch(ports)
     try:
-        revision = work.changelog.revise(
+        revision = ports.changelog.revise(
             changelog.folder,
             app_id=f"{changelog.app_id}/restated",
             revision=newest,
-            schema=changelog_columns(work, changelog, files),
+            schema=changelog_columns(ports, changelog, files),
             removed_paths=surplus,
             files=files,
-            user_metadata=restatement_metadata(work, changelog.table, newest),
-            require_held=lambda: work.ledger.require_held(lease),
+            user_metadata=restatement_metadata(ports, changelog.table, newest),
+            require_held=lambda: ports.ledger.require_held(lease),
         )
     except SegmentsLost as error:
         raise TableError(error.message, hint=error.hint) from error
     return revision.delta_version
 
 
-def _restore(work: Workplace, lease: Lease, changelog: ChangelogTable, version: int) -> int:
-    work.progress.note(f"{changelog.folder} is set back to version {version}")
-    return work.changelog.restore(
+def _restore(ports: RunPorts, lease: Lease, changelog: ChangelogTable, version: int) -> int:
+    ports.progress.note(f"{changelog.folder} is set back to version {version}")
+    return ports.changelog.restore(
         changelog.folder,
         version,
         app_id=f"{changelog.app_id}/restated",
-        txn_version=_newest_batch(work),
-        user_metadata=restatement_metadata(work, changelog.table, _newest_batch(work)),
-        require_held=lambda: work.ledger.require_held(lease),
+        txn_version=_newest_batch(ports),
+        user_metadata=restatement_metadata(ports, changelog.table, _newest_batch(ports)),
+        require_held=lambda: ports.ledger.require_held(lease),
     )
 
 
 def changelog_columns(
-    work: Workplace, changelog: ChangelogTable, files: Iterable[SegmentFile]
+    ports: RunPorts, changelog: ChangelogTable, files: Iterable[SegmentFile]
 ) -> pa.Schema:
     """Return the columns that recorded files bring to their changelog."""
     if isinstance(changelog.table, SystemTable):
         return SYSTEM_TABLE_SCHEMAS[changelog.table]
     versions = {
         version.version: version
-        for version in work.ledger.schema_versions(work.source.name, changelog.table)
+        for version in ports.ledger.schema_versions(ports.source.name, changelog.table)
     }
     by_version: dict[int, list[SegmentFile]] = {}
     for file in files:
@@ -438,7 +440,7 @@ def changelog_columns(
     )
 
 
-def _newest_batch(work: Workplace) -> int:
+def _newest_batch(ports: RunPorts) -> int:
     """Return the newest captured batch, or 0."""
-    cursor = work.ledger.cursors(work.source.name).captured
+    cursor = ports.ledger.cursors(ports.source.name).captured
     return 0 if cursor is None else cursor.batch

@@ -11,75 +11,75 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     source_error_in_changelogs,
     unknown_batch_error,
 )
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
 
 _PUBLISHED = (BatchState.MERGED, BatchState.ACKNOWLEDGED)
 _NEWEST_BATCHES = 50
 
 
-def require_agreement(work: Workplace) -> None:
+def require_agreement(ports: RunPorts) -> None:
     """Raise `ForeignCommit` if the folder belongs to another ledger, or if its history
     differs from the ledger's; nothing is written."""
-    if (error := claim_error(work)) is not None:
+    if (error := claim_error(ports)) is not None:
         raise error
 
 
-def require_claim(work: Workplace) -> None:
+def require_claim(ports: RunPorts) -> None:
     """Raise as `require_agreement` does. Claim the folder for this ledger if nobody has
     yet."""
-    claim = work.claims.read(work.source.name)
-    if (error := claim_error(work, claim)) is not None:
+    claim = ports.claims.read(ports.source.name)
+    if (error := claim_error(ports, claim)) is not None:
         raise error
     if isinstance(claim, Unclaimed):
-        claim_folder(work)
+        claim_folder(ports)
 
 
-def claim_error(work: Workplace, claim: Claim | Unclaimed | None = None) -> LockstepError | None:
+def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> LockstepError | None:
     """Return why the ledger must not continue with the folder, or None; nothing is
     written."""
-    source = work.source.name
-    claim = work.claims.read(source) if claim is None else claim
-    batches = work.ledger.batches(source, limit=_NEWEST_BATCHES)
+    source = ports.source.name
+    claim = ports.claims.read(source) if claim is None else claim
+    batches = ports.ledger.batches(source, limit=_NEWEST_BATCHES)
     newest = next((batch for batch in batches if _is_captured(batch)), None)
     published = next((batch for batch in batches if batch.state in _PUBLISHED), None)
-    if isinstance(claim, Unclaimed) and not _expects_tables(work):
+    if isinstance(claim, Unclaimed) and not _expects_tables(ports):
         published = None
     error = judge_claim(
         source,
         claim,
-        work.ledger.identity(),
+        ports.ledger.identity(),
         newest,
         published,
-        lambda number: _batch_with_id(work, batches, number),
-        lambda: work.ledger.pruned_through(source),
-        work.ledger.highest_number,
-        contradicted_spans(work, claim),
+        lambda number: _batch_with_id(ports, batches, number),
+        lambda: ports.ledger.pruned_through(source),
+        ports.ledger.highest_number,
+        contradicted_spans(ports, claim),
     )
     if error is None and isinstance(claim, Unclaimed) and not claim.empty:
-        tables = disagreeing_tables(work)
+        tables = disagreeing_tables(ports)
         if tables:
             return ForeignCommit(
                 f"the ledger and the lake's folder {source} disagree: {tables[0].reason}",
                 hint=tables[0].hint,
             )
-        return unknown_batch_error(work)
+        return unknown_batch_error(ports)
     return error
 
 
-def lake_error(work: Workplace) -> LockstepError | None:
+def lake_error(ports: RunPorts) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is
     written."""
-    return claim_error(work) or source_error_in_changelogs(work)
+    return claim_error(ports) or source_error_in_changelogs(ports)
 
 
-def contradicted_spans(work: Workplace, claim: Claim | Unclaimed) -> list[BatchSpan]:
+def contradicted_spans(ports: RunPorts, claim: Claim | Unclaimed) -> list[BatchSpan]:
     """Return the spans of batches that the claim declares void although this ledger
     still has them. Either a recovery did not finish, or this ledger was given up for
     another one."""
 
     def has_batches(span: BatchSpan) -> bool:
-        batches = work.ledger.live_batches(work.source.name, span.after + 1, span.through)
+        batches = ports.ledger.live_batches(ports.source.name, span.after + 1, span.through)
         return any(_is_captured(batch) for batch in batches)
 
     if isinstance(claim, Unclaimed):
@@ -87,60 +87,60 @@ def contradicted_spans(work: Workplace, claim: Claim | Unclaimed) -> list[BatchS
     return [span for span in claim.void if has_batches(span)]
 
 
-def claim_of(work: Workplace, ledger: str) -> Claim:
+def claim_of(ports: RunPorts, ledger: str) -> Claim:
     """Return the folder's claim. If it does not exist or cannot be read, return one for
     `ledger` without batches."""
-    source = work.source.name
+    source = ports.source.name
     try:
-        claim = work.claims.read(source)
+        claim = ports.claims.read(source)
     except ForeignCommit:
-        return Claim(source, ledger, work.clock(), complete=False)
+        return Claim(source, ledger, ports.clock(), complete=False)
     if isinstance(claim, Claim):
         return claim
-    return Claim(source, ledger, work.clock(), complete=claim.empty)
+    return Claim(source, ledger, ports.clock(), complete=claim.empty)
 
 
-def claim_folder(work: Workplace) -> Claim:
+def claim_folder(ports: RunPorts) -> Claim:
     """Write a claim of the folder for this ledger, and return it. Void batches stay
     void."""
-    source, ledger = work.source.name, work.ledger.identity()
-    old_claim = claim_of(work, ledger)
-    claim = Claim(source, ledger, work.clock(), void=old_claim.void, complete=old_claim.complete)
-    batches = work.ledger.batches(source, limit=_NEWEST_BATCHES)
+    source, ledger = ports.source.name, ports.ledger.identity()
+    old_claim = claim_of(ports, ledger)
+    claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
+    batches = ports.ledger.batches(source, limit=_NEWEST_BATCHES)
     newest = next((batch for batch in batches if _is_captured(batch)), None)
     if newest is not None:
         claim = claim.with_batch(newest)
-    work.claims.write(claim)
+    ports.claims.write(claim)
     return claim
 
 
-def claim_up_to(work: Workplace, batch: Batch) -> None:
+def claim_up_to(ports: RunPorts, batch: Batch) -> None:
     """Record a batch in the folder's claim, before the tables have anything of it. A
     restored ledger that does not know the batch is then recognized as being behind its
     lake. Raise `ForeignCommit` if the folder was meanwhile claimed for a batch that
     this ledger does not know.
     """
-    claim = work.claims.read(work.source.name)
+    claim = ports.claims.read(ports.source.name)
     assert isinstance(claim, Claim), "a run claims its folder before it publishes"
     new_claim = claim.with_batch(batch)
     if new_claim == claim:
         return
     # A run with another copy of this ledger (a restored backup) takes its lock there,
     # not here.
-    if (error := claim_error(work, claim)) is not None:
+    if (error := claim_error(ports, claim)) is not None:
         raise error
     # Tables are merged one by one, so a later batch may already be claimed: its claim
     # stays.
     if claim.batch is None or batch.id >= claim.batch:
-        work.claims.write(new_claim)
+        ports.claims.write(new_claim)
 
 
-def _expects_tables(work: Workplace) -> bool:
+def _expects_tables(ports: RunPorts) -> bool:
     """Return whether the ledger records any table in the lake. Batches without captured
     rows may be acknowledged although no table exists."""
-    source = work.source.name
-    states = work.ledger.table_states(source).values()
-    return bool(work.ledger.examined_versions(source)) or any(
+    source = ports.source.name
+    states = ports.ledger.table_states(source).values()
+    return bool(ports.ledger.examined_versions(source)) or any(
         state.mirror_version for state in states
     )
 
@@ -149,9 +149,9 @@ def _is_captured(batch: Batch) -> bool:
     return batch.state not in (BatchState.CAPTURING, BatchState.ABANDONED)
 
 
-def _batch_with_id(work: Workplace, batches: list[Batch], batch_id: int) -> Batch | None:
+def _batch_with_id(ports: RunPorts, batches: list[Batch], batch_id: int) -> Batch | None:
     for batch in batches:
         if batch.id == batch_id:
             return batch
-    older = work.ledger.live_batches(work.source.name, batch_id, batch_id)
+    older = ports.ledger.live_batches(ports.source.name, batch_id, batch_id)
     return older[0] if older else None

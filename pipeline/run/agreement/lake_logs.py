@@ -30,7 +30,7 @@ from lockstep.pipeline.model.foreign_commits import (
 )
 from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
 from lockstep.pipeline.model.table_state import TableCondition, TableState
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.values.errors import ForeignCommit, MirrorRefused, TableError
 from lockstep.pipeline.values.intent import Intent, NewestWrites
@@ -48,7 +48,7 @@ class DisagreeingTable:
 
 
 def require_expected_commits(
-    work: Workplace,
+    ports: RunPorts,
     state: TableState,
     examined_version: int | None,
     intent: Intent | None = None,
@@ -65,7 +65,7 @@ def require_expected_commits(
     matter. `newest_writes`: the mirror's, if the caller has them from the ledger.
     """
     judgement = mirror_judgement(
-        work,
+        ports,
         state,
         examined_version,
         intent,
@@ -74,11 +74,11 @@ def require_expected_commits(
     )
     if isinstance(judgement, AllExpected):
         return judgement.newest
-    raise _mirror_error(work, state, judgement)
+    raise _mirror_error(ports, state, judgement)
 
 
 def mirror_judgement(
-    work: Workplace,
+    ports: RunPorts,
     state: TableState,
     examined_version: int | None,
     intent: Intent | None = None,
@@ -88,12 +88,12 @@ def mirror_judgement(
 ) -> Judgement:
     """Return the judgement on the commits to a mirror after `examined_version`. The
     other arguments are those of `require_expected_commits`."""
-    source = work.source.name
+    source = ports.source.name
     app_id = application_id(source, state, "mirror")
     if newest_writes is None:
-        newest_writes = work.ledger.newest_writes(source, [app_id])[app_id]
+        newest_writes = ports.ledger.newest_writes(source, [app_id])[app_id]
     expected = MirrorRecord(
-        ledger=work.ledger.identity(),
+        ledger=ports.ledger.identity(),
         app_id=app_id,
         settled=newest_writes.settled_write,
         open_intent=intent,
@@ -102,16 +102,16 @@ def mirror_judgement(
         last_txn_version=newest_writes.last_txn_version,
     )
     return judge_mirror_log(
-        work.mirrors.log_above(state.mirror, expected.examined_through),
+        ports.mirrors.log_above(state.mirror, expected.examined_through),
         expected,
         replaced=will_be_replaced,
     )
 
 
-def changelog_judgement(work: Workplace, log: LogAbove, examined_version: int) -> Judgement:
+def changelog_judgement(ports: RunPorts, log: LogAbove, examined_version: int) -> Judgement:
     """Return the judgement on the commits to a changelog, or to a system table
     (`_transactions`, `_ddl`), after `examined_version`. `log`: these commits."""
-    source = work.source.name
+    source = ports.source.name
     batch_ids = {
         commit.metadata["batches"][-1]
         for commit in log.commits
@@ -120,9 +120,9 @@ def changelog_judgement(work: Workplace, log: LogAbove, examined_version: int) -
     batches = {
         batch.id: batch
         for batch_id in batch_ids
-        for batch in work.ledger.live_batches(source, batch_id, batch_id)
+        for batch in ports.ledger.live_batches(source, batch_id, batch_id)
     }
-    ledger = work.ledger
+    ledger = ports.ledger
     pruned_through, newest_revision = ledger.pruned_through(source), ledger.revisions(source).newest
     return judge_changelog_log(
         log, examined_version, ledger.identity(), batches, pruned_through, newest_revision
@@ -130,17 +130,17 @@ def changelog_judgement(work: Workplace, log: LogAbove, examined_version: int) -
 
 
 def changelog_error(
-    work: Workplace, folder: str, judgement: Judgement, table: TableName | SystemTable | None = None
+    ports: RunPorts, folder: str, judgement: Judgement, table: TableName | SystemTable | None = None
 ) -> TableError | ForeignCommit | None:
     """Return a `TableError` for what concerns only a changelog's table, a
     `ForeignCommit` for what concerns the whole source, and None if the commits are
     harmless."""
-    source = work.source.name
+    source = ports.source.name
     keep = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
     replay = replay_hint(table)
     match judgement:
         case Ahead(commit, ledger):
-            return unknown_commit_error(source, folder, commit, ledger, work.ledger.identity())
+            return unknown_commit_error(source, folder, commit, ledger, ports.ledger.identity())
         case Behind(newest, expected):
             ends = "is missing" if newest is None else f"ends at version {newest}"
             return TableError(
@@ -170,75 +170,79 @@ def replay_hint(table: TableName | SystemTable | None) -> str:
     return f"`lockstep replay --from earliest --to latest{tables_option}` lists what was captured"
 
 
-def disagreeing_tables(work: Workplace) -> list[DisagreeingTable]:
+def disagreeing_tables(ports: RunPorts) -> list[DisagreeingTable]:
     """Return the tables whose mirrors have commits of Lockstep that the ledger does not
     know, or lack commits that it knows."""
-    source = work.source.name
-    examined_versions = work.ledger.examined_versions(source)
-    intents = {intent.table: intent for intent in work.ledger.open_intents(source)}
+    source = ports.source.name
+    examined_versions = ports.ledger.examined_versions(source)
+    intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
     tables = []
-    for table, state in work.ledger.table_states(source).items():
+    for table, state in ports.ledger.table_states(source).items():
         judgement = mirror_judgement(
-            work, state, examined_versions.get(state.mirror), intents.get(table)
+            ports, state, examined_versions.get(state.mirror), intents.get(table)
         )
         if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed:
-            error = _mirror_error(work, state, judgement)
+            error = _mirror_error(ports, state, judgement)
             tables.append(DisagreeingTable(table, str(error), error.hint))
     return tables
 
 
-def source_error_in_changelogs(work: Workplace) -> ForeignCommit | None:
+def source_error_in_changelogs(ports: RunPorts) -> ForeignCommit | None:
     """Return the first disagreement of a changelog, or of a system table, that concerns
     the whole source; None without one."""
-    changelogs = _changelogs_with_new_commits(work)
-    errors = (changelog_error(work, folder, judgement) for folder, judgement in changelogs)
+    changelogs = _changelogs_with_new_commits(ports)
+    errors = (changelog_error(ports, folder, judgement) for folder, judgement in changelogs)
     return next((error for error in errors if isinstance(error, ForeignCommit)), None)
 
 
-def unknown_batch_error(work: Workplace) -> ForeignCommit | None:
+def unknown_batch_error(ports: RunPorts) -> ForeignCommit | None:
     """Return why the ledger must not claim a source's folder, or None if it may claim
     it. It must not if the newest commit to a changelog, or to a system table, names a
     batch that the ledger does not know."""
-    if (error := source_error_in_changelogs(work)) is not None:
+    if (error := source_error_in_changelogs(ports)) is not None:
         return error
-    source = work.source.name
-    examined_versions = work.ledger.examined_versions(source)
-    for folder in work.claims.tables(source):
+    source = ports.source.name
+    examined_versions = ports.ledger.examined_versions(source)
+    for folder in ports.claims.tables(source):
         if folder in examined_versions or not folder.startswith(f"{source}/_"):
             continue
-        commit = next((commit for commit in work.mirrors.history(folder) if commit.is_ours), None)
+        commit = next((commit for commit in ports.mirrors.history(folder) if commit.is_ours), None)
         if commit is None:
             continue
-        judgement = changelog_judgement(work, LogAbove(commit.delta_version, commits=(commit,)), -1)
+        judgement = changelog_judgement(
+            ports, LogAbove(commit.delta_version, commits=(commit,)), -1
+        )
         if isinstance(judgement, Ahead):
             return unknown_commit_error(
-                source, folder, commit, judgement.ledger, work.ledger.identity()
+                source, folder, commit, judgement.ledger, ports.ledger.identity()
             )
     return None
 
 
-def _changelogs_with_new_commits(work: Workplace) -> Iterator[tuple[str, Judgement]]:
+def _changelogs_with_new_commits(ports: RunPorts) -> Iterator[tuple[str, Judgement]]:
     """Yield the changelogs, and the system tables, with commits after the version that
     was examined last, and the judgement on these commits."""
-    mirrors = {state.mirror for state in work.ledger.table_states(work.source.name).values()}
-    for folder, examined_version in work.ledger.examined_versions(work.source.name).items():
-        if folder not in mirrors and not work.changelog.is_newest_version(folder, examined_version):
+    mirrors = {state.mirror for state in ports.ledger.table_states(ports.source.name).values()}
+    for folder, examined_version in ports.ledger.examined_versions(ports.source.name).items():
+        if folder not in mirrors and not ports.changelog.is_newest_version(
+            folder, examined_version
+        ):
             yield (
                 folder,
                 changelog_judgement(
-                    work, work.changelog.log_above(folder, examined_version), examined_version
+                    ports, ports.changelog.log_above(folder, examined_version), examined_version
                 ),
             )
 
 
 def mirrors_with_new_commits(
-    work: Workplace, examined_versions: Mapping[str, int]
+    ports: RunPorts, examined_versions: Mapping[str, int]
 ) -> list[TableState]:
     """Return the complete tables whose mirrors have commits after the version that was
     examined last, or were never examined."""
     complete = [
         state
-        for state in work.ledger.table_states(work.source.name).values()
+        for state in ports.ledger.table_states(ports.source.name).values()
         if state.is_complete and state.mirror_version is not None
     ]
     versions = {
@@ -246,7 +250,7 @@ def mirrors_with_new_commits(
         for state in complete
         if state.mirror in examined_versions
     }
-    mirrors_with_commits = work.mirrors.changed_since(versions)
+    mirrors_with_commits = ports.mirrors.changed_since(versions)
     return [
         state
         for state in complete
@@ -254,33 +258,33 @@ def mirrors_with_new_commits(
     ]
 
 
-def tables_to_quarantine(work: Workplace) -> list[DisagreeingTable]:
+def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine because of commits to their
     mirrors. Include the tables that it would quarantine because of commits to their
     changelogs once it publishes there."""
-    examined_versions = work.ledger.examined_versions(work.source.name)
+    examined_versions = ports.ledger.examined_versions(ports.source.name)
     disagreeing = []
-    for state in mirrors_with_new_commits(work, examined_versions):
-        judgement = mirror_judgement(work, state, examined_versions.get(state.mirror))
+    for state in mirrors_with_new_commits(ports, examined_versions):
+        judgement = mirror_judgement(ports, state, examined_versions.get(state.mirror))
         if isinstance(judgement, Behind | Foreign | Unknown):
-            error = _mirror_error(work, state, judgement)
+            error = _mirror_error(ports, state, judgement)
             disagreeing.append(DisagreeingTable(state.table, str(error), error.hint))
-    tables = _changelogs_of(work, {TableCondition.FOLLOWING})
-    for folder, judgement in _changelogs_with_new_commits(work):
+    tables = _changelogs_of(ports, {TableCondition.FOLLOWING})
+    for folder, judgement in _changelogs_with_new_commits(ports):
         if folder in tables and isinstance(judgement, Behind | Foreign | Unknown):
             table = tables[folder]
-            changelog_problem = changelog_error(work, folder, judgement, table)
+            changelog_problem = changelog_error(ports, folder, judgement, table)
             if isinstance(changelog_problem, TableError):
                 reason, hint = changelog_problem.reason, changelog_problem.hint
                 disagreeing.append(DisagreeingTable(table, reason, hint))
     return disagreeing
 
 
-def changelogs_with_moved_rows(work: Workplace) -> list[DisagreeingTable]:
+def changelogs_with_moved_rows(ports: RunPorts) -> list[DisagreeingTable]:
     """Return the changelogs whose rows another program moved to other files without
     changing them, as a compaction does. A replay, or the next run that publishes there,
     lists the captured files again."""
-    tables = _changelogs_of(work, frozenset(TableCondition))
+    tables = _changelogs_of(ports, frozenset(TableCondition))
     return [
         DisagreeingTable(
             tables[folder],
@@ -289,29 +293,29 @@ def changelogs_with_moved_rows(work: Workplace) -> list[DisagreeingTable]:
             f"only Lockstep may write changelogs; {replay_hint(tables[folder])}, and so does the "
             "next run that publishes there",
         )
-        for folder, judgement in _changelogs_with_new_commits(work)
+        for folder, judgement in _changelogs_with_new_commits(ports)
         if folder in tables and isinstance(judgement, Moved)
     ]
 
 
-def _changelogs_of(work: Workplace, conditions: Container[TableCondition]) -> dict[str, TableName]:
-    source = work.source.name
+def _changelogs_of(ports: RunPorts, conditions: Container[TableCondition]) -> dict[str, TableName]:
+    source = ports.source.name
     return {
         changelog_path(source, state.table, generation): state.table
-        for state in work.ledger.table_states(source).values()
+        for state in ports.ledger.table_states(source).values()
         if state.condition in conditions
         for generation in range(1, state.changelog_generation + 1)
     }
 
 
 def _mirror_error(
-    work: Workplace, state: TableState, judgement: Judgement
+    ports: RunPorts, state: TableState, judgement: Judgement
 ) -> TableError | ForeignCommit:
     mirror, table = state.mirror, state.table
     match judgement:
         case Ahead(commit, ledger):
             return unknown_commit_error(
-                work.source.name, mirror, commit, ledger, work.ledger.identity()
+                ports.source.name, mirror, commit, ledger, ports.ledger.identity()
             )
         case Behind(newest, expected):
             ends = "is missing" if newest is None else f"ends at version {newest}"
@@ -372,21 +376,21 @@ _COMMITS: Final = 50
 """Largest number of commits, newest first, that are searched for one of Lockstep's."""
 
 
-def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableName, str]:
+def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableName, str]:
     """Return the new tables that are left out, each with a sentence that says why:
     another program has a Delta table in the folder of their mirror, or that folder
     cannot be read. A table that a person ordered to be reloaded is not left out."""
-    source = work.source.name
-    captured_tables = work.ledger.table_states(source).keys()
-    examined_versions = work.ledger.examined_versions(source)
-    ordered_tables = {load.table for load in work.ledger.open_loads(source)}
+    source = ports.source.name
+    captured_tables = ports.ledger.table_states(source).keys()
+    examined_versions = ports.ledger.examined_versions(source)
+    ordered_tables = {load.table for load in ports.ledger.open_loads(source)}
     reasons = {}
     for table in tables:
-        mirror = mirror_path(source, work.source.mirror_name(table))
+        mirror = mirror_path(source, ports.source.mirror_name(table))
         if table in captured_tables or table in ordered_tables or mirror in examined_versions:
             continue
         try:
-            if _is_foreign(work, mirror):
+            if _is_foreign(ports, mirror):
                 reasons[table] = (
                     f"{table} is left out: somebody else made {mirror} in the lake; "
                     f"`lockstep reload {table} --from source --reason …` replaces it with MySQL's "
@@ -397,9 +401,9 @@ def foreign_mirrors(work: Workplace, tables: Iterable[TableName]) -> dict[TableN
     return reasons
 
 
-def _is_foreign(work: Workplace, folder: str) -> bool:
+def _is_foreign(ports: RunPorts, folder: str) -> bool:
     """Return whether a folder has a Delta table and none of its newest `_COMMITS`
     commits is Lockstep's."""
-    if work.mirrors.version(folder) is None:
+    if ports.mirrors.version(folder) is None:
         return False
-    return not any(commit.is_ours for commit in islice(work.mirrors.history(folder), _COMMITS))
+    return not any(commit.is_ours for commit in islice(ports.mirrors.history(folder), _COMMITS))

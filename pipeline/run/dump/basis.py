@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import structures_at
 from lockstep.pipeline.run.find_place import find_run_end
@@ -26,7 +26,7 @@ class Basis:
     `prepared_transactions`: the XA transactions that are prepared and not yet committed
     at the start."""
 
-    work: Workplace
+    ports: RunPorts
     run_start: RunStart
     bounds: RunBounds
     tables: CapturedTables
@@ -35,7 +35,7 @@ class Basis:
 
 
 def basis_of(
-    work: Workplace,
+    ports: RunPorts,
     run_start: RunStart,
     bounds: RunBounds,
     batch_id: int,
@@ -46,43 +46,43 @@ def basis_of(
     captures again. `last_sequence_before`: the sequence number before the batch's first
     change."""
     return Basis(
-        work,
+        ports,
         run_start,
         bounds,
         tables=tables_of(
-            work,
+            ports,
             run_start.start,
             batch_id,
             resumed_tables,
             last_sequence_before=last_sequence_before,
         ),
-        structures=structures_at(work, run_start),
+        structures=structures_at(ports, run_start),
         prepared_transactions={
             transaction.xid: transaction
-            for transaction in work.ledger.open_prepared(work.source.name)
+            for transaction in ports.ledger.open_prepared(ports.source.name)
         },
     )
 
 
-def bounds_of(work: Workplace, run_start: RunStart) -> RunBounds:
+def bounds_of(ports: RunPorts, run_start: RunStart) -> RunBounds:
     """Return the bounds of a run with this start. Their end is fixed before the first
     event is read: the place that the user chose (`until`), or the present end of the
     log."""
-    until = work.source.until
+    until = ports.source.until
     if until is None:
-        return RunBounds.of(run_start.facts, work.source.budget)
-    end = find_run_end(work, until, run_start.facts, run_start.start)
+        return RunBounds.of(run_start.facts, ports.source.budget)
+    end = find_run_end(ports, until, run_start.facts, run_start.start)
     if run_start.known_until is not None and end < run_start.known_until:
-        work.progress.note(
+        ports.progress.note(
             f"{end} lies among transactions that an earlier run read: the run ends after them, at "
             f"{run_start.known_until}"
         )
         end = run_start.known_until
-    return RunBounds.of(run_start.facts, work.source.budget, end)
+    return RunBounds.of(run_start.facts, ports.source.budget, end)
 
 
 def tables_of(
-    work: Workplace,
+    ports: RunPorts,
     start: Position,
     batch_id: int,
     resumed_tables: Collection[TableName] = (),
@@ -97,39 +97,39 @@ def tables_of(
     `catch_up_before`: a batch number, if the capture catches up the tables of
     `resumed_tables` and no others. It reads the part of the log that this and later
     batches read, so their patterns do not count as having left a table out."""
-    source = work.source.name
-    states = work.ledger.table_states(source)
+    source = ports.source.name
+    states = ports.ledger.table_states(source)
     open_loads = {
-        load.table: load.followed_from is not None for load in work.ledger.open_loads(source)
+        load.table: load.followed_from is not None for load in ports.ledger.open_loads(source)
     }
     for table in resumed_tables:
         open_loads.pop(table, None)
         if table in states:
             states[table] = states[table].as_started()
-    at_source = [*filter(work.source.patterns.matches, work.server.engines())]
-    for table, reason in foreign_mirrors(work, at_source).items():
+    at_source = [*filter(ports.source.patterns.matches, ports.server.engines())]
+    for table, reason in foreign_mirrors(ports, at_source).items():
         open_loads[table] = False
         if catch_up_before is None:
-            work.progress.note(reason)
+            ports.progress.note(reason)
     past_ranges_read = [
         earlier
-        for earlier in ranges_before(work.ledger.capture_scopes(source), batch_id, str(start))
+        for earlier in ranges_before(ports.ledger.capture_scopes(source), batch_id, str(start))
         if catch_up_before is None or earlier.last_batch < catch_up_before
     ]
     only_tables = None if catch_up_before is None else frozenset(resumed_tables)
-    matches = work.source.patterns.matches
+    matches = ports.source.patterns.matches
     return CapturedTables(
-        work.segments,
+        ports.segments,
         source=source,
         batch_id=batch_id,
         last_sequence_before=last_sequence_before,
         is_captured=lambda table: matches(table) and (only_tables is None or table in only_tables),
         states=states,
         past_ranges=past_ranges_read,
-        recorded_versions=lambda table: work.ledger.schema_versions(source, table),
-        policies_of=work.source.policies_of,
+        recorded_versions=lambda table: ports.ledger.schema_versions(source, table),
+        policies_of=ports.source.policies_of,
         open_loads=open_loads,
-        names=work.source.mirror_names,
-        folder_precedence=tables_by_precedence(work, states, at_source),
-        used_folders=blocked_folders(work),
+        names=ports.source.mirror_names,
+        folder_precedence=tables_by_precedence(ports, states, at_source),
+        used_folders=blocked_folders(ports),
     )

@@ -28,17 +28,20 @@ class BatchCapture:
 
     def __init__(self, basis: Basis, batch: Batch, extents: PartialTables | None = None) -> None:
         self.basis, self._batch, self._extents = basis, batch, extents
-        self._system_table_rows, decide_copies, work = None, None, basis.work
+        self._system_table_rows, decide_copies, ports = None, None, basis.ports
         if extents is not None:
-            decide_copies, hides_values = CopyDecider(basis), work.shaping.has_rules
+            decide_copies, hides_values = CopyDecider(basis), ports.shaping.has_rules
             self._system_table_rows = SystemTableRows(
-                work.segments, source=work.source.name, batch_id=batch.id, hides_values=hides_values
+                ports.segments,
+                source=ports.source.name,
+                batch_id=batch.id,
+                hides_values=hides_values,
             )
         self.segmenter = Segmenter(
             basis.tables,
             basis.structures,
-            work.shaping,
-            work,
+            ports.shaping,
+            ports,
             system_table_rows=self._system_table_rows,
             decide_copies=decide_copies,
             extents=extents,
@@ -49,7 +52,7 @@ class BatchCapture:
         """Record that the mirrors of these tables are rewritten from their changelogs.
         The origin says with which version, or none, the new mirror begins."""
         for table, origin in sorted(origins.items()):
-            self.basis.work.progress.note(f"the mirror of {table} is rewritten {origin.clause}")
+            self.basis.ports.progress.note(f"the mirror of {table} is rewritten {origin.clause}")
             self.segmenter.rewrite(table, origin)
 
     def finish(
@@ -90,8 +93,8 @@ class BatchCapture:
             ended_transactions=tuple(prepared.ended),
             system_segments=self._system_table_rows.finish(record.history),
             extents=self._extents.changed_extents(end.at),
-            set_anchors=reading.last_transactions.anchors(self.basis.work.server),
-            scope=self.basis.work.source.patterns,
+            set_anchors=reading.last_transactions.anchors(self.basis.ports.server),
+            scope=self.basis.ports.source.patterns,
         )
 
     def drop(self) -> None:
@@ -112,8 +115,8 @@ class BatchCapture:
         capture began. `start_seconds`: the time that it took to find the start.
         `repairs`: sentences about repairs before the capture."""
         run_start, batch = self.basis.run_start, self._batch
-        source = self.basis.work.source
-        loads = self.basis.work.ledger.open_loads(source.name)
+        source = self.basis.ports.source
+        loads = self.basis.ports.ledger.open_loads(source.name)
         counts = rows_by_table(record.segments)
         return CaptureReport(
             batch_id=batch.id,

@@ -24,7 +24,7 @@ from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline, ServerFacts
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import (
     all_statements,
     dialect_of,
@@ -73,23 +73,23 @@ from lockstep.pipeline.values.retries import STRUCTURES
 from lockstep.pipeline.values.table import TableName
 
 
-def structures_at(work: Workplace, run_start: RunStart) -> SchemaTracker:
+def structures_at(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     """Return a tracker with the structures at the start. Raise `SourceMoving` if
     structures change faster than they can be read."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     decision = run_start.decision
     if not ledger.has_history(source):
-        return structures_of_server(work, run_start)
+        return structures_of_server(ports, run_start)
     if decision.predecessor is not None or decision.continuity is Continuity.CONTIGUOUS:
-        tracker = tracker_of(work, NewestStructures(ledger, source), run_start.facts)
+        tracker = tracker_of(ports, NewestStructures(ledger, source), run_start.facts)
         _forget_hidden_columns(tracker, ledger, source, run_start)
         return tracker
-    batch = _batch_with_start(work, run_start)
+    batch = _batch_with_start(ports, run_start)
     if batch is None or run_start.leave_out:
         # Statements of transactions that are left out are not followed: only the server
         # knows their result.
-        return structures_of_server(work, run_start)
-    return _tracker_from_history(work, batch, run_start)
+        return structures_of_server(ports, run_start)
+    return _tracker_from_history(ports, batch, run_start)
 
 
 def _forget_hidden_columns(
@@ -110,7 +110,7 @@ def _forget_hidden_columns(
 
 
 def tracker_of(
-    work: Workplace,
+    ports: RunPorts,
     initial_structures: InitialStructures,
     facts: ServerFacts,
     *,
@@ -127,13 +127,13 @@ def tracker_of(
         choose_generation=next_generation,
         later_structures=later,
         find_recorded=recorded,
-        shaping=work.shaping,
+        shaping=ports.shaping,
     )
 
 
-def structures_in_batch(work: Workplace, batch: Batch, at: Coordinates) -> StructuresInMemory:
+def structures_in_batch(ports: RunPorts, batch: Batch, at: Coordinates) -> StructuresInMemory:
     """Return the structures at `at`, a place in the log that the batch read."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     versions = {
         version.table: version for version in ledger.schemas_at(source, batch=batch.id, place=at)
     }
@@ -141,29 +141,31 @@ def structures_in_batch(work: Workplace, batch: Batch, at: Coordinates) -> Struc
     return _structures_in_memory(ledger, source, versions, databases)
 
 
-def _batch_with_start(work: Workplace, run_start: RunStart) -> Batch | None:
+def _batch_with_start(ports: RunPorts, run_start: RunStart) -> Batch | None:
     """Return the earlier batch that contains the start. Return None if there is none,
     or if the batch read another log."""
     # After RESET MASTER, a log has the same places again, but events with other
     # checksums.
     start = run_start.start
-    batch = work.ledger.captured_batch(work.source.name, server_uuid=start.server_uuid, at=start.at)
+    batch = ports.ledger.captured_batch(
+        ports.source.name, server_uuid=start.server_uuid, at=start.at
+    )
     if batch is None or batch.end is None or batch.anchor is None:
         return None
     cursor = Cursor(batch.id, batch.end, batch.anchor)
-    same = read_anchor_of(work, cursor, run_start.facts) is AnchorReading.SAME
+    same = read_anchor_of(ports, cursor, run_start.facts) is AnchorReading.SAME
     return batch if same else None
 
 
-def _tracker_from_history(work: Workplace, batch: Batch, run_start: RunStart) -> SchemaTracker:
+def _tracker_from_history(ports: RunPorts, batch: Batch, run_start: RunStart) -> SchemaTracker:
     """Return a tracker with the recorded structures at the start, a place that the
     batch read. A structure that differs from the newest version of its table is
     recorded again, from the start on."""
-    ledger, source, at = work.ledger, work.source.name, run_start.start.at
-    structures = structures_in_batch(work, batch, at)
+    ledger, source, at = ports.ledger, ports.source.name, run_start.start.at
+    structures = structures_in_batch(ports, batch, at)
     structures_then = structures.tables
     structures_now = {schema.table: schema for schema in ledger.schemas_at(source)}
-    tracker = tracker_of(work, structures, run_start.facts)
+    tracker = tracker_of(ports, structures, run_start.facts)
     for table in sorted({*structures_then, *structures_now}):
         version_then, version_now = structures_then.get(table), structures_now.get(table)
         if (
@@ -238,7 +240,7 @@ class StatementSpan:
 Stopped = TypeVar("Stopped", bound=LogStops)
 
 
-def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates) -> Stopped:
+def with_command_to_continue(error: Stopped, ports: RunPorts, head: Coordinates) -> Stopped:
     """Return the error with a hint that has the command to continue after the
     transaction which stopped the run. If the end of this transaction cannot be found,
     return the error unchanged. `head`: the end of the log."""
@@ -246,7 +248,7 @@ def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates)
         return error
     begin = Coordinates.parse(error.event_place)
     try:
-        dump = work.server.dump(begin)
+        dump = ports.server.dump(begin)
         try:
             end = end_of_transaction(dump, begin, head)
         finally:
@@ -255,18 +257,18 @@ def with_command_to_continue(error: Stopped, work: Workplace, head: Coordinates)
         return error
     hint = (
         f"{error.hint}. Then go on after it, which leaves out what it changed: "
-        f"{start_at(end, work.source.name)}"
+        f"{start_at(end, ports.source.name)}"
     )
     return type(error)(error.message, hint=hint, transaction_end=error.transaction_end)
 
 
-def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
+def structures_of_server(ports: RunPorts, run_start: RunStart) -> SchemaTracker:
     """Return a tracker with the server's present structures. If statements after the
     start changed a table, its structure is known only from the last of them on. If the
     first of them created the table, it is known from its CREATE TABLE on."""
 
-    baseline, statements = undisturbed_baseline(work, run_start)
-    facts, start, source = run_start.facts, run_start.start.at, work.source.name
+    baseline, statements = undisturbed_baseline(ports, run_start)
+    facts, start, source = run_start.facts, run_start.start.at, ports.source.name
     folding = dialect_of(facts).lower_case_table_names
     has_all_statements = _is_first_log(run_start) and log_has_all_statements(
         baseline, statements, folding
@@ -311,10 +313,10 @@ def structures_of_server(work: Workplace, run_start: RunStart) -> SchemaTracker:
         )
         for database in baseline.databases
     )
-    structures = _structures_in_memory(work.ledger, source, versions, databases)
-    tracker = tracker_of(work, structures, facts, later=known_later)
+    structures = _structures_in_memory(ports.ledger, source, versions, databases)
+    tracker = tracker_of(ports, structures, facts, later=known_later)
     tracker.record_initial_versions(versions.values(), databases)
-    for version in work.ledger.schemas_at(source):
+    for version in ports.ledger.schemas_at(source):
         if version.table not in versions and version.table not in known_later:
             tracker.record_carried_version(version.table, None, start)
     return tracker
@@ -358,14 +360,14 @@ def log_has_all_statements(
 
 
 def undisturbed_baseline(
-    work: Workplace, run_start: RunStart
+    ports: RunPorts, run_start: RunStart
 ) -> tuple[Baseline, list[LoggedStatement]]:
     """Return the server's structures, and the statements of the log from the start up
     to the place where the structures were read. Try again if a statement changed one of
     them during the reading. Raise `SourceMoving` if that happened at every attempt."""
     for _ in STRUCTURES.tries():
-        baseline = work.server.baseline()
-        statements = list(statements_between(work, run_start, run_start.start.at, baseline.high))
+        baseline = ports.server.baseline()
+        statements = list(statements_between(ports, run_start, run_start.start.at, baseline.high))
         if not any(_may_disturb(statement, baseline) for statement in statements):
             return baseline, statements
     raise SourceMoving(
@@ -385,17 +387,17 @@ def _may_disturb(statement: LoggedStatement, baseline: Baseline) -> bool:
 
 
 def statements_between(
-    work: Workplace, run_start: RunStart, start: Coordinates, end: Coordinates
+    ports: RunPorts, run_start: RunStart, start: Coordinates, end: Coordinates
 ) -> Iterator[LoggedStatement]:
     """Yield the statements between two places of the log that may change a structure."""
     if start >= end:
         return
-    dump = work.server.dump(start)
+    dump = ports.server.dump(start)
     buffer = TransactionBuffer(
         start,
         begins=dump.begins,
         is_captured=lambda _: False,
-        spool=work.spool,
+        spool=ports.spool,
         limits=Limits(end),
         leave_out=run_start.leave_out,
     )
@@ -411,7 +413,7 @@ def statements_between(
             if buffer.has_stopped or buffer.has_ended:
                 break
     except LogStops as error:
-        raise with_command_to_continue(error, work, end) from error
+        raise with_command_to_continue(error, ports, end) from error
     finally:
         dump.close()
 

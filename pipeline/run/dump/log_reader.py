@@ -26,7 +26,7 @@ from lockstep.pipeline.binlog.transactions.identity import GtidCollector, union
 from lockstep.pipeline.binlog.transactions.loop import Limits
 from lockstep.pipeline.binlog.transactions.spill import CommittedRows
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace, capture_progress
+from lockstep.pipeline.run.context import RunPorts, capture_progress
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.initial_schemas import Stopped, with_command_to_continue
 from lockstep.pipeline.run.dump.logged_statements import (
@@ -153,7 +153,7 @@ class LogReading:
         keeps_all_prepared: bool = False,
         starts_spark: bool = True,
     ) -> None:
-        self._work = work = basis.work
+        self._ports = ports = basis.ports
         self._run_start = run_start = basis.run_start
         self._bounds = bounds = basis.bounds
         self._structures = basis.structures
@@ -168,13 +168,13 @@ class LogReading:
         self._began_at = self._reported_at = monotonic()
         self._starts_spark = starts_spark
         self._total_bytes = log_between(run_start.start.at, bounds.end, run_start.facts.binlogs)
-        self._dump = work.server.dump(run_start.start.at)
+        self._dump = ports.server.dump(run_start.start.at)
         self.buffer = TransactionBuffer(
             run_start.start.at,
             begins=self._dump.begins,
             is_captured=lambda table: taker.is_wanted(table) or taker.watches(table),
-            spool=work.spool,
-            source=work.source.name,
+            spool=ports.spool,
+            source=ports.source.name,
             prepared=basis.prepared_transactions,
             file_created=run_start.anchor.file_created if run_start.anchor else 0,
             limits=self._limits(),
@@ -183,7 +183,7 @@ class LogReading:
             may_be_merge_table=self._may_be_merge_table,
         )
         taker.use_buffer(self.buffer)
-        self.row_statements = RowStatements(self._structures, work.source)
+        self.row_statements = RowStatements(self._structures, ports.source)
         self.transaction_count = 0
         self.log_bytes = 0
         self.largest_transaction = 0
@@ -242,7 +242,7 @@ class LogReading:
         last_end = self._group_begin or self.buffer.complete_end
         if not error.transaction_end and last_end > self._run_start.start.at:
             error.transaction_end = str(last_end)
-        return with_command_to_continue(error, self._work, self._run_start.facts.head)
+        return with_command_to_continue(error, self._ports, self._run_start.facts.head)
 
     def _read(self) -> None:
         if self._bounds.is_reached(self._run_start.start.at):
@@ -300,7 +300,7 @@ class LogReading:
 
     @cached_property
     def _captures_merge_parts(self) -> bool:
-        matches, engines = self._work.source.patterns.matches, self._work.server.engines()
+        matches, engines = self._ports.source.patterns.matches, self._ports.server.engines()
         return any(can_be_merged(engine) and matches(table) for table, engine in engines.items())
 
     def _stop_merge_parts(self, group: TransactionGroup) -> None:
@@ -326,14 +326,14 @@ class LogReading:
                 continue
             self._apply_verdict(self.row_statements.judge_created(statement), statement)
             logged = with_existing_view(
-                statement, self._structures.server_schema, self._work.server
+                statement, self._structures.server_schema, self._ports.server
             )
             followed = self._structures.follow(logged)
             not_understood = followed.not_understood
             if not_understood is not None and not_understood.possible_tables is None:
                 self._on_unfollowed(
                     self._add_places(
-                        _not_understood_error(logged, not_understood.reason, self._work)
+                        _not_understood_error(logged, not_understood.reason, self._ports)
                     )
                 )
             self._taker.apply_statement(logged, followed)
@@ -349,7 +349,7 @@ class LogReading:
         self._taker.put(group)
         if self._taker.change_count and self._starts_spark:
             self._starts_spark = False
-            self._work.mirrors.prepare(self._total_bytes)
+            self._ports.mirrors.prepare(self._total_bytes)
         self._newest_commit.put(group.transactions)
         self._note_gtids(group)
         self.transaction_count += len(group.transactions)
@@ -365,7 +365,7 @@ class LogReading:
             log_bytes=self.log_bytes,
             total_bytes=self._total_bytes,
         )
-        self._work.progress.tell(progress)
+        self._ports.progress.tell(progress)
 
     def _apply_verdict(self, verdict: Verdict, statement: LoggedStatement) -> None:
         """Stop the tables that may have been changed by a statement whose rows were not
@@ -405,7 +405,7 @@ class LogReading:
     @cached_property
     def _recorded_statements(self) -> Sequence[SchemaStatement]:
         """The statements of earlier batches."""
-        return tuple(recorded_statements(self._work.ledger, self._work.source.name))
+        return tuple(recorded_statements(self._ports.ledger, self._ports.source.name))
 
     def _note_gtids(self, group: TransactionGroup) -> None:
         self._gtid_collector.add(group.transactions, group.gtid_sources)
@@ -418,18 +418,18 @@ class LogReading:
                 f"{anonymous_count} transactions without a GTID, so it is not known whether they "
                 "were read before",
                 hint="choose the place to continue at: "
-                f"{start_at('PLACE', self._work.source.name)}",
+                f"{start_at('PLACE', self._ports.source.name)}",
             )
 
 
 def _not_understood_error(
-    statement: LoggedStatement, reason: str, work: Workplace
+    statement: LoggedStatement, reason: str, ports: RunPorts
 ) -> UnsupportedStatement:
     return UnsupportedStatement(
         f"the log has a statement that is not understood, at {statement.begin}: {reason}; "
         "it may change any table",
         hint="it was not recorded. If it changes no captured table, go on after it: "
-        f"{start_at(statement.end, work.source.name)}; and report the statement to us",
+        f"{start_at(statement.end, ports.source.name)}; and report the statement to us",
     )
 
 
@@ -568,14 +568,16 @@ def require_prepares_read(run_start: RunStart, reading: LogReading) -> None:
 
 
 def require_complete(
-    work: Workplace, run_start: RunStart, bounds: RunBounds, read_gtids: GtidSet
+    ports: RunPorts, run_start: RunStart, bounds: RunBounds, read_gtids: GtidSet
 ) -> None:
     """Raise `TransactionsMissing` if a transaction that the server had executed before
     the end was neither read nor purged. `read_gtids`: the GTIDs that were read up to
     the end."""
     if not bounds.missing_gtids(read_gtids, GtidSet.parse(run_start.facts.gtid_purged)):
         return
-    missing_gtids = bounds.missing_gtids(read_gtids, GtidSet.parse(work.server.facts().gtid_purged))
+    missing_gtids = bounds.missing_gtids(
+        read_gtids, GtidSet.parse(ports.server.facts().gtid_purged)
+    )
     if missing_gtids:
         raise TransactionsMissing(
             f"the server had executed {missing_gtids} when the run began, but its log up to "

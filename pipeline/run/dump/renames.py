@@ -92,7 +92,7 @@ class CopyDecider:
         return {table: self._supply(table, origin) for table, origin in origins.items()}
 
     def _supply(self, table: TableName, origin: TableName) -> FromMirror | str:
-        source, former = self._basis.work.source, self._basis.tables[origin]
+        source, former = self._basis.ports.source, self._basis.tables[origin]
         state = former.state
         is_followed = former.is_wanted and (former.is_known or former.has_determined_rows)
         if not source.patterns.matches(origin) or not is_followed:
@@ -132,7 +132,7 @@ class CopyDecider:
     def _stale_mirrors(self) -> frozenset[TableName]:
         # Read once: while a batch is captured, no other run of the source can change
         # it.
-        return stale_tables(self._basis.work.ledger, self._basis.work.source.name)
+        return stale_tables(self._basis.ports.ledger, self._basis.ports.source.name)
 
     def _has_all_rows(self, state: TableState | None) -> bool:
         """Return whether the mirror has, or will have, all rows of the table: the
@@ -140,7 +140,7 @@ class CopyDecider:
         rows."""
         if state is None:
             return False
-        ledger, source = self._basis.work.ledger, self._basis.work.source.name
+        ledger, source = self._basis.ports.ledger, self._basis.ports.source.name
         app_id = application_id(source, state, "mirror")
         if ledger.newest_writes(source, [app_id])[app_id].settled_write is not None:
             return True
@@ -159,7 +159,7 @@ class CopyDecider:
 
     def _waiting_contents(self, table: TableName) -> Sequence[TableContent]:
         """Return the table's content in the batches that are not merged yet."""
-        ledger, source = self._basis.work.ledger, self._basis.work.source.name
+        ledger, source = self._basis.ports.ledger, self._basis.ports.source.name
         batch_ids = ledger.pending_batches(source).get(table)
         return (
             table_contents(ledger, source, table, batch_ids[0], batch_ids[-1]) if batch_ids else ()
@@ -173,10 +173,10 @@ class CopyDecider:
         current = self._basis.structures.version(table)
         if current is None or current.schema is None:
             return False
-        if current.shown_as is None and not self._basis.work.shaping.has_rules:
+        if current.shown_as is None and not self._basis.ports.shaping.has_rules:
             return True
-        work, new_versions = self._basis.work, self._basis.structures.history.versions
-        recorded_versions = work.ledger.schema_versions(work.source.name, origin)
+        ports, new_versions = self._basis.ports, self._basis.structures.history.versions
+        recorded_versions = ports.ledger.schema_versions(ports.source.name, origin)
         earlier = [
             version
             for version in (

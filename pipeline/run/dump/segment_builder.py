@@ -43,7 +43,7 @@ from lockstep.pipeline.mirror.system_tables import (
 )
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedCascade
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
@@ -195,7 +195,7 @@ class SystemTableRows:
 
 class Segmenter:
     """The `LogTaker` of a capture. It decodes the groups of one buffer and adds the
-    rows to `tables`. `work`: the ports of the run; None in a replay, which reads a part
+    rows to `tables`. `ports`: those of the run; None in a replay, which reads a part
     of the log again.
 
     `nulled_counts`: number of values, by column, that a policy replaced by NULL.
@@ -207,7 +207,7 @@ class Segmenter:
         tables: CapturedTables,
         structures: SchemaTracker,
         shaping: Shaping,
-        work: Workplace | None = None,
+        ports: RunPorts | None = None,
         *,
         system_table_rows: SystemTableRows | None = None,
         decide_copies: DecideCopies | None = None,
@@ -217,7 +217,7 @@ class Segmenter:
         self._system_table_rows = system_table_rows
         self._structures = structures
         self._table_changes = table_changes = TableChanges(
-            tables, structures, shaping, work, decide_copies=decide_copies, extents=extents
+            tables, structures, shaping, ports, decide_copies=decide_copies, extents=extents
         )
         self._watch = CascadeWatch(structures, tables.is_wanted)
         self._decoder = ImageDecoder(structures, shaping, policies_of=tables.policies_of)

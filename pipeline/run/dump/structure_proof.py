@@ -37,7 +37,7 @@ from typing import Final
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.source import CurrentSchemas
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_existing_view
@@ -110,7 +110,7 @@ def prove_structures(
     renamed_tables = _renamed_tables(capture)
     if not dependents and not renamed_tables:
         return StructureProof()
-    later, server = _LaterStructures(capture), capture.basis.work.server
+    later, server = _LaterStructures(capture), capture.basis.ports.server
     names_of = {table: {table, segmenter.new_names.get(table, table)} for table in dependents}
     current = server.current_schemas(sorted(renamed_tables.union(*names_of.values())))
     if (reason := later.advance_to(current)) is not None:
@@ -223,7 +223,7 @@ def _structure_error(
 
 
 def note_unproven(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     proof: StructureProof,
     earlier_unproven: UnprovenStructures | None,
@@ -244,10 +244,10 @@ def note_unproven(
             "reads the log compares them"
         )
 
-        work.progress.note(sentence)
+        ports.progress.note(sentence)
     still_unproven = proof.unproven_tables
     if uncompared := earlier_tables - proof.compared_tables - still_unproven:
-        states = work.ledger.table_states(work.source.name)
+        states = ports.ledger.table_states(ports.source.name)
         # This run did not read a paused table: it is compared once it comes back.
         paused = {t for t, state in states.items() if state.stopped_by is StoppedBy.PERSON}
         still_unproven |= uncompared & paused
@@ -255,7 +255,7 @@ def note_unproven(
         decision = Decision(
             STRUCTURES_KIND, rule, sentence, structures=tuple(sorted(still_unproven))
         )
-        work.ledger.decide(lease, decision)
+        ports.ledger.decide(lease, decision)
 
 
 _Confirmed = Mapping[TableName, tuple[TableSchema | None, tuple[str, ...]]]
@@ -289,7 +289,7 @@ class _LaterStructures:
         begin, self._place = self._place, head
         run_start = self._basis.run_start
         try:
-            statements = list(statements_between(self._basis.work, run_start, begin, head))
+            statements = list(statements_between(self._basis.ports, run_start, begin, head))
         except (LogStops, DamagedEvent) as error:
             # The next run stops at the same place, with a hint.
             return f"the log cannot be followed from {begin} to {head}: {error.message}"
@@ -339,7 +339,7 @@ class _LaterStructures:
         `is_shown`: the server showed the table without a lock. It differs, so it must
         be compared: raise `SourceMoving` if other sessions keep it locked."""
         try:
-            return self._basis.work.server.locked_schema(table)
+            return self._basis.ports.server.locked_schema(table)
         except TableBusy as error:
             if not is_shown:
                 return _LOCKED_BY_OTHERS
@@ -384,7 +384,7 @@ class _LaterStructures:
 
     def _apply(self, logged: LoggedStatement) -> bool:
         """Apply a statement. Return False if it may have changed any table."""
-        statement = with_existing_view(logged, self._schema_now, self._basis.work.server)
+        statement = with_existing_view(logged, self._schema_now, self._basis.ports.server)
         change = read_change(statement.text, statement.context)
         if isinstance(change, Irrelevant):
             if changes_code(statement.text, statement.context):

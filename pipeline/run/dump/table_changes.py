@@ -20,7 +20,7 @@ from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
 from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
 from lockstep.pipeline.run.dump.cascade_watch import UnloggedCascade
 from lockstep.pipeline.run.dump.renames import DecideCopies, with_copy_decisions
@@ -103,7 +103,7 @@ class TableChanges:
     """Applies statements, and places that the log reaches, to the tables of one
     capture.
 
-    - `work`: the ports of the run, for messages about stopped tables; None in a replay, which
+    - `ports`: those of the run, for messages about stopped tables; None in a replay, which
       reads a part of the log again.
     - `decide_copies`: decides whether the rows of a renamed table are copied from the mirror (the
       Delta table with the current rows) of its former name; None if none are.
@@ -115,7 +115,7 @@ class TableChanges:
         tables: CapturedTables,
         structures: SchemaTracker,
         shaping: Shaping,
-        work: Workplace | None = None,
+        ports: RunPorts | None = None,
         *,
         decide_copies: DecideCopies | None = None,
         extents: PartialTables | None = None,
@@ -123,7 +123,7 @@ class TableChanges:
         self._tables = tables
         self._structures = structures
         self._shaping = shaping
-        self._work = work
+        self._ports = ports
         self._decide_copies = decide_copies
         self._extents = PartialTables() if extents is None else extents
         self._new_mark_sequences: tuple[int, ...] = ()
@@ -403,8 +403,8 @@ class TableChanges:
             self._tables.note_load_end(reading.table)
         else:
             self._tables.note_load_begin(version)
-        assert self._work is not None, "rows are read from the source by runs alone"
-        moment = self._work.clock()
+        assert self._ports is not None, "rows are read from the source by runs alone"
+        moment = self._ports.clock()
         self._tables.add_mark(ChangeType.RESNAPSHOT, version, reading.low, "", moment, moment)
         version_number, sequence = version.version, self._tables.last_sequence
         if reading.load is not None:
@@ -460,14 +460,14 @@ class TableChanges:
         the next run reads the table there."""
         if isinstance(error, ValueLeftOut):
             error = reread_error(error.reason)
-        elif isinstance(error, StructureUnknown) and self._work is not None:
-            error = _with_server_error(self._work, table, error)
+        elif isinstance(error, StructureUnknown) and self._ports is not None:
+            error = _with_server_error(self._ports, table, error)
         self._record_stop(table, at, error)
 
     def _record_stop(self, table: TableName, at: Coordinates, error: TableError) -> None:
         quarantine = self._tables.stop(table, at, error)
-        if self._work is not None:
-            self._work.report_quarantine(quarantine)
+        if self._ports is not None:
+            self._ports.report_quarantine(quarantine)
         self._update_wanted()
 
     def stop_with_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
@@ -493,12 +493,12 @@ class TableChanges:
                 self.stop(table, loss.at, error)
 
 
-def _with_server_error(work: Workplace, table: TableName, error: StructureUnknown) -> TableError:
+def _with_server_error(ports: RunPorts, table: TableName, error: StructureUnknown) -> TableError:
     """Return the error of a table whose structure is not known. If the server does not
     show the structure to the account, this is the server's error, and otherwise
     `error`."""
     try:
-        work.server.baseline([table])
+        ports.server.baseline([table])
     except TableError as table_error:
         return TableError(table_error.reason, hint=f"{table_error.hint}; {resume_hint(table)}")
     except StructureMoved:

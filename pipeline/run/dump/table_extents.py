@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.ledger import Tables
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.reports import VerifyReport
 from lockstep.pipeline.schema.effects import Created, Dropped, Effect, Renamed, Truncated
@@ -83,8 +83,8 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     """Return the partial tables before the first event is read, and the basis with
     newer facts of the server. They are read after the check for empty tables, so that
     these were empty at some place before the log's end in these facts."""
-    work, source = basis.work, basis.work.source
-    extents = PartialTables(work.ledger.partial_tables(source.name))
+    ports, source = basis.ports, basis.ports.source
+    extents = PartialTables(ports.ledger.partial_tables(source.name))
     new_tables = [
         version.table
         for version in basis.structures.history.versions
@@ -92,10 +92,10 @@ def partial_tables_at_start(basis: Basis) -> tuple[PartialTables, Basis]:
     ]
     if not new_tables:
         return extents, basis
-    known_tables = {schema.table for schema in work.ledger.schemas_at(source.name)}
+    known_tables = {schema.table for schema in ports.ledger.schemas_at(source.name)}
     tables = [table for table in new_tables if table not in known_tables]
-    empty_tables = work.server.empty([table for table in tables if source.patterns.matches(table)])
-    run_start = replace(basis.run_start, facts=work.server.facts())
+    empty_tables = ports.server.empty([table for table in tables if source.patterns.matches(table)])
+    run_start = replace(basis.run_start, facts=ports.server.facts())
     extents.add(tables, run_start.start.at, empty_tables, run_start.facts.head)
     return extents, replace(basis, run_start=run_start)
 
@@ -121,15 +121,15 @@ def partial_tables(ledger: Tables, source: str, patterns: TablePatterns) -> tupl
     return tuple(extent for extent in extents if patterns.matches(extent.table))
 
 
-def tables_proven_complete(work: Workplace, report: VerifyReport) -> frozenset[TableName]:
+def tables_proven_complete(ports: RunPorts, report: VerifyReport) -> frozenset[TableName]:
     """Return the partial tables that a comparison with MySQL found equal: they are
     whole."""
-    partly_captured = {extent.table for extent in work.ledger.partial_tables(work.source.name)}
+    partly_captured = {extent.table for extent in ports.ledger.partial_tables(ports.source.name)}
     return frozenset(
         table.table for table in report.tables if table.equal and table.table in partly_captured
     )
 
 
-def record_complete(work: Workplace, lease: Lease, report: VerifyReport) -> None:
+def record_complete(ports: RunPorts, lease: Lease, report: VerifyReport) -> None:
     """Record that the tables are whole which a comparison with MySQL found equal."""
-    work.ledger.note_complete(lease, report.batch_id, tables_proven_complete(work, report))
+    ports.ledger.note_complete(lease, report.batch_id, tables_proven_complete(ports, report))

@@ -25,7 +25,7 @@ from lockstep.pipeline.ports.segments import EventFile
 from lockstep.pipeline.ports.source import ConditionSnapshot
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.proof.sampling import ValueRange
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -99,12 +99,12 @@ class ConditionRead:
         self.deleted_rows.close()
 
 
-def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | None:
+def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | None:
     """Return the reason if rows of the table cannot be read by a condition now,
     otherwise None."""
-    source = work.source.name
-    state = work.ledger.table_states(source).get(table)
-    is_loading = any(load.table == table for load in work.ledger.open_loads(source))
+    source = ports.source.name
+    state = ports.ledger.table_states(source).get(table)
+    is_loading = any(load.table == table for load in ports.ledger.open_loads(source))
     if is_loading or (state is not None and state.is_loading):
         return ConditionRefused(
             f"all of {table} is being read from the source",
@@ -120,7 +120,7 @@ def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | N
             f"{table} is {state.in_words}: its mirror is not continued",
             hint="`lockstep status` says what brings it back",
         )
-    if work.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
+    if ports.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         return ConditionRefused(
             "row images leave columns out (binlog_row_image), and cannot be merged row by row",
             hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
@@ -128,19 +128,19 @@ def condition_refusal(work: Workplace, table: TableName) -> ConditionRefused | N
     return None
 
 
-def read_by_condition(work: Workplace, order: RereadRows) -> ConditionRead:
+def read_by_condition(ports: RunPorts, order: RereadRows) -> ConditionRead:
     """Read the rows of an order into temporary files, which the result's `close`
     deletes. Raise `ConditionRefused` if they cannot be read by a condition,
     `RowsNotRead` if a later attempt may succeed."""
     table = order.table
-    if (refusal := condition_refusal(work, table)) is not None:
+    if (refusal := condition_refusal(ports, table)) is not None:
         raise refusal
-    if work.ledger.unfinished_batches(work.source.name) or table in work.ledger.pending_batches(
-        work.source.name
+    if ports.ledger.unfinished_batches(ports.source.name) or table in ports.ledger.pending_batches(
+        ports.source.name
     ):
         raise RowsNotRead(f"changes of {table} wait to be merged", hint=AGAIN.format(table))
     try:
-        return _read(work, order, work.ledger.table_states(work.source.name)[table])
+        return _read(ports, order, ports.ledger.table_states(ports.source.name)[table])
     except TableBusy as error:
         raise RowsNotRead(f"{table}: {error.reason}", hint=error.hint) from error
     except TableError as error:
@@ -149,25 +149,25 @@ def read_by_condition(work: Workplace, order: RereadRows) -> ConditionRead:
         raise RowsNotRead(error.message, hint=AGAIN.format(table)) from error
 
 
-def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRead:
+def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRead:
     table = order.table
-    schema, version = _schema_and_shown_version(work, state)
+    schema, version = _schema_and_shown_version(ports, state)
     structure = version.shown_structure
     limits = comparable_limits(order.condition.limits, version.treatments_in_words)
     key = _lookup_key(schema)
-    facts = work.server.facts()
+    facts = ports.server.facts()
     hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
     matching_rows, deleted_rows = (
-        ScratchRows(work.spool.create_scratch_file(), hasher.schema) for _ in range(2)
+        ScratchRows(ports.spool.create_scratch_file(), hasher.schema) for _ in range(2)
     )
     try:
-        with work.server.rows_where(
-            schema, order.condition, most_seconds=work.source.snapshot.max_seconds
+        with ports.server.rows_where(
+            schema, order.condition, most_seconds=ports.source.snapshot.max_seconds
         ) as snapshot:
-            _require_not_before(work, snapshot.rows.low)
-            keys_read = _put_matching(work, order, snapshot, hasher, matching_rows)
-            mirror = MirrorReader(work, state.mirror, work.mirrors.version(state.mirror))
-            keeps_deleted = work.source.policies_of(table).ignores_truncates
+            _require_not_before(ports, snapshot.rows.low)
+            keys_read = _put_matching(ports, order, snapshot, hasher, matching_rows)
+            mirror = MirrorReader(ports, state.mirror, ports.mirrors.version(state.mirror))
+            keeps_deleted = ports.source.policies_of(table).ignores_truncates
             unnamed_column, unchecked_rows = column_without_literal(schema, key), 0
             not_read = _keys_not_read(mirror, table, limits, hasher, keys_read)
             candidates = [] if keeps_deleted else not_read
@@ -177,7 +177,7 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRea
                 )
             else:
                 unchecked_rows = sum(batch.num_rows for batch in candidates)
-            low, high = snapshot.rows.low, max(snapshot.rows.high, work.server.facts().head)
+            low, high = snapshot.rows.low, max(snapshot.rows.high, ports.server.facts().head)
     except BaseException:
         matching_rows.close()
         deleted_rows.close()
@@ -188,14 +188,14 @@ def _read(work: Workplace, order: RereadRows, state: TableState) -> ConditionRea
 
 
 def _schema_and_shown_version(
-    work: Workplace, state: TableState
+    ports: RunPorts, state: TableState
 ) -> tuple[TableSchema, SchemaVersion]:
     """Return the table's structure on the server, and the version that its mirror
     shows. Raise `RowsNotRead` if the two differ."""
     table = state.table
-    schemas = [schema for schema in work.server.baseline([table]).tables if schema.name == table]
+    schemas = [schema for schema in ports.server.baseline([table]).tables if schema.name == table]
     assert state.mirror_version is not None, "condition_refusal checked it"
-    version = work.ledger.schema_version(work.source.name, table, state.mirror_version)
+    version = ports.ledger.schema_version(ports.source.name, table, state.mirror_version)
     shown_schema = version.schema
     if (
         not schemas
@@ -220,11 +220,11 @@ def _lookup_key(schema: TableSchema) -> tuple[str, ...]:
     return keys[0]
 
 
-def _require_not_before(work: Workplace, low: Coordinates) -> None:
+def _require_not_before(ports: RunPorts, low: Coordinates) -> None:
     """Raise `RowsNotRead` if the snapshot's low watermark is before the captured
     position. This is possible because MySQL logs a transaction before its changes are
     visible."""
-    cursor = work.ledger.cursors(work.source.name).captured
+    cursor = ports.ledger.cursors(ports.source.name).captured
     assert cursor is not None, "the table was captured"
     if low < cursor.position.at:
         raise RowsNotRead(
@@ -234,7 +234,7 @@ def _require_not_before(work: Workplace, low: Coordinates) -> None:
 
 
 def _put_matching(
-    work: Workplace,
+    ports: RunPorts,
     order: RereadRows,
     snapshot: ConditionSnapshot,
     hasher: RowHasher,
@@ -246,7 +246,7 @@ def _put_matching(
     for batch in snapshot.rows.batches:
         matching_rows.put(batch)
         hashes.append(hasher.key_hashes(batch))
-    work.progress.note(
+    ports.progress.note(
         f"{order.table}: rows read where {order.condition.text}: {matching_rows.row_count:,}"
     )
     return np.unique(np.concatenate(hashes))

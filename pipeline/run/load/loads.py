@@ -25,7 +25,7 @@ from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.load import Chunk, ChunkRows, Load, LoadBegin, SourceReading
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace, load_progress
+from lockstep.pipeline.run.context import RunPorts, load_progress
 from lockstep.pipeline.run.stop_errors import reread_error, unsupported_error
 from lockstep.pipeline.run.table_plans import TablePlans, find_tables_without_log
 from lockstep.pipeline.schema.model import TableSchema
@@ -49,35 +49,35 @@ from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 
 
-def order_later_readings(work: Workplace, lease: Lease, plans: TablePlans) -> None:
+def order_later_readings(ports: RunPorts, lease: Lease, plans: TablePlans) -> None:
     """Order that a later run reads tables which this run does not read: new tables,
     which are not captured until then, and tables for which part of the log was lost."""
-    states = work.ledger.table_states(work.source.name)
-    open_loads = {load.table for load in work.ledger.open_loads(work.source.name)}
+    states = ports.ledger.table_states(ports.source.name)
+    open_loads = {load.table for load in ports.ledger.open_loads(ports.source.name)}
     for table, reason in plans.wait_reasons.items():
         is_lost = plans.plans[table].rule == LOG_LOST_RULE
         if (is_lost or table not in states) and table not in open_loads:
-            work.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
+            ports.ledger.order_load(lease, table, author=plans.wants[table].author, reason=reason)
 
 
-def void_load(work: Workplace, lease: Lease, load: Load, reason: str) -> None:
+def void_load(ports: RunPorts, lease: Lease, load: Load, reason: str) -> None:
     """Void a load, and delete the rows that it read."""
-    work.ledger.void_load(lease, load.id, reason)
-    work.segments.discard_load(snapshot_path(work.source.name, load.table), load.id)
+    ports.ledger.void_load(lease, load.id, reason)
+    ports.segments.discard_load(snapshot_path(ports.source.name, load.table), load.id)
 
 
 def load_tables(
-    work: Workplace, lease: Lease, run_start: RunStart, plans: TablePlans
+    ports: RunPorts, lease: Lease, run_start: RunStart, plans: TablePlans
 ) -> list[SourceReading]:
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
-    room = LogRoom(log_retention(run_start.facts.settings), work.source.snapshot.max_seconds)
+    room = LogRoom(log_retention(run_start.facts.settings), ports.source.snapshot.max_seconds)
     deadline = perf_counter() + room.seconds
     for load, reason in plans.void_loads:
-        void_load(work, lease, load, reason)
+        void_load(ports, lease, load, reason)
         if load.row_count and load.table in plans.plans:
-            work.progress.note(f"{load.table} is read from the beginning again: {reason}")
+            ports.progress.note(f"{load.table} is read from the beginning again: {reason}")
     loads = []
     for table, plan in plans.plans.items():
         step = plan.step_after_log
@@ -86,24 +86,24 @@ def load_tables(
         author = plans.wants[table].author
         loads.append(
             step.supply.load
-            or work.ledger.order_load(lease, table, author=author, reason=step.reason)
+            or ports.ledger.order_load(lease, table, author=author, reason=step.reason)
         )
     if loads and room.shortening_sentence is not None:
-        work.progress.note(
+        ports.progress.note(
             f"{room.shortening_sentence}\nhint: `{week_statement(run_start.facts.settings)}`"
         )
-    readings = _load_rows(work, lease, run_start, loads, deadline, room.piece_seconds)
+    readings = _load_rows(ports, lease, run_start, loads, deadline, room.piece_seconds)
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
     unread_tables = find_tables_without_log(
-        run_start, work.ledger.table_states(work.source.name), plans
+        run_start, ports.ledger.table_states(ports.source.name), plans
     )
     unread_tables |= {order.table for order in plans.orders}
     unread_tables -= {reading.table for reading in readings}
     error = TableBusy("its turn to be read from the source has not come yet", hint=_AGAIN)
     return [
         *readings,
-        *_unread_tables(work, [load for load in loads if load.table in unread_tables], error),
+        *_unread_tables(ports, [load for load in loads if load.table in unread_tables], error),
     ]
 
 
@@ -118,7 +118,7 @@ def readings_of_begun_loads(readings: Sequence[SourceReading]) -> list[SourceRea
 
 
 def _load_rows(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     run_start: RunStart,
     loads: Sequence[Load],
@@ -133,10 +133,10 @@ def _load_rows(
         waiting_loads = [load for load in loads if load.table not in readings.keys() | later_tables]
         if not waiting_loads:
             break
-        ready = _begin_loads(work, lease, run_start, waiting_loads, readings)
+        ready = _begin_loads(ports, lease, run_start, waiting_loads, readings)
         restarted_loads = []
         reader = ChunkReader(
-            work,
+            ports,
             lease,
             ready,
             log_start=run_start.start.at,
@@ -145,27 +145,27 @@ def _load_rows(
         )
         for read in reader.read():
             if isinstance(read.error, StructureMoved):
-                void_load(work, lease, read.load, read.error.message)
+                void_load(ports, lease, read.load, read.error.message)
                 table, author = read.load.table, read.load.author
                 restarted_loads.append(
-                    work.ledger.order_load(lease, table, author=author, reason=read.load.reason)
+                    ports.ledger.order_load(lease, table, author=author, reason=read.load.reason)
                 )
-            elif (reading := _reading_of(work, lease, read)) is not None:
+            elif (reading := _reading_of(ports, lease, read)) is not None:
                 readings[read.load.table] = reading
             else:
                 later_tables.add(read.load.table)
         loads = restarted_loads
     error = TableBusy("it kept being altered while it was read", hint=_AGAIN)
     unread_loads = [load for load in loads if load.table not in readings.keys() | later_tables]
-    return [*readings.values(), *_unread_tables(work, unread_loads, error)]
+    return [*readings.values(), *_unread_tables(ports, unread_loads, error)]
 
 
-def _unread_tables(work: Workplace, loads: Sequence[Load], error: TableBusy) -> list[SourceReading]:
+def _unread_tables(ports: RunPorts, loads: Sequence[Load], error: TableBusy) -> list[SourceReading]:
     """Return the tables of these loads, which this run does not read, as stopped at
     the log's present end by `error`."""
     if not loads:
         return []
-    head = work.server.facts().head
+    head = ports.server.facts().head
     return [SourceReading(load.table, load.reason, None, head, head, error=error) for load in loads]
 
 
@@ -173,7 +173,7 @@ _AGAIN = reread_error("").hint
 
 
 def _begin_loads(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     run_start: RunStart,
     loads: Sequence[Load],
@@ -184,14 +184,14 @@ def _begin_loads(
     new_loads = [load for load in loads if load.begin is None]
     if not new_loads:
         return list(loads)
-    estimates = work.server.estimated_rows([load.table for load in new_loads])
-    baselines = _baselines(work, new_loads, readings)
+    estimates = ports.server.estimated_rows([load.table for load in new_loads])
+    baselines = _baselines(ports, new_loads, readings)
     begun_tables: dict[str, list[TableName]] = {}
     for load in new_loads:
         baseline = baselines.get(load.table)
         if baseline is None:
             if load.table in readings:
-                void_load(work, lease, load, "it cannot be read")
+                void_load(ports, lease, load, "it cannot be read")
             continue
         schema = next((table for table in baseline.tables if table.name == load.table), None)
         unsupported = None if schema is None else unsupported_error(schema)
@@ -200,7 +200,7 @@ def _begin_loads(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=unsupported
             )
             reason = "it was dropped" if unsupported is None else unsupported.reason
-            void_load(work, lease, load, reason)
+            void_load(ports, lease, load, reason)
             continue
         if baseline.low < run_start.start.at:
             # MySQL logs a transaction before its rows are visible: rows would be
@@ -213,26 +213,26 @@ def _begin_loads(
             continue
         server_uuid = run_start.facts.server_uuid
         try:
-            shape = work.shaping.shape_fingerprint(schema)
+            shape = ports.shaping.shape_fingerprint(schema)
         except TableError as error:
             readings[load.table] = SourceReading(
                 load.table, load.reason, schema, baseline.low, baseline.high, error=error
             )
-            void_load(work, lease, load, error.reason)
+            void_load(ports, lease, load, error.reason)
             continue
         reading = LoadBegin(schema, server_uuid, baseline.low, estimates.get(load.table), shape)
-        work.ledger.begin_load(lease, load.id, reading)
+        ports.ledger.begin_load(lease, load.id, reading)
         begun_tables.setdefault(load.reason, []).append(load.table)
     for reason, tables in begun_tables.items():
         verb = "is" if len(tables) == 1 else "are"
-        work.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
-    open_loads = {load.id: load for load in work.ledger.open_loads(work.source.name)}
+        ports.progress.note(f"{name_list(tables)} {verb} read from the source: {reason}")
+    open_loads = {load.id: load for load in ports.ledger.open_loads(ports.source.name)}
     begun_loads = [open_loads[load.id] for load in loads if load.id in open_loads]
     return [load for load in begun_loads if load.begin]
 
 
 def _baselines(
-    work: Workplace, loads: Sequence[Load], readings: dict[TableName, SourceReading]
+    ports: RunPorts, loads: Sequence[Load], readings: dict[TableName, SourceReading]
 ) -> dict[TableName, Baseline]:
     """Return for each table a baseline: its structure on the server, and the places of
     the log before and after it was read. All are read together or, if that fails, one
@@ -242,25 +242,25 @@ def _baselines(
     baselines: dict[TableName, Baseline] = {}
     if len(names) > 1:
         with suppress(TableError, StructureMoved):
-            baseline = work.server.baseline(names)
+            baseline = ports.server.baseline(names)
             existing = {table.name for table in baseline.tables}
             baselines |= dict.fromkeys((name for name in names if name in existing), baseline)
     for load in loads:
         if load.table in baselines:
             continue
         try:
-            baselines[load.table] = work.server.baseline([load.table])
+            baselines[load.table] = ports.server.baseline([load.table])
         except StructureMoved:
             continue
         except TableError as error:
-            head = work.server.facts().head
+            head = ports.server.facts().head
             readings[load.table] = SourceReading(
                 load.table, load.reason, None, head, head, error=error
             )
     return baselines
 
 
-def _reading_of(work: Workplace, lease: Lease, read: LoadReading) -> SourceReading | None:
+def _reading_of(ports: RunPorts, lease: Lease, read: LoadReading) -> SourceReading | None:
     """Return the rows of a load that were read so far, or the error that stops the
     table. Return None if the table is read in one piece, for lack of a key, and its
     turn did not come. If other sessions keep the table busy, the next run continues the
@@ -282,10 +282,10 @@ def _reading_of(work: Workplace, lease: Lease, read: LoadReading) -> SourceReadi
     if read.error is None or isinstance(read.error, StructureMoved):
         return result
     if isinstance(read.error, TableBusy) and load.high is not None:
-        work.progress.note(f"{load.table}: the next run continues reading: {read.error.reason}")
+        ports.progress.note(f"{load.table}: the next run continues reading: {read.error.reason}")
         return result
     if not isinstance(read.error, TableBusy):
-        void_load(work, lease, load, read.error.reason)
+        void_load(ports, lease, load, read.error.reason)
     return SourceReading(
         load.table, load.reason, reading.schema, load.low, load.low, error=read.error
     )
@@ -342,7 +342,7 @@ class ChunkReader:
 
     def __init__(
         self,
-        work: Workplace,
+        ports: RunPorts,
         lease: Lease,
         loads: Sequence[Load],
         *,
@@ -350,9 +350,14 @@ class ChunkReader:
         deadline: float,
         piece_seconds: float,
     ) -> None:
-        self._work, self._lease, self._log_start, self._deadline = work, lease, log_start, deadline
+        self._ports, self._lease, self._log_start, self._deadline = (
+            ports,
+            lease,
+            log_start,
+            deadline,
+        )
         self._piece_seconds = piece_seconds
-        plan = work.source.snapshot
+        plan = ports.source.snapshot
         self._readings = [LoadReading(load, plan.pace.first_rows) for load in loads]
         self._waiting_readings = deque(self._readings)
         self._has_begun = False
@@ -362,7 +367,7 @@ class ChunkReader:
 
     def read(self) -> list[LoadReading]:
         """Read chunks, and return all loads with the chunks that were read."""
-        connections = self._work.source.snapshot.connections
+        connections = self._ports.source.snapshot.connections
         futures: set[Future[_ChunkResult]] = set()
         with ThreadPoolExecutor(connections, thread_name_prefix="lockstep-load") as pool:
             try:
@@ -422,11 +427,11 @@ class ChunkReader:
         last_bound = load.chunks[-1].range.through if load.chunks else None
         through = None
         if chunk_key(load.begin.schema):
-            through = self._work.server.next_bound(
+            through = self._ports.server.next_bound(
                 load.begin.schema, last_bound, reading.next_rows, since=load.begin.low
             )
         chunk = Chunk(len(load.chunks), Range(last_bound, through))
-        self._work.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
+        self._ports.ledger.plan_chunk(self._lease, load.id, chunk.number, chunk.range)
         reading.put(chunk)
         return chunk
 
@@ -437,14 +442,14 @@ class ChunkReader:
             return True
         if self._is_log_at_risk():
             return False
-        limits = self._work.source.snapshot.limits
-        while (advice := throttle(self._work.server.source_load(), limits)).waits:
+        limits = self._ports.source.snapshot.limits
+        while (advice := throttle(self._ports.server.source_load(), limits)).waits:
             if advice.reason != self._reported_reason:
-                self._work.progress.note(f"reading tables waits: {advice.reason}")
+                self._ports.progress.note(f"reading tables waits: {advice.reason}")
                 self._reported_reason = advice.reason
             if perf_counter() + advice.seconds >= self._deadline:
                 return False
-            self._work.pause(advice.seconds)
+            self._ports.pause(advice.seconds)
         self._reported_reason = ""
         self._checked_at = perf_counter()
         return True
@@ -454,7 +459,7 @@ class ChunkReader:
         purged a file since the last check, and the file in which the capture starts is
         now the oldest or gone. Then stop reading tables, so that the log is captured
         before it is lost."""
-        oldest = self._work.server.facts().binlogs[0].file
+        oldest = self._ports.server.facts().binlogs[0].file
         oldest_before, self._oldest_file = self._oldest_file, oldest
         if (
             oldest_before is None
@@ -462,7 +467,7 @@ class ChunkReader:
             or oldest.number < self._log_start.file.number
         ):
             return False
-        self._work.progress.note(
+        self._ports.progress.note(
             f"reading tables stops for now: the server purged its log up to {oldest}, so the log "
             "after that is captured first"
         )
@@ -482,11 +487,11 @@ class ChunkReader:
     def _write_rows(self, load: Load, chunk: Chunk) -> tuple[ChunkRows, int]:
         """Write the rows of a chunk to files. Return the files, and the rows' size in
         bytes."""
-        work, timer_start, size, count = self._work, perf_counter(), 0, 0
+        ports, timer_start, size, count = self._ports, perf_counter(), 0, 0
         assert load.begin is not None, "a load that is read has begun"
         schema = load.begin.schema
         is_keyless = not merge_key(schema)
-        with work.server.chunk(
+        with ports.server.chunk(
             schema,
             chunk.range,
             exact=is_keyless,
@@ -499,8 +504,8 @@ class ChunkReader:
                     hint="give the table a PRIMARY KEY, or resume it again when there are fewer "
                     "writes",
                 )
-            folder = snapshot_path(work.source.name, load.table)
-            writer = work.segments.open_chunk(
+            folder = snapshot_path(ports.source.name, load.table)
+            writer = ports.segments.open_chunk(
                 folder, load=load.id, chunk=chunk.number, schema=rows.schema
             )
             try:
@@ -521,12 +526,12 @@ class ChunkReader:
         if not isinstance(result.rows, ChunkRows):
             reading.error = reading.error or result.rows
             return
-        self._work.ledger.record_chunk(self._lease, reading.load.id, chunk.number, result.rows)
+        self._ports.ledger.record_chunk(self._lease, reading.load.id, chunk.number, result.rows)
         reading.put(replace(chunk, rows=result.rows))
         read = ChunkRead(
             result.planned_rows, result.rows.row_count, result.row_bytes, result.rows.seconds
         )
-        reading.next_rows = next_size(self._work.source.snapshot.pace, read)
+        reading.next_rows = next_size(self._ports.source.snapshot.pace, read)
         if reading not in self._waiting_readings and reading.goes_on:
             self._waiting_readings.append(reading)
         self._report()
@@ -536,7 +541,7 @@ class ChunkReader:
         enough. `at_once`: report in any case."""
         if at_once or perf_counter() - self._reported_at >= REPORT_SECONDS:
             tables = (reading.load.progress for reading in self._readings if reading.load.chunks)
-            self._work.progress.tell(load_progress(tuple(tables)))
+            self._ports.progress.tell(load_progress(tuple(tables)))
             self._reported_at = perf_counter()
 
 
@@ -544,7 +549,7 @@ class ChunkReader:
 
 
 def read_columns(
-    work: Workplace, plans: TablePlans, batch_id: int
+    ports: RunPorts, plans: TablePlans, batch_id: int
 ) -> tuple[list[SourceReading], TablePlans]:
     """Read the new columns that the plans supply from the server, into files of the
     batch. Return them, and the plans of all other tables."""
@@ -555,7 +560,7 @@ def read_columns(
         ):
             continue
         reading = _columns_of(
-            work, table, plan.step_after_log.supply.columns, plan.step_after_log.reason, batch_id
+            ports, table, plan.step_after_log.supply.columns, plan.step_after_log.reason, batch_id
         )
         if reading is None:
             remaining_plans[table] = plan.with_rows
@@ -566,18 +571,18 @@ def read_columns(
 
 
 def _columns_of(
-    work: Workplace, table: TableName, columns: NewColumns, reason: str, batch_id: int
+    ports: RunPorts, table: TableName, columns: NewColumns, reason: str, batch_id: int
 ) -> SourceReading | None:
     """Read these columns of a table. Return None if all of its rows have to be read
     instead."""
-    version = work.ledger.schema_version(work.source.name, table, columns.version)
+    version = ports.ledger.schema_version(ports.source.name, table, columns.version)
     for _ in TABLE_READ.tries():
         try:
-            baseline = work.server.baseline([table])
+            baseline = ports.server.baseline([table])
         except StructureMoved:
             continue
         except TableError as error:
-            head = work.server.facts().head
+            head = ports.server.facts().head
             return SourceReading(table, reason, None, head, head, error=error)
         schema = baseline.tables[0] if baseline.tables else None
         if schema is None or version.schema is None:
@@ -594,7 +599,7 @@ def _columns_of(
             version=columns.version,
         )
         try:
-            return _read_by_key(work, reading, schema, batch_id)
+            return _read_by_key(ports, reading, schema, batch_id)
         except StructureMoved:
             continue
         except TableError as error:
@@ -603,17 +608,17 @@ def _columns_of(
 
 
 def _read_by_key(
-    work: Workplace, reading: SourceReading, schema: TableSchema, batch_id: int
+    ports: RunPorts, reading: SourceReading, schema: TableSchema, batch_id: int
 ) -> SourceReading:
     if (error := unsupported_error(schema)) is not None:
         raise error
     names = ", ".join(reading.columns or ())
-    work.progress.note(
+    ports.progress.note(
         f"{reading.table} is read from the source, only {names} by key: {reading.reason}"
     )
-    with work.server.snapshot(schema, reading.columns) as rows:
-        writer = work.segments.open(
-            snapshot_path(work.source.name, reading.table),
+    with ports.server.snapshot(schema, reading.columns) as rows:
+        writer = ports.segments.open(
+            snapshot_path(ports.source.name, reading.table),
             batch=batch_id,
             schema_version=0,
             schema=rows.schema,

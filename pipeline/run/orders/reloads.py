@@ -14,7 +14,7 @@ from lockstep.pipeline.mirror.merging import ChangelogOrigin, ReloadOrigin
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableOrder, TableState
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.follow_pasts import Pasts, find_pasts
 from lockstep.pipeline.run.load.by_condition import condition_refusal
 from lockstep.pipeline.run.orders.table_orders import OrderRequest
@@ -88,31 +88,31 @@ class ReloadFacts:
     """The facts about tables that will be reloaded. Each fact is read only once for all
     of them."""
 
-    def __init__(self, work: Workplace, tables: Collection[TableName]) -> None:
-        self.work, self.tables = work, tables
-        self.states = work.ledger.table_states(work.source.name)
-        self.loads = {load.table: load for load in work.ledger.open_loads(work.source.name)}
+    def __init__(self, ports: RunPorts, tables: Collection[TableName]) -> None:
+        self.ports, self.tables = ports, tables
+        self.states = ports.ledger.table_states(ports.source.name)
+        self.loads = {load.table: load for load in ports.ledger.open_loads(ports.source.name)}
         self._new_tables = [table for table in tables if table not in self.states]
 
     @cached_property
     def pasts(self) -> Pasts:
         """What the log has of each table that is not in the lake yet."""
-        return find_pasts(self.work, self._new_tables)
+        return find_pasts(self.ports, self._new_tables)
 
     @cached_property
     def estimated_rows(self) -> Mapping[TableName, int]:
-        return self.work.server.estimated_rows(self.tables)
+        return self.ports.server.estimated_rows(self.tables)
 
     @cached_property
     def foreign_tables(self) -> Collection[TableName]:
         """Tables that no run has captured, and in whose mirrors' folders other programs
         have tables."""
-        return foreign_mirrors(self.work, self._new_tables).keys() if self._new_tables else ()
+        return foreign_mirrors(self.ports, self._new_tables).keys() if self._new_tables else ()
 
     @cached_property
     def _contents(self) -> Mapping[TableName, list[TableContent]]:
         contents: dict[TableName, list[TableContent]] = {table: [] for table in self.tables}
-        ledger, source = self.work.ledger, self.work.source.name
+        ledger, source = self.ports.ledger, self.ports.source.name
         newest = ledger.cursors(source).captured
         if newest is not None:
             for batch in ledger.contents(source, 1, newest.batch, self.tables):
@@ -136,20 +136,20 @@ class ReloadFacts:
         if state is None:
             return "it is not in the lake yet"
         if state.has_stopped:
-            return _origin_once_resumed(self.work, request, state, supplier)
+            return _origin_once_resumed(self.ports, request, state, supplier)
         if needs_of(state) - {Need.MIRROR}:
             return "it lacks rows that only MySQL has"
         # The run examines the files: that takes too long here.
         contents = self._contents[request.table]
-        origin = changelog_origin_of(self.work, state, check_files=False, contents=contents)
+        origin = changelog_origin_of(self.ports, state, check_files=False, contents=contents)
         if not isinstance(origin, str) or supplier is not Supplier.CHANGELOG:
             return origin
-        earlier = earlier_version_origin_of(self.work, state, check_files=False, contents=contents)
+        earlier = earlier_version_origin_of(self.ports, state, check_files=False, contents=contents)
         return f"{origin}, and {earlier}" if isinstance(earlier, str) else earlier
 
 
 def _origin_once_resumed(
-    work: Workplace, request: OrderRequest, state: TableState, supplier: Supplier | None
+    ports: RunPorts, request: OrderRequest, state: TableState, supplier: Supplier | None
 ) -> ReloadOrigin:
     """Return what the mirror of a stopped table is written from, as the next run would
     decide."""
@@ -159,11 +159,11 @@ def _origin_once_resumed(
         OrderKind.RELOAD,
         request.author,
         request.reason,
-        work.clock(),
+        ports.clock(),
         state.stopped,
         supplier=supplier,
     )
-    plans = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
+    plans = plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
     table_plan = plans.plans[request.table]
     if table_plan.reason_to_wait is not None:
         return table_plan.reason_to_wait
@@ -173,7 +173,7 @@ def _origin_once_resumed(
 
 
 def plan_reload(
-    work: Workplace,
+    ports: RunPorts,
     request: OrderRequest,
     supplier: Supplier | None,
     facts: ReloadFacts | None = None,
@@ -183,12 +183,12 @@ def plan_reload(
     `PastRefused` if the named changelog or log cannot supply the table. Raise
     `LedgerRefused` if the reload would show more than before, to which a person must
     consent."""
-    facts = facts or ReloadFacts(work, [request.table])
+    facts = facts or ReloadFacts(ports, [request.table])
     table, state = request.table, facts.states.get(request.table)
     if supplier is Supplier.LOG:
         return _plan_reload_from_log(request, facts)
     if state is not None:
-        _require_consent(work, state)
+        _require_consent(ports, state)
     is_being_read = facts.is_being_read(table)
     origin: ReloadOrigin = "its rows are being read from MySQL"
     if not is_being_read and supplier is not Supplier.SOURCE:
@@ -216,27 +216,27 @@ def plan_reload(
     reason = "" if supplier is Supplier.SOURCE else str(origin)
     sentence += f", from the source{reason and f': {reason}'}{resumes}"
     if table in facts.foreign_tables:
-        mirror = mirror_path(work.source.name, work.source.mirror_name(table))
+        mirror = mirror_path(ports.source.name, ports.source.mirror_name(table))
         sentence += f"; it replaces what somebody else made in the lake at {mirror}"
     rows = facts.estimated_rows.get(table)
     return Reload(request, supplier, Supplier.SOURCE, sentence, reason, rows, is_stopped)
 
 
 def plan_condition_reload(
-    work: Workplace, order: RereadRows, facts: ReloadFacts | None = None
+    ports: RunPorts, order: RereadRows, facts: ReloadFacts | None = None
 ) -> Reload:
     """Return the reload of the rows that meet a condition; a run to which its
     `condition_rows` are given carries it out. If these rows cannot be merged alone,
     return the reload of all rows."""
     table, condition = order.table, order.condition
-    refusal = condition_refusal(work, table)
+    refusal = condition_refusal(ports, table)
     reach = ReadingReach(by_condition=None if refusal is None else refusal.message)
     have = Have(table, SupplyStanding.FOLLOWING, reason=order.reason)
     table_plan = plan(have, Want(condition=condition, author=order.author), reach)
-    [step] = with_prices(work, TablePlans({table: table_plan})).plans[table].steps
+    [step] = with_prices(ports, TablePlans({table: table_plan})).plans[table].steps
     request = OrderRequest(table, order.author, step.reason)
     if not isinstance(step.supply, SomeRowsFromServer):
-        return plan_reload(work, request, Supplier.SOURCE, facts)
+        return plan_reload(ports, request, Supplier.SOURCE, facts)
     column_names = ", ".join(dict.fromkeys(limit.column for limit in condition.limits))
     other_rows = (
         f"rows of the mirror that its {column_names} allows"
@@ -251,12 +251,12 @@ def plan_condition_reload(
     return Reload(request, source, source, sentence, estimated_rows=rows, condition_rows=order)
 
 
-def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Reload]:
+def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Reload]:
     """Return how each table that differs from MySQL is repaired: the differing rows are
     read, or all rows if no condition can name them. Rows are never corrected in the
     mirror alone, because consumers must find every change in the changelog. Tables that
     are stopped or incomplete are left out."""
-    states = work.ledger.table_states(work.source.name)
+    states = ports.ledger.table_states(ports.source.name)
     differing_tables = [
         difference
         for difference in report.tables
@@ -264,7 +264,7 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
         and difference.table in states
         and states[difference.table].is_complete
     ]
-    facts = ReloadFacts(work, [difference.table for difference in differing_tables])
+    facts = ReloadFacts(ports, [difference.table for difference in differing_tables])
     repairs = []
     for difference in differing_tables:
         count = difference.differing_rows
@@ -273,11 +273,11 @@ def plan_repairs(work: Workplace, report: VerifyReport, author: str) -> list[Rel
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
         )
         if difference.where is None:
-            repairs.append(plan_reload(work, request, Supplier.SOURCE, facts))
+            repairs.append(plan_reload(ports, request, Supplier.SOURCE, facts))
         else:
             where = read_condition(difference.where)
             order = RereadRows(request.table, where, author, request.reason)
-            repairs.append(plan_condition_reload(work, order, facts))
+            repairs.append(plan_condition_reload(ports, order, facts))
     return repairs
 
 
@@ -307,13 +307,13 @@ def _plan_reload_from_log(request: OrderRequest, facts: ReloadFacts) -> Reload:
     return Reload(request, Supplier.LOG, Supplier.LOG, sentence, older, rows)
 
 
-def _require_consent(work: Workplace, state: TableState) -> None:
+def _require_consent(ports: RunPorts, state: TableState) -> None:
     """Raise `LedgerRefused` if a reload would show more than the settings of the
     table's former columns or name did: a person must consent to that explicitly
     (`resume`)."""
     reason = state.reason if state.need is Need.CONSENT else None
-    if work.shaping.has_rules:
-        newest = work.ledger.schema_versions(work.source.name, state.table)[-1:]
+    if ports.shaping.has_rules:
+        newest = ports.ledger.schema_versions(ports.source.name, state.table)[-1:]
         unknown = [version.reason for version in newest if version.knowledge is Knowledge.UNKNOWN]
         reason = next(iter(unknown), reason)
     if reason is not None:
@@ -323,7 +323,7 @@ def _require_consent(work: Workplace, state: TableState) -> None:
         )
 
 
-def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
+def give_reload(ports: RunPorts, lease: Lease, reload: Reload) -> Reload:
     """Record a reload. A table that is read from MySQL is still followed, unless it is
     stopped. A table whose mirror is written from its changelog stops until the next
     run."""
@@ -337,11 +337,11 @@ def give_reload(work: Workplace, lease: Lease, reload: Reload) -> Reload:
             if reload.reason_from_source
             else request.reason
         )
-        load = work.ledger.order_load(
+        load = ports.ledger.order_load(
             lease, table, author=request.author, reason=reason, with_past=with_past
         )
         return replace(reload, load_id=load.id)
-    order = work.ledger.order_table(
+    order = ports.ledger.order_table(
         lease,
         table,
         OrderKind.RELOAD,

@@ -14,7 +14,7 @@ from typing import Final
 from lockstep.pipeline.mirror.layout import snapshot_path
 from lockstep.pipeline.model.table_state import OrderKind, TableOrder, TableState
 from lockstep.pipeline.ports.ledger import Structures
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_statements
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
@@ -95,7 +95,7 @@ class OrderRequest:
 
 
 def give_order(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     kind: OrderKind,
     request: OrderRequest,
@@ -108,14 +108,14 @@ def give_order(
     that cannot be used, and `LedgerRefused` for an order that does not fit the table's
     state; then nothing is recorded.
     """
-    ledger, table = work.ledger, request.table
-    states = ledger.table_states(work.source.name)
-    require_captured_table(states, work.source.name, table)
+    ledger, table = ports.ledger, request.table
+    states = ledger.table_states(ports.source.name)
+    require_captured_table(states, ports.source.name, table)
     resume_order = None
     if kind is OrderKind.RESUME:
-        resume_order = plan_resume(work, request)
+        resume_order = plan_resume(ports, request)
         tell(resume_order.sentence)
-    loads = ledger.open_loads(work.source.name) if kind is OrderKind.PAUSE else []
+    loads = ledger.open_loads(ports.source.name) if kind is OrderKind.PAUSE else []
     order = ledger.order_table(
         lease,
         table,
@@ -129,33 +129,33 @@ def give_order(
         return replace(resume_order, order=order)
     for load in loads:
         if load.table == table:  # the pause made it void
-            work.segments.discard_load(snapshot_path(work.source.name, table), load.id)
+            ports.segments.discard_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
     return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
 
 
-def plan_resume(work: Workplace, request: OrderRequest) -> RecordedOrder:
+def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
     """Return the order of a resume, with the number 0, and a sentence on what it would
     do; nothing is recorded. Raise the errors of `give_order`."""
-    states = work.ledger.table_states(work.source.name)
-    require_captured_table(states, work.source.name, request.table)
+    states = ports.ledger.table_states(ports.source.name)
+    require_captured_table(states, ports.source.name, request.table)
     state = states[request.table]
     schema: TableSchema | None = None
     if request.statement is not None:
-        facts = dialect_of(work.server.facts())
-        history = _newest_schema(work.ledger, work.source.name, facts.lower_case_table_names)
+        facts = dialect_of(ports.server.facts())
+        history = _newest_schema(ports.ledger, ports.source.name, facts.lower_case_table_names)
         # The order is kept for good, so values of columns that the settings hide are
         # removed.
         definition = read_definition(request.statement, request.table, history, facts)
-        schema = work.shaping.redact(definition)
+        schema = ports.shaping.redact(definition)
     order = TableOrder(
         0,
         request.table,
         OrderKind.RESUME,
         request.author,
         request.reason,
-        work.clock(),
+        ports.clock(),
         state.stopped,
         schema,
         request.renames,
@@ -165,12 +165,12 @@ def plan_resume(work: Workplace, request: OrderRequest) -> RecordedOrder:
             f"{request.table} is {state.in_words}: only a table that is stopped is resumed.",
             hint="`lockstep status` shows which tables are stopped, and what to do.",
         )
-    place = _history_at_stop(work, order)
+    place = _history_at_stop(ports, order)
     if schema is not None and request.renames:
         _require_renames(request, place.schema_before, schema)
     if schema is not None and not place.is_followed:
-        _require_no_more_shown(work, request, place, schema)
-    return RecordedOrder(order, _resume_sentence(work, order, place))
+        _require_no_more_shown(ports, request, place, schema)
+    return RecordedOrder(order, _resume_sentence(ports, order, place))
 
 
 def _require_renames(
@@ -188,7 +188,7 @@ def _require_renames(
 
 
 def _require_no_more_shown(
-    work: Workplace, request: OrderRequest, place: HistoryAtStop, definition: TableSchema
+    ports: RunPorts, request: OrderRequest, place: HistoryAtStop, definition: TableSchema
 ) -> None:
     """Raise `ConfigurationError` if a given structure would show hidden values. Such a
     structure says only where columns come from; it is no consent to show more."""
@@ -196,7 +196,7 @@ def _require_no_more_shown(
         return
     origins = match_columns(place.schema_before, definition, request.renames)
     try:
-        work.shaping.for_history(definition, place.version, origins)
+        ports.shaping.for_history(definition, place.version, origins)
     except TableError as error:
         raise ConfigurationError(
             f"The structure given for {request.table} cannot be used: {error.reason}.",
@@ -261,9 +261,9 @@ class HistoryAtStop:
         return reason_unclear(schema, order.schema, renames, may_rename=may_rename)
 
 
-def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
+def _history_at_stop(ports: RunPorts, order: TableOrder) -> HistoryAtStop:
     """Return the history at the place where the order's table stopped."""
-    ledger, source, stopped = work.ledger, work.source.name, order.stopped
+    ledger, source, stopped = ports.ledger, ports.source.name, order.stopped
     if stopped is None:
         return HistoryAtStop()
     version_at_stop = ledger.schema_at(source, order.table, batch=stopped.batch, place=stopped.at)
@@ -294,7 +294,7 @@ def _history_at_stop(work: Workplace, order: TableOrder) -> HistoryAtStop:
         )
     followed_statement, schema_after = _follow_statement(schema, statement)
     by_table = consequences(
-        followed_statement, work.source.policies_of, statement, work.shaping.treatment_texts
+        followed_statement, ports.source.policies_of, statement, ports.shaping.treatment_texts
     )
     return HistoryAtStop(
         version_at_stop, statement, by_table.get(order.table), schema_after.table(order.table)
@@ -316,19 +316,19 @@ def _follow_statement(
 # -- in words -------------------------------------------------------------------------------
 
 
-def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -> str:
+def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -> str:
     """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
-    if not work.source.patterns.matches(table):
+    if not ports.source.patterns.matches(table):
         return f"no run follows {table}: the source's patterns do not match it"
-    states = work.ledger.table_states(work.source.name)
-    if (other := collisions(work, states).get(table)) is not None:
+    states = ports.ledger.table_states(ports.source.name)
+    if (other := collisions(ports, states).get(table)) is not None:
         return f"no run follows {table}: its mirror would be at the place of the mirror of {other}"
     returns: TablePlans | None = None
     try:
-        if (error := _present_error(work, table)) is not None:
+        if (error := _present_error(ports, table)) is not None:
             return f"it would be quarantined again: {error.reason}. First {error.hint}"
-        returns = plan_returns(replace(work, source=replace(work.source, until=None)), [order])
+        returns = plan_returns(replace(ports, source=replace(ports.source, until=None)), [order])
     except (AccessDenied, HostUnknown, SourceRefused):
         pass  # An order needs no server: the run that carries it out reports the problem.
     except LockstepError as error:
@@ -357,11 +357,11 @@ def _resume_sentence(work: Workplace, order: TableOrder, place: HistoryAtStop) -
     return f"the next run {sentence}; {_GOES_ON}{_structure_clause(order, reason)}"
 
 
-def _present_error(work: Workplace, table: TableName) -> TableError | None:
+def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
     """Return why the table cannot be captured with its present structure; None if it
     can."""
     try:
-        schemas = work.server.current_schemas([table]).tables
+        schemas = ports.server.current_schemas([table]).tables
     except TableError:
         return None
     return unsupported_error(schemas[table]) if table in schemas else None

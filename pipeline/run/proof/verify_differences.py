@@ -29,7 +29,7 @@ from lockstep.pipeline.proof.rows import (
     pair_hashes,
     share_indexes,
 )
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_log import (
     BeforeHashReader,
@@ -74,7 +74,7 @@ class BothSides:
 
 
 def compare_row_by_row(
-    work: Workplace,
+    ports: RunPorts,
     cursor: Cursor,
     sides: BothSides,
     comparison: TableComparison,
@@ -85,7 +85,7 @@ def compare_row_by_row(
     if rows changed after it and the log lacks columns of them."""
     total = _Total()
     shares = -(-max(comparison.source_rows, comparison.lake_rows, 1) // SHARE_ROWS)
-    for share in _wrong_rows(work, cursor, sides, min(shares, MOST_SHARES)):
+    for share in _wrong_rows(ports, cursor, sides, min(shares, MOST_SHARES)):
         total.add(share)
     wrong = total.sample
     if wrong.incomplete_count and not wrong.all_keys:
@@ -95,7 +95,7 @@ def compare_row_by_row(
             hint="`lockstep run`, then `lockstep verify` at once; or set global binlog_row_image "
             "= FULL at the source",
         )
-    source, lake, has_repeated_keys = _read_wrong_rows(work, cursor, sides, wrong)
+    source, lake, has_repeated_keys = _read_wrong_rows(ports, cursor, sides, wrong)
     rows = list(differing_rows(sides, wrong, source, lake, show_values=show_values))
     return replace(
         comparison,
@@ -137,19 +137,19 @@ class _Total:
 
 
 def _wrong_rows(
-    work: Workplace, cursor: Cursor, sides: BothSides, shares: int
+    ports: RunPorts, cursor: Cursor, sides: BothSides, shares: int
 ) -> Iterator[WrongRows]:
     """Yield the rows that differ, one share at a time."""
     hasher = sides.hasher
-    with closing(_Shares(work, shares)) as source, closing(_Shares(work, shares)) as lake:
-        with work.server.row_hashes(hasher.structure) as hashes:
+    with closing(_Shares(ports, shares)) as source, closing(_Shares(ports, shares)) as lake:
+        with ports.server.row_hashes(hasher.structure) as hashes:
             for keys, rows in hashes.batches:
                 source.put(pair_hashes(keys, rows))
             marks = hashes.marks
         for row_hashes in sides.mirror.row_hashes(hasher):
             lake.put(row_hashes)
         for share_number, share in enumerate(
-            _changes_in_log(work, cursor, sides, marks.low, shares)
+            _changes_in_log(ports, cursor, sides, marks.low, shares)
         ):
             yield share.wrong_rows(
                 source.share(share_number),
@@ -159,23 +159,23 @@ def _wrong_rows(
 
 
 def _changes_in_log(
-    work: Workplace, cursor: Cursor, sides: BothSides, low: Coordinates, shares: int
+    ports: RunPorts, cursor: Cursor, sides: BothSides, low: Coordinates, shares: int
 ) -> Sequence[RowsBeforeLog | RowTally]:
     """Return the log's changes of each share."""
     if sides.has_key:
         rows_before_log = RowsBeforeLog()
-        _read_log(work, cursor, sides, BeforeHashReader(sides.hasher, rows_before_log))
+        _read_log(ports, cursor, sides, BeforeHashReader(sides.hasher, rows_before_log))
         return rows_before_log.shares(shares)
     tally = RowTally()
-    _read_log(work, cursor, sides, TallyReader(sides.hasher, tally, low))
+    _read_log(ports, cursor, sides, TallyReader(sides.hasher, tally, low))
     return tally.shares(shares)
 
 
 class _Shares:
     """The row hashes of one side, one file for each share."""
 
-    def __init__(self, work: Workplace, shares: int) -> None:
-        self._files = [work.spool.create_scratch_file() for _ in range(shares)]
+    def __init__(self, ports: RunPorts, shares: int) -> None:
+        self._files = [ports.spool.create_scratch_file() for _ in range(shares)]
         self._sizes = [0] * shares
 
     def put(self, row_hashes: RowHashes) -> None:
@@ -195,8 +195,8 @@ class _Shares:
             file.close()
 
 
-def _read_log(work: Workplace, cursor: Cursor, sides: BothSides, reader: TableReader) -> None:
-    for table in read_log(work, cursor, {sides.table: reader}).values():
+def _read_log(ports: RunPorts, cursor: Cursor, sides: BothSides, reader: TableReader) -> None:
+    for table in read_log(ports, cursor, {sides.table: reader}).values():
         raise SourceMoving(table.reason, hint=table.hint)
 
 
@@ -208,7 +208,7 @@ RowsByKey = dict[int, pa.RecordBatch]
 
 
 def _read_wrong_rows(
-    work: Workplace, cursor: Cursor, sides: BothSides, wrong: WrongRows
+    ports: RunPorts, cursor: Cursor, sides: BothSides, wrong: WrongRows
 ) -> tuple[RowsByKey, RowsByKey, bool]:
     """Return at most `MOST_DETAILS` of the differing rows, from the source and from the
     mirror. The flag says that the mirror has several rows of one key; a merge would not
@@ -216,7 +216,7 @@ def _read_wrong_rows(
     if not wrong.all_keys:
         return {}, {}, False
     key_hashes = np.array(sorted(wrong.all_keys)[:MOST_DETAILS], np.uint64)
-    source = rows_by_key(sides, _source_rows(work, cursor, sides, key_hashes))
+    source = rows_by_key(sides, _source_rows(ports, cursor, sides, key_hashes))
     rows = sides.mirror.rows_by_hash(sides.hasher, key_hashes)
     lake = rows_by_key(sides, rows)
     return source, lake, rows.num_rows > len(lake)
@@ -265,14 +265,14 @@ def differing_rows(
         yield from sorted(rows, key=lambda row: row.key)
 
 
-def _source_rows(work: Workplace, cursor: Cursor, sides: BothSides, key_hashes: Hashes) -> pa.Table:
+def _source_rows(ports: RunPorts, cursor: Cursor, sides: BothSides, key_hashes: Hashes) -> pa.Table:
     """Return the rows as they were at the cursor. A row that changed after it is
     restored from its first before image in the log."""
-    rows = work.server.rows_by_hash(sides.hasher.structure, set(key_hashes.tolist()))
+    rows = ports.server.rows_by_hash(sides.hasher.structure, set(key_hashes.tolist()))
     if not sides.has_key:
         return rows.rows
     reader = BeforeRowReader(sides.hasher, key_hashes)
-    _read_log(work, cursor, sides, reader)
+    _read_log(ports, cursor, sides, reader)
     if not reader.rows:
         return rows.rows
     changed_keys = np.array(list(reader.rows), np.uint64)

@@ -27,7 +27,7 @@ from lockstep.pipeline.proof.running_sum import (
     sums_by_transaction,
 )
 from lockstep.pipeline.run.begin import start_to_continue
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis, basis_of
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
@@ -67,18 +67,18 @@ class TableReader(Protocol):
 
 
 def read_log(
-    work: Workplace, cursor: Cursor, readers: Mapping[TableName, TableReader]
+    ports: RunPorts, cursor: Cursor, readers: Mapping[TableName, TableReader]
 ) -> dict[TableName, UncomparedTable]:
     """Read from the cursor to the end of the log, and give each reader the images of
     its table. Return the tables whose changes could not be read, with the reasons.
     Raise the errors that would end a run over the same range."""
-    run_start = start_to_continue(work, cursor)
+    run_start = start_to_continue(ports, cursor)
     bounds = RunBounds.of(run_start.facts, Budget())
-    basis = basis_of(work, run_start, bounds, cursor.batch + 1, ())
+    basis = basis_of(ports, run_start, bounds, cursor.batch + 1, ())
     taker = ImageTaker(basis, readers)
     reading = LogReading(basis, taker)
     reading.run()
-    require_complete(work, run_start, bounds, reading.end.gtid_set)
+    require_complete(ports, run_start, bounds, reading.end.gtid_set)
     require_prepares_read(run_start, reading)
     return taker.uncompared_tables
 
@@ -91,9 +91,9 @@ class ImageTaker:
 
     def __init__(self, basis: Basis, readers: Mapping[TableName, TableReader]) -> None:
         self._readers = readers
-        self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treatment_texts
-        self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
+        self._policies_of = basis.ports.source.policies_of
+        self._treated = basis.ports.shaping.treatment_texts
+        self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
         self.watches, self.use_buffer = self._watch.watches, self._decoding.use_buffer
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()

@@ -22,7 +22,7 @@ from lockstep.pipeline.ports.source import SourceSum
 from lockstep.pipeline.proof.hashes import RowHasher, RowSum
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.proof.running_sum import RunningSum, TransactionBoundary
-from lockstep.pipeline.run.context import Workplace, table_progress
+from lockstep.pipeline.run.context import RunPorts, table_progress
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.run.proof.verify_differences import BothSides, compare_row_by_row
 from lockstep.pipeline.run.proof.verify_log import AGAIN_HINT, SumReader, read_log
@@ -78,26 +78,26 @@ class QuietLake:
         return None
 
 
-def quiet_lake(work: Workplace) -> QuietLake:
+def quiet_lake(ports: RunPorts) -> QuietLake:
     """Return the lake at a moment when no captured batch waits for its merge. While a
     run is active, wait for such a moment. Raise `SourceMoving` if there is none."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     cursor = None
-    for _ in RUN_ENDED.tries(work.pause):
+    for _ in RUN_ENDED.tries(ports.pause):
         cursor = ledger.cursors(source).acknowledged
         if cursor is None:
             raise SourceMoving(
                 f"the lake shows nothing of {source} yet", hint=f"`lockstep run --source {source}`"
             )
         states = ledger.table_states(source)
-        versions = {table: work.mirrors.version(state.mirror) for table, state in states.items()}
+        versions = {table: ports.mirrors.version(state.mirror) for table, state in states.items()}
         waiting_tables = frozenset(ledger.pending_batches(source))
         loading_tables = frozenset(load.table for load in ledger.open_loads(source))
         batches = ledger.unfinished_batches(source)
         # If a run acknowledged meanwhile, the states and versions need not fit the
         # cursor.
         if not batches and ledger.cursors(source).acknowledged == cursor:
-            facts = work.server.facts()
+            facts = ports.server.facts()
             same = facts.server_uuid == cursor.position.server_uuid
             return QuietLake(
                 cursor, states, versions, waiting_tables, loading_tables, facts.flavour, same
@@ -114,13 +114,13 @@ def quiet_lake(work: Workplace) -> QuietLake:
 
 
 def tables_to_compare(
-    work: Workplace,
+    ports: RunPorts,
     tables: Sequence[TableName] | None,
     states: Mapping[TableName, TableState],
 ) -> list[TableName]:
     """Return the tables to compare, sorted. `tables`: those that were named; None for
     all that are followed. Raise `NothingMatches` for an unknown table."""
-    server_tables = {*work.server.engines()}
+    server_tables = {*ports.server.engines()}
     if tables is not None:
         unknown = [table for table in tables if table not in server_tables and table not in states]
         if unknown:
@@ -131,16 +131,16 @@ def tables_to_compare(
         return sorted(tables)
     following = TableCondition.FOLLOWING
     not_followed = {table for table, state in states.items() if state.condition is not following}
-    matching_tables = {table for table in server_tables if work.source.patterns.matches(table)}
+    matching_tables = {table for table in server_tables if ports.source.patterns.matches(table)}
     return sorted((matching_tables | states.keys()) - not_followed)
 
 
-def sides_of(work: Workplace, lake: QuietLake, table: TableName) -> BothSides:
+def sides_of(ports: RunPorts, lake: QuietLake, table: TableName) -> BothSides:
     """Return access to a table, in MySQL and in the lake."""
     state = lake.states.get(table)
-    structure = work.server.structure(table)
-    mirror = MirrorReader(work, state.mirror if state else "", lake.versions.get(table))
-    keeps = work.source.policies_of(table).ignores_truncates
+    structure = ports.server.structure(table)
+    mirror = MirrorReader(ports, state.mirror if state else "", lake.versions.get(table))
+    keeps = ports.source.policies_of(table).ignores_truncates
     return BothSides(table, RowHasher(structure, lake.flavour), mirror, keeps)
 
 
@@ -165,7 +165,7 @@ class TableSums:
 
 
 def verify(
-    work: Workplace, tables: Sequence[TableName] | None = None, *, show_values: bool = False
+    ports: RunPorts, tables: Sequence[TableName] | None = None, *, show_values: bool = False
 ) -> VerifyReport:
     """Compare `tables`, or all that are followed. `show_values`: report also the values
     of differing rows.
@@ -174,27 +174,27 @@ def verify(
     merge. A table that cannot be compared is reported, and the others are compared.
     """
     timer_start = perf_counter()
-    lake = quiet_lake(work)
-    tables = tables_to_compare(work, tables, lake.states)
+    lake = quiet_lake(ports)
+    tables = tables_to_compare(ports, tables, lake.states)
     comparisons: dict[TableName, Comparison] = {}
     sums_by_table: dict[TableName, TableSums] = {}
     for done_count, table in enumerate(tables):
-        work.progress.tell(table_progress("compare", done_count, len(tables), table))
-        result = try_to_compare(table, partial(_sum_table, work, lake, table))
+        ports.progress.tell(table_progress("compare", done_count, len(tables), table))
+        result = try_to_compare(table, partial(_sum_table, ports, lake, table))
         if isinstance(result, TableSums):
             sums_by_table[table] = result
         else:
             comparisons[table] = result
-    comparisons.update(_compare_carried_sums(work, lake, sums_by_table))
+    comparisons.update(_compare_carried_sums(ports, lake, sums_by_table))
     for table, sums in sums_by_table.items():
         if table not in comparisons:
-            compare_rows = partial(_compare_rows, work, lake.cursor, sums, show_values=show_values)
+            compare_rows = partial(_compare_rows, ports, lake.cursor, sums, show_values=show_values)
             comparisons[table] = try_to_compare(table, compare_rows)
-    return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
+    return make_report(ports, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
 def make_report(
-    work: Workplace, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
+    ports: RunPorts, cursor: Cursor, comparisons: Mapping[TableName, Comparison], seconds: float
 ) -> VerifyReport:
     """Return the report on all tables, sorted by name."""
     sorted_comparisons = [comparisons[table] for table in sorted(comparisons)]
@@ -206,7 +206,7 @@ def make_report(
             for comparison in sorted_comparisons
             if isinstance(comparison, TableComparison)
         ),
-        stopped_tables(work.ledger.table_states(work.source.name)),
+        stopped_tables(ports.ledger.table_states(ports.source.name)),
         seconds,
         tuple(
             item
@@ -240,12 +240,12 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
         return UncomparedTable(table, error.message, error.hint, is_readable=True)
 
 
-def _sum_table(work: Workplace, lake: QuietLake, table: TableName) -> TableSums | Comparison:
+def _sum_table(ports: RunPorts, lake: QuietLake, table: TableName) -> TableSums | Comparison:
     state = lake.states.get(table)
     if (unready_table := lake.unready_table(table)) is not None:
         return unready_table
-    sides = sides_of(work, lake, table)
-    source = work.server.row_sum(sides.hasher.structure)
+    sides = sides_of(ports, lake, table)
+    source = ports.server.row_sum(sides.hasher.structure)
     if state is not None and state.has_stopped and _has_moved_on(lake.cursor, source):
         reason = "it is stopped, and the source has moved on"
         return UncomparedTable(table, reason, AGAIN_HINT, is_readable=True)
@@ -257,7 +257,7 @@ def _has_moved_on(cursor: Cursor, source: SourceSum) -> bool:
 
 
 def _compare_carried_sums(
-    work: Workplace, lake: QuietLake, sums_by_table: Mapping[TableName, TableSums]
+    ports: RunPorts, lake: QuietLake, sums_by_table: Mapping[TableName, TableSums]
 ) -> dict[TableName, Comparison]:
     """Carry the sums through the log. Return the tables that are equal, and those whose
     changes in the log could not be read."""
@@ -271,7 +271,7 @@ def _compare_carried_sums(
             comparisons[table] = sums.equal_comparison(ProofKind.EXACT, place_of(cursor))
     if not readers:
         return comparisons
-    comparisons.update(read_log(work, cursor, readers))
+    comparisons.update(read_log(ports, cursor, readers))
     for table, reader in readers.items():
         reader.carried_sum.finish()
         place = reader.carried_sum.match
@@ -293,11 +293,11 @@ def _carried_sum(sums: TableSums, lake: QuietLake) -> RunningSum:
 
 
 def _compare_rows(
-    work: Workplace, cursor: Cursor, sums: TableSums, *, show_values: bool
+    ports: RunPorts, cursor: Cursor, sums: TableSums, *, show_values: bool
 ) -> TableComparison:
     """Compare row by row, because the sums differ or the log lacks columns."""
     return compare_row_by_row(
-        work,
+        ports,
         cursor,
         sums.sides,
         TableComparison(
@@ -315,10 +315,10 @@ def place_of(cursor: Cursor) -> TransactionBoundary:
     return TransactionBoundary(cursor.position.at, str(cursor.position.gtid_set))
 
 
-def record_proofs(work: Workplace, report: VerifyReport) -> None:
+def record_proofs(ports: RunPorts, report: VerifyReport) -> None:
     """Record in the ledger what was proven and what differs. No lease is needed,
     because runs do not read this record."""
-    work.ledger.note_compared(work.source.name, list(_proofs(report)))
+    ports.ledger.note_compared(ports.source.name, list(_proofs(report)))
 
 
 def _proofs(report: VerifyReport) -> Iterator[ComparisonResult]:

@@ -28,7 +28,7 @@ from lockstep.pipeline.proof.sampling import (
     stretch_count,
     stretch_starts,
 )
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.proof.verify_differences import (
     MOST_EXAMPLES,
     BothSides,
@@ -55,22 +55,22 @@ SAMPLED_TABLES: Final = 5
 """Largest number of tables that a run compares by sample."""
 
 
-def prove_sample(work: Workplace, randomness: Random) -> VerifyReport | None:
+def prove_sample(ports: RunPorts, randomness: Random) -> VerifyReport | None:
     """Compare a sample of rows after a run's merges, if the settings ask for that, and
     record the result. An error is reported and does not end the run. `randomness`: the
     source of randomness."""
-    row_count = work.source.sample_rows
+    row_count = ports.source.sample_rows
     if not row_count:
         return None
     try:
-        report = verify_sample(work, None, row_count, randomness, most_tables=SAMPLED_TABLES)
-        record_proofs(work, report)
+        report = verify_sample(ports, None, row_count, randomness, most_tables=SAMPLED_TABLES)
+        record_proofs(ports, report)
     except LockstepError as error:
-        work.progress.note(f"no rows were compared: {error.message}")
+        ports.progress.note(f"no rows were compared: {error.message}")
         return None
     for table in report.tables:
         if not table.equal:
-            work.progress.note(
+            ports.progress.note(
                 f"{table.table} DIFFERS from MySQL in {table.differing_rows} of {table.compared} "
                 f"compared rows; `lockstep verify {table.table}` finds all of them"
             )
@@ -87,7 +87,7 @@ class TableSample:
 
 
 def verify_sample(
-    work: Workplace,
+    ports: RunPorts,
     tables: Sequence[TableName] | None,
     row_count: int,
     randomness: Random,
@@ -99,15 +99,15 @@ def verify_sample(
     ones; otherwise as `verify`. A table without a key is not compared, because its rows
     cannot be told apart."""
     timer_start = perf_counter()
-    lake = quiet_lake(work)
-    names = tables_to_compare(work, tables, lake.states)
+    lake = quiet_lake(ports)
+    names = tables_to_compare(ports, tables, lake.states)
     if most_tables is not None and len(names) > most_tables:
         names = sorted(randomness.sample(names, most_tables))
     comparisons: dict[TableName, Comparison] = {}
     samples: dict[TableName, TableSample] = {}
     for table in names:
         result = try_to_compare(
-            table, partial(_sample_table, work, lake, table, row_count, randomness)
+            table, partial(_sample_table, ports, lake, table, row_count, randomness)
         )
         if isinstance(result, TableSample):
             samples[table] = result
@@ -119,7 +119,7 @@ def verify_sample(
         for table, sample in samples.items()
     }
     if readers:
-        comparisons.update(read_log(work, lake.cursor, readers))
+        comparisons.update(read_log(ports, lake.cursor, readers))
     for table, sample in samples.items():
         if table not in comparisons:
             compare = partial(
@@ -130,25 +130,25 @@ def verify_sample(
                 show_values=show_values,
             )
             comparisons[table] = try_to_compare(table, compare)
-    return make_report(work, lake.cursor, comparisons, perf_counter() - timer_start)
+    return make_report(ports, lake.cursor, comparisons, perf_counter() - timer_start)
 
 
 def _sample_table(
-    work: Workplace, lake: QuietLake, table: TableName, row_count: int, randomness: Random
+    ports: RunPorts, lake: QuietLake, table: TableName, row_count: int, randomness: Random
 ) -> TableSample | Comparison:
     if (unready_table := lake.unready_table(table)) is not None:
         return unready_table
-    sides = sides_of(work, lake, table)
+    sides = sides_of(ports, lake, table)
     if not sides.has_key:
         reason = "it has no key by which a sample of rows could be drawn"
         return UncomparedTable(table, reason, f"`lockstep verify {table}`", is_readable=True)
     if has_integer_key(sides.hasher.structure):
-        return _sample_by_number(work, sides, row_count, randomness)
-    return _sample_by_value(work, sides, row_count, randomness)
+        return _sample_by_number(ports, sides, row_count, randomness)
+    return _sample_by_value(ports, sides, row_count, randomness)
 
 
 def _sample_by_number(
-    work: Workplace, sides: BothSides, row_count: int, randomness: Random
+    ports: RunPorts, sides: BothSides, row_count: int, randomness: Random
 ) -> TableSample:
     """Return a sample by a numeric key. Both sides order numbers in the same way, so
     each reads all rows in the stretches (ranges of consecutive keys) of the sample."""
@@ -158,7 +158,7 @@ def _sample_by_number(
     def choose(least: int, most: int) -> list[int]:
         return stretch_starts(least, most, row_count, randomness)
 
-    sample = work.server.sample(structure, choose)
+    sample = ports.server.sample(structure, choose)
     ranges = covered_ranges([start for (start,) in sample.starts], sample.rows, first)
 
     def is_sampled(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
@@ -170,7 +170,7 @@ def _sample_by_number(
 
 
 def _sample_by_value(
-    work: Workplace, sides: BothSides, row_count: int, randomness: Random
+    ports: RunPorts, sides: BothSides, row_count: int, randomness: Random
 ) -> TableSample:
     """Return a sample by a key of text. Only the server knows the order of its
     collation, so the server's rows in each stretch are looked up in the mirror by key.
@@ -181,7 +181,7 @@ def _sample_by_value(
     schema = sides.hasher.schema
     keys = pa.schema([schema.field(name) for name in structure.primary_key])
     starts = random_rows(sides.mirror.batches(keys), stretch_count(row_count) - 1, randomness)
-    source = _distinct_rows(sides, work.server.sample(structure, [(), *starts]))
+    source = _distinct_rows(sides, ports.server.sample(structure, [(), *starts]))
     columns = zip(*starts, strict=True) if starts else [()] * len(keys)
     first_keys = pa.RecordBatch.from_arrays(
         [pa.array(values, field.type) for values, field in zip(columns, keys, strict=True)],

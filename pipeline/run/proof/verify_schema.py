@@ -13,7 +13,7 @@ from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.ports.source import Baseline
 from lockstep.pipeline.run.begin import RunStart, start_to_continue
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.initial_schemas import structures_at, undisturbed_baseline
 from lockstep.pipeline.run.dump.logged_statements import (
     dialect_of,
@@ -64,7 +64,7 @@ class SchemaVerification:
         return not self.refold_disagreements and not self.server_disagreements
 
 
-def verify_schema(work: Workplace) -> SchemaVerification:
+def verify_schema(ports: RunPorts) -> SchemaVerification:
     """Carry out both proofs; nothing is written.
 
     Raise `NothingMatches` before the first capture, and `SourceMoving` if structures
@@ -72,17 +72,17 @@ def verify_schema(work: Workplace) -> SchemaVerification:
     run, if the server's log is perhaps not the one that was read.
     """
     timer_start = perf_counter()
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     cursor = ledger.cursors(source).captured
     if cursor is None or not ledger.has_history(source):
         raise NothingMatches(
             f"{source} has no history of structures yet", hint=f"`lockstep run --source {source}`"
         )
-    run_start = start_to_continue(work, cursor)
+    run_start = start_to_continue(ports, cursor)
     batches = list(recorded_batches(ledger, source))
     folding = dialect_of(run_start.facts).lower_case_table_names
     refold_disagreements = tuple(follow_again(batches, lower_case_table_names=folding))
-    baseline, structures = _server_and_history(work, run_start)
+    baseline, structures = _server_and_history(ports, run_start)
     table_names = sorted(
         {*(table.name for table in baseline.tables), *ledger.last_versions(source)}
     )
@@ -90,12 +90,12 @@ def verify_schema(work: Workplace) -> SchemaVerification:
         {*table_names, *(version.table for version in structures.history.versions)}
     )
     versions = {name: structures.version(name) for name in table_names}
-    server_disagreements = list(_server_disagreements(work, baseline, versions))
+    server_disagreements = list(_server_disagreements(ports, baseline, versions))
     server_tables = {table.name for table in baseline.tables}
     unseen_tables = [
         name
         for name in _tables_not_shown(server_tables, versions)
-        if not work.source.patterns.matches(name)
+        if not ports.source.patterns.matches(name)
     ]
     return SchemaVerification(
         at=baseline.high,
@@ -190,18 +190,18 @@ def _precedes(earlier: Batch, batch: Batch) -> bool:
 # -- the server --------------------------------------------------------------------------
 
 
-def _server_and_history(work: Workplace, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
+def _server_and_history(ports: RunPorts, run_start: RunStart) -> tuple[Baseline, SchemaTracker]:
     """Return the server's structures, and the newest versions of the history brought to
     the same place."""
-    structures = structures_at(work, run_start)
-    baseline, between = undisturbed_baseline(work, run_start)
+    structures = structures_at(ports, run_start)
+    baseline, between = undisturbed_baseline(ports, run_start)
     for statement in between:
-        structures.follow(with_existing_view(statement, structures.server_schema, work.server))
+        structures.follow(with_existing_view(statement, structures.server_schema, ports.server))
     return baseline, structures
 
 
 def _server_disagreements(
-    work: Workplace, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
+    ports: RunPorts, baseline: Baseline, versions: dict[TableName, SchemaVersion | None]
 ) -> Iterator[Disagreement]:
     """Yield a disagreement for each table whose newest version is not the server's
     structure."""
@@ -214,7 +214,7 @@ def _server_disagreements(
             yield Disagreement(baseline.high, sentences, name, number)
     for name in _tables_not_shown(schemas.keys(), versions):
         version = versions[name]
-        if version is not None and work.source.patterns.matches(name):
+        if version is not None and ports.source.patterns.matches(name):
             reason = baseline.unread_tables.get(name, "the server does not show it")
             sentence = f"it is in the history, and {reason}"
             yield Disagreement(baseline.high, (sentence,), name, version.version)

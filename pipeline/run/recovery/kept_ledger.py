@@ -30,7 +30,7 @@ from lockstep.pipeline.run.agreement.claim import (
 )
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import former_places
 from lockstep.pipeline.run.repair import damages_of
 from lockstep.pipeline.run.stop_errors import reread_error
@@ -52,12 +52,12 @@ class LakeDisagreement:
     reloads: tuple[tuple[TableName, str], ...]
 
 
-def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
+def lake_disagreement(ports: RunPorts) -> LakeDisagreement | None:
     """Return how the ledger and the lake disagree, or None; nothing is written."""
     reloads = tuple(
-        {**_reloads_of_disagreeing_tables(work), **_reloads_of_lost_files(work)}.items()
+        {**_reloads_of_disagreeing_tables(ports), **_reloads_of_lost_files(ports)}.items()
     )
-    error, revision = lake_error(work), work.ledger.revisions(work.source.name).open
+    error, revision = lake_error(ports), ports.ledger.revisions(ports.source.name).open
     if error is not None:
         return LakeDisagreement(error.message, reloads)
     if revision is not None:
@@ -66,102 +66,102 @@ def lake_disagreement(work: Workplace) -> LakeDisagreement | None:
     return LakeDisagreement(f"{reloads[0][0]}: {reloads[0][1]}", reloads) if reloads else None
 
 
-def _reloads_of_disagreeing_tables(work: Workplace) -> dict[TableName, str]:
-    source = work.source.name
-    pending, states = work.ledger.pending_batches(source), work.ledger.table_states(source)
+def _reloads_of_disagreeing_tables(ports: RunPorts) -> dict[TableName, str]:
+    source = ports.source.name
+    pending, states = ports.ledger.pending_batches(source), ports.ledger.table_states(source)
     return {
         disagreeing.table: disagreeing.reason
-        for disagreeing in disagreeing_tables(work)
+        for disagreeing in disagreeing_tables(ports)
         if states[disagreeing.table].condition is not TableCondition.DROPPED
         or disagreeing.table in pending
     }
 
 
-def move_away(work: Workplace, folder: str) -> str:
+def move_away(ports: RunPorts, folder: str) -> str:
     """Move a folder to `_before`, and return its new place relative to the lake."""
-    return work.claims.move_away(folder, f"{work.clock():%Y%m%dT%H%M%SZ}")
+    return ports.claims.move_away(folder, f"{ports.clock():%Y%m%dT%H%M%SZ}")
 
 
 def keep_ledger(
-    work: Workplace, lease: Lease, reloads: Iterable[tuple[TableName, str]]
+    ports: RunPorts, lease: Lease, reloads: Iterable[tuple[TableName, str]]
 ) -> tuple[tuple[tuple[str, Restatement], ...], tuple[str, ...]]:
     """Make the lake agree with the ledger. Return what changed in each changelog, by
     folder, and the new places of folders that the ledger does not know. `reloads`: the
     tables to re-read, with the reasons."""
-    source = work.source.name
-    highest = _skip_used_numbers(work, lease)
-    captured_cursor = work.ledger.cursors(source).captured
+    source = ports.source.name
+    highest = _skip_used_numbers(ports, lease)
+    captured_cursor = ports.ledger.cursors(source).captured
     assert captured_cursor is not None, "this ledger holds the source"
-    work.ledger.require_held(lease)
-    _declare_void(work, captured_cursor.batch, highest)
-    if (revision := work.ledger.revisions(source).open) is not None:
+    ports.ledger.require_held(lease)
+    _declare_void(ports, captured_cursor.batch, highest)
+    if (revision := ports.ledger.revisions(source).open) is not None:
         # Changelogs are restated with the files from before the revision.
-        work.ledger.end_revision(lease, revision, settled=False)
-    states = work.ledger.table_states(source)
+        ports.ledger.end_revision(lease, revision, settled=False)
+    states = ports.ledger.table_states(source)
     for table, reason in reloads:
         error = reread_error(reason)
-        work.ledger.quarantine(
+        ports.ledger.quarantine(
             lease, StoppedTable.of(table, error, str(captured_cursor.position.at))
         )
-        work.ledger.record_event(lease, table, LakeRestarted())
+        ports.ledger.record_event(lease, table, LakeRestarted())
         mirror = states[table].mirror
-        work.ledger.note_examined_versions(lease, {mirror: work.mirrors.version(mirror)})
-    work.ledger.mark_merged(lease)
-    known_folders = {changelog.folder for changelog in all_changelogs(work)} | {
+        ports.ledger.note_examined_versions(lease, {mirror: ports.mirrors.version(mirror)})
+    ports.ledger.mark_merged(lease)
+    known_folders = {changelog.folder for changelog in all_changelogs(ports)} | {
         state.mirror for state in states.values()
     }
-    examined_versions = work.ledger.examined_versions(source)
-    former_folders = former_places(work.ledger, source)
+    examined_versions = ports.ledger.examined_versions(source)
+    former_folders = former_places(ports.ledger, source)
     known_folders |= {
         folder
         for folder in former_folders
-        if work.mirrors.version(folder) == examined_versions[folder]
+        if ports.mirrors.version(folder) == examined_versions[folder]
     }
     unknown_folders = [
-        folder for folder in work.claims.tables(source) if folder not in known_folders
+        folder for folder in ports.claims.tables(source) if folder not in known_folders
     ]
-    moved_folders = tuple(move_away(work, folder) for folder in unknown_folders)
-    restatements = tuple(_restate_changelogs(work, lease))
-    claim_folder(work)
+    moved_folders = tuple(move_away(ports, folder) for folder in unknown_folders)
+    restatements = tuple(_restate_changelogs(ports, lease))
+    claim_folder(ports)
     return restatements, moved_folders
 
 
-def _reloads_of_lost_files(work: Workplace) -> dict[TableName, str]:
+def _reloads_of_lost_files(ports: RunPorts) -> dict[TableName, str]:
     """Return the tables whose captured changes were lost before their merge, with the
     reason."""
     reasons: dict[TableName, str] = {}
-    pending = work.ledger.pending_batches(work.source.name)
-    for damage in damages_of(work):
+    pending = ports.ledger.pending_batches(ports.source.name)
+    for damage in damages_of(ports):
         tables = [table for table, batch_ids in pending.items() if damage.batch.id in batch_ids]
         reasons |= dict.fromkeys(tables, f"captured changes of it are lost: {damage.sentence}")
     return reasons
 
 
-def _declare_void(work: Workplace, newest: int, highest: int) -> None:
+def _declare_void(ports: RunPorts, newest: int, highest: int) -> None:
     """Write into the folder's claim that the batches after `newest` (the ledger's
     newest one) up to `highest` are void. This comes before any table is changed.
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
-    claim = claim_of(work, work.ledger.identity())
-    contradicted = contradicted_spans(work, claim)
+    claim = claim_of(ports, ports.ledger.identity())
+    contradicted = contradicted_spans(ports, claim)
     void_spans = tuple(span for span in claim.void if span not in contradicted)
-    work.claims.write(replace(claim, void=void_spans).reset_to(newest, highest))
+    ports.claims.write(replace(claim, void=void_spans).reset_to(newest, highest))
 
 
-def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
+def _skip_used_numbers(ports: RunPorts, lease: Lease) -> int:
     """Give the ledger's next batch and next write higher numbers than any that a commit
     or file in the lake may have. Return the highest batch number in the lake."""
-    source = work.source.name
-    claim = claim_of(work, work.ledger.identity())
+    source = ports.source.name
+    claim = claim_of(ports, ports.ledger.identity())
     batch_ids = [claim.batch or 0, *(span.through for span in claim.void)]
     write_numbers = [0]
-    examined_versions = work.ledger.examined_versions(source)
-    for state in work.ledger.table_states(source).values():
-        log = work.mirrors.log_above(state.mirror, examined_versions.get(state.mirror, -1))
+    examined_versions = ports.ledger.examined_versions(source)
+    for state in ports.ledger.table_states(source).values():
+        log = ports.mirrors.log_above(state.mirror, examined_versions.get(state.mirror, -1))
         if log.missing is not None:
             app_id = application_id(source, state, "mirror")
             write_numbers.append(
-                work.ledger.newest_writes(source, [app_id])[app_id].last_txn_version
+                ports.ledger.newest_writes(source, [app_id])[app_id].last_txn_version
                 + _WRITE_NUMBER_MARGIN
             )
         for commit in log.commits:
@@ -171,20 +171,20 @@ def _skip_used_numbers(work: Workplace, lease: Lease) -> int:
             metadata = commit.metadata or {}
             batch_ids += [n for n in metadata.get("batches", []) if isinstance(n, int)]
             write_numbers.append(int(metadata.get("txn_version", 0)))
-    for changelog in all_changelogs(work):
-        batch_ids.append(work.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
-    work.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
+    for changelog in all_changelogs(ports):
+        batch_ids.append(ports.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
+    ports.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
     return max(batch_ids)
 
 
-def _adoption_test(work: Workplace) -> Callable[[int], bool]:
+def _adoption_test(ports: RunPorts) -> Callable[[int], bool]:
     """Return a function that tells whether the ledger adopted a batch. A ledger that
     was made from the lake adopts the lake's batches: they count although the ledger has
     no record of them, unless they are void or their changes were deleted on purpose."""
-    source = work.source.name
-    adopted_spans = work.ledger.inherited_batches(source)
-    deleted_through = work.ledger.deletion_notes(source).last_batch
-    void_spans = claim_of(work, work.ledger.identity()).void
+    source = ports.source.name
+    adopted_spans = ports.ledger.inherited_batches(source)
+    deleted_through = ports.ledger.deletion_notes(source).last_batch
+    void_spans = claim_of(ports, ports.ledger.identity()).void
 
     def is_adopted(batch: int) -> bool:
         is_in_adopted_span = any(batch in span for span in adopted_spans)
@@ -197,18 +197,18 @@ def _adoption_test(work: Workplace) -> Callable[[int], bool]:
     return is_adopted
 
 
-def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Restatement]]:
+def _restate_changelogs(ports: RunPorts, lease: Lease) -> Iterator[tuple[str, Restatement]]:
     """Make each changelog list what the ledger acknowledged. The next run publishes
     batches that were captured but not merged."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     examined_versions: dict[str, int | None] = {}
-    is_adopted = _adoption_test(work)
+    is_adopted = _adoption_test(ports)
     unfinished = ledger.unfinished_batches(source)
     unmerged = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
-    for changelog in all_changelogs(work):
+    for changelog in all_changelogs(ports):
         table = changelog.table if isinstance(changelog.table, TableName) else None
         deleted_through = ledger.deletion_notes(source, table).last_batch
-        recorded_files = recorded_files_by_batch(work, changelog).items()
+        recorded_files = recorded_files_by_batch(ports, changelog).items()
         merged_files = {
             batch_id: files for batch_id, files in recorded_files if batch_id not in unmerged
         }
@@ -218,17 +218,17 @@ def _restate_changelogs(work: Workplace, lease: Lease) -> Iterator[tuple[str, Re
             if batch_id > deleted_through
             for file in batch_files
         ]
-        for file, size in (work.changelog.listed_files(changelog.folder) or {}).items():
+        for file, size in (ports.changelog.listed_files(changelog.folder) or {}).items():
             batch = batch_of(file)
             if batch is not None and is_adopted(batch):
                 files.append(SegmentFile(file, 0, size, ""))
         newest_batch = max(merged_files, default=0)
-        restatement = work.changelog.restate(
+        restatement = ports.changelog.restate(
             changelog.folder,
             app_id=changelog.app_id,
             batch=newest_batch,
             files=files,
-            user_metadata=restatement_metadata(work, changelog.table, newest_batch),
+            user_metadata=restatement_metadata(ports, changelog.table, newest_batch),
             require_held=lambda: ledger.require_held(lease),
         )
         examined_versions[changelog.folder] = restatement.delta_version

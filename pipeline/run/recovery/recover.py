@@ -53,7 +53,7 @@ from lockstep.pipeline.run.agreement.changelog_files import batches_in_file
 from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_error
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
 from lockstep.pipeline.run.recovery.recovered_structures import (
     ChangelogListing,
@@ -106,39 +106,39 @@ class RecoveryOutcome:
 
 
 def plan_recovery(
-    work: Workplace, after_batch: int | None = None, *, start_over: bool = False
+    ports: RunPorts, after_batch: int | None = None, *, start_over: bool = False
 ) -> RecoveryOutcome:
     """Return what a recovery would do; nothing is written. `after_batch`: the batch
     after which the ledger is to continue. With it, the outcome is shown even if the
     ledger still has the source, which `recover` refuses. Raise `ForeignCommit`,
     `PositionPurged` or `VersionSetUnknown` if a recovery is impossible."""
-    outcome, basis = _outcome_and_basis(work, after_batch, start_over, is_plan=True)
-    return replace(outcome, table_plans=_tables_after(work, outcome, basis))
+    outcome, basis = _outcome_and_basis(ports, after_batch, start_over, is_plan=True)
+    return replace(outcome, table_plans=_tables_after(ports, outcome, basis))
 
 
 def _tables_after(
-    work: Workplace, outcome: RecoveryOutcome, basis: RecoveryBasis | None
+    ports: RunPorts, outcome: RecoveryOutcome, basis: RecoveryBasis | None
 ) -> TablePlans:
     match outcome.case:
         case RecoveryCase.FROM_LAKE | RecoveryCase.REFUSED:
             assert basis is not None and outcome.plan is not None, "a ledger is made from the lake"
             handovers = (
-                _handover(work, adoption, adoption.version, basis)
+                _handover(ports, adoption, adoption.version, basis)
                 for adoption in outcome.plan.adoptions
             )
             adopted_states = (handover.adopted_state() for handover in handovers)
-            return after_new_ledger(work, adopted_states, outcome.reloads)
+            return after_new_ledger(ports, adopted_states, outcome.reloads)
         case RecoveryCase.KEEP_LEDGER:
-            return after_kept_ledger(work, outcome.reloads)
+            return after_kept_ledger(ports, outcome.reloads)
         case RecoveryCase.START_OVER:
-            return after_start_over(work)
+            return after_start_over(ports)
         case RecoveryCase.AGREE | RecoveryCase.FINISH:
             return TablePlans()
     assert_never(outcome.case)
 
 
 def recover(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     *,
     author: str,
@@ -147,48 +147,48 @@ def recover(
     start_over: bool = False,
 ) -> RecoveryOutcome:
     """Carry out the recovery, and record who ordered it and why."""
-    outcome, basis = _outcome_and_basis(work, after_batch, start_over, is_plan=False)
+    outcome, basis = _outcome_and_basis(ports, after_batch, start_over, is_plan=False)
     if basis is not None:
-        return _make_ledger_from_lake(work, lease, basis, outcome, author, reason)
+        return _make_ledger_from_lake(ports, lease, basis, outcome, author, reason)
     if outcome.case is RecoveryCase.FINISH:
-        _claim_and_acknowledge(work, lease)
+        _claim_and_acknowledge(ports, lease)
     if outcome.case in (RecoveryCase.KEEP_LEDGER, RecoveryCase.START_OVER):
         reread = [str(table) for table, _ in outcome.reloads]
         facts = {"disagreement": outcome.disagreement, "reread": reread}
         decision_reason = reason or outcome.disagreement or "the source starts over"
-        work.ledger.decide(
+        ports.ledger.decide(
             lease, Decision(RECOVERY_KIND, outcome.case, decision_reason, facts, author)
         )
     if outcome.case is RecoveryCase.KEEP_LEDGER:
-        restatements, moved_folders = keep_ledger(work, lease, outcome.reloads)
+        restatements, moved_folders = keep_ledger(ports, lease, outcome.reloads)
         return replace(outcome, restatements=restatements, moved_folders=moved_folders)
     if outcome.case is RecoveryCase.START_OVER:
-        outcome = replace(outcome, moved_folders=(move_away(work, work.source.name),))
-        claim_folder(work)
+        outcome = replace(outcome, moved_folders=(move_away(ports, ports.source.name),))
+        claim_folder(ports)
     return outcome
 
 
 def _outcome_and_basis(
-    work: Workplace, after_batch: int | None, start_over: bool, *, is_plan: bool
+    ports: RunPorts, after_batch: int | None, start_over: bool, *, is_plan: bool
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
     """Return the outcome of a recovery, and its basis if a ledger is made from the
     lake. Raise an error if that is refused; `is_plan` shows it for a named batch all
     the same."""
-    disagreement = cache(lambda: lake_disagreement(work))
+    disagreement = cache(lambda: lake_disagreement(ports))
     case = case_of(
-        _ledger_content(work),
+        _ledger_content(ports),
         lambda: disagreement() is not None,
-        lambda: work.claims.read(work.source.name) != Unclaimed(empty=True),
+        lambda: ports.claims.read(ports.source.name) != Unclaimed(empty=True),
         back_to=after_batch is not None,
         start_over=start_over,
     )
     if case is RecoveryCase.REFUSED and not (is_plan and after_batch is not None):
-        raise _source_held_error(work)
+        raise _source_held_error(ports)
     if case in (RecoveryCase.FROM_LAKE, RecoveryCase.REFUSED):
-        basis = _choose_basis(work, after_batch)
-        return _outcome_from_lake(work, case, basis), basis
+        basis = _choose_basis(ports, after_batch)
+        return _outcome_from_lake(ports, case, basis), basis
     if case is RecoveryCase.START_OVER:
-        error = lake_error(work)
+        error = lake_error(ports)
         return RecoveryOutcome(case, None if error is None else error.message), None
     if case is RecoveryCase.KEEP_LEDGER and (found_disagreement := disagreement()) is not None:
         return RecoveryOutcome(
@@ -197,30 +197,30 @@ def _outcome_and_basis(
     return RecoveryOutcome(case), None
 
 
-def _ledger_content(work: Workplace) -> LedgerContent:
+def _ledger_content(ports: RunPorts) -> LedgerContent:
     """Return whether this ledger has nothing of the source, was just made from the
     lake, or holds the source. A ledger that was just made has one batch without changes
     and only adopted tables, and nobody has committed to the lake since."""
-    source = work.source.name
-    cursors = work.ledger.cursors(source)
+    source = ports.source.name
+    cursors = ports.ledger.cursors(source)
     newest = cursors.captured
     if newest is None:
         return LedgerContent.NOTHING
     if cursors.acknowledged is not None:
         return LedgerContent.RECORDED
-    batches = work.ledger.live_batches(source, 0, newest.batch)
-    states = work.ledger.table_states(source).values()
+    batches = ports.ledger.live_batches(source, 0, newest.batch)
+    states = ports.ledger.table_states(source).values()
     just_made = [batch.start for batch in batches] == [batches[0].end] and all(
         state.adopted_version is not None for state in states
     )
-    if just_made and not disagreeing_tables(work) and source_error_in_changelogs(work) is None:
+    if just_made and not disagreeing_tables(ports) and source_error_in_changelogs(ports) is None:
         return LedgerContent.RECOVERING
     return LedgerContent.RECORDED
 
 
-def _source_held_error(work: Workplace) -> ForeignCommit:
-    source = work.source.name
-    newest = work.ledger.cursors(source).captured
+def _source_held_error(ports: RunPorts) -> ForeignCommit:
+    source = ports.source.name
+    newest = ports.ledger.cursors(source).captured
     assert newest is not None, "it holds the source"
     return ForeignCommit(
         f"this ledger holds {source} already, up to batch {newest.batch} at {newest.position.at}",
@@ -229,7 +229,7 @@ def _source_held_error(work: Workplace) -> ForeignCommit:
 
 
 def _make_ledger_from_lake(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     basis: RecoveryBasis,
     recovery: RecoveryOutcome,
@@ -237,24 +237,24 @@ def _make_ledger_from_lake(
     reason: str,
 ) -> RecoveryOutcome:
     """Make the ledger from the lake, in the order that the module describes."""
-    require_held = partial(work.ledger.require_held, lease)
+    require_held = partial(ports.ledger.require_held, lease)
     assert recovery.plan is not None, "the ledger is made from the lake"
-    claim = claim_of(work, recovery.plan.lake_end.ledger)
+    claim = claim_of(ports, recovery.plan.lake_end.ledger)
     require_held()
-    work.claims.write(claim.reset_to(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
-    adopted_mirrors, refused_tables = restore_mirrors(work, recovery.plan.adoptions, require_held)
+    ports.claims.write(claim.reset_to(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
+    adopted_mirrors, refused_tables = restore_mirrors(ports, recovery.plan.adoptions, require_held)
     examined_versions = basis.lake.newest_versions | {
         adoption.mirror.folder: version for adoption, version in adopted_mirrors
     }
-    examined_versions |= cut_changelogs(work, basis.lake, basis.plan.lake_end, require_held)
+    examined_versions |= cut_changelogs(ports, basis.lake, basis.plan.lake_end, require_held)
     reloads = (*recovery.reloads, *refused_tables)
     # Loads are ordered first: once the batch is recorded, a repeated recovery only does
     # `_claim_and_acknowledge`.
     for table, reload_reason in reloads:
-        work.ledger.order_load(lease, table, author=author, reason=reload_reason)
-    work.ledger.note_examined_versions(lease, examined_versions)
-    record_basis(work, lease, basis, adopted_mirrors, author, reason)
-    _claim_and_acknowledge(work, lease)
+        ports.ledger.order_load(lease, table, author=author, reason=reload_reason)
+    ports.ledger.note_examined_versions(lease, examined_versions)
+    record_basis(ports, lease, basis, adopted_mirrors, author, reason)
+    _claim_and_acknowledge(ports, lease)
     return replace(recovery, reloads=reloads)
 
 
@@ -270,17 +270,17 @@ class RecoveryBasis:
     structures: RecoveredStructures
 
 
-def _choose_basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
+def _choose_basis(ports: RunPorts, after_batch: int | None) -> RecoveryBasis:
     """Choose the batch after which a ledger made from the lake continues, and find its
     end in the server's log. Raise an error with a hint if that is impossible."""
-    lake = read_lake(work)
+    lake = read_lake(ports)
     if not lake.facts.mirrors:
         raise ForeignCommit(
-            f"the lake has no mirror of {work.source.name} that Lockstep wrote",
+            f"the lake has no mirror of {ports.source.name} that Lockstep wrote",
             hint=f"mount or restore the lake's folder; or start over: `lockstep run --source "
-            f"{work.source.name}`",
+            f"{ports.source.name}`",
         )
-    places = RecoveryPlaces(work)
+    places = RecoveryPlaces(ports)
     nameable = nameable_batches(lake.facts)
     if after_batch is not None and nameable and after_batch not in nameable:
         raise VersionSetUnknown(
@@ -301,15 +301,15 @@ def _choose_basis(work: Workplace, after_batch: int | None) -> RecoveryBasis:
         raise PositionPurged(
             f"the server's log reaches no batch that the lake shows ({reasons}): these tables must "
             f"be read from the source: {tables}",
-            hint=f"`lockstep recover --start-over --source {work.source.name}` moves the folder "
+            hint=f"`lockstep recover --start-over --source {ports.source.name}` moves the folder "
             "to _before, and the next run reads the tables",
         )
     place = places.places[plan.lake_end.batch]
-    return RecoveryBasis(lake, plan, place, find_structures(work, lake, plan, place))
+    return RecoveryBasis(lake, plan, place, find_structures(ports, lake, plan, place))
 
 
 def _outcome_from_lake(
-    work: Workplace, case: RecoveryCase, basis: RecoveryBasis
+    ports: RunPorts, case: RecoveryCase, basis: RecoveryBasis
 ) -> RecoveryOutcome:
     """Return the outcome with only those adopted tables whose structures are known at
     the place."""
@@ -324,7 +324,7 @@ def _outcome_from_lake(
         for adoption in plan.adoptions
         if adoption.mirror.table in structures.dropped_tables
     )
-    doubts = (*plan.doubts, *_doubts_of_rewritten(work, basis))
+    doubts = (*plan.doubts, *_doubts_of_rewritten(ports, basis))
     plan = replace(
         plan,
         adoptions=adopted,
@@ -341,16 +341,16 @@ def _outcome_from_lake(
     )
 
 
-def _doubts_of_rewritten(work: Workplace, basis: RecoveryBasis) -> Iterator[str]:
+def _doubts_of_rewritten(ports: RunPorts, basis: RecoveryBasis) -> Iterator[str]:
     """Yield a doubt for each changelog that another program rewrote."""
     batch = basis.plan.lake_end.batch
     for changelog in basis.lake.changelogs:
-        if damages := damage_sentences(work, changelog, batch):
+        if damages := damage_sentences(ports, changelog, batch):
             yield (
                 f"captured changes are no longer in {changelog.folder}: {damages[0]}, and somebody "
                 "else put them into a file with later changes"
             )
-        elif any(batch_of(file.path) is None for file in files_up_to(work, changelog, batch)):
+        elif any(batch_of(file.path) is None for file in files_up_to(ports, changelog, batch)):
             yield (
                 f"somebody else wrote files to {changelog.folder}: nothing says which batches "
                 "their rows are of, so all of them stay"
@@ -358,7 +358,7 @@ def _doubts_of_rewritten(work: Workplace, basis: RecoveryBasis) -> Iterator[str]
 
 
 def restore_mirrors(
-    work: Workplace, adopted: Iterable[Adoption], require_held: RequireHeld
+    ports: RunPorts, adopted: Iterable[Adoption], require_held: RequireHeld
 ) -> tuple[list[tuple[Adoption, int]], list[tuple[TableName, str]]]:
     """Restore mirrors that show later batches. Return the adopted tables with their
     mirrors' Delta versions, and the tables whose mirrors could not be restored, with
@@ -370,9 +370,9 @@ def restore_mirrors(
             words = metadata_of_kind(
                 adoption.shown_batch.user_metadata, WriteKind.RESTORE, restored=adoption.version
             )
-            work.progress.note(f"{folder} is set back to version {adoption.version}")
+            ports.progress.note(f"{folder} is set back to version {adoption.version}")
             try:
-                version = work.mirrors.restore(folder, adoption.version, words, require_held)
+                version = ports.mirrors.restore(folder, adoption.version, words, require_held)
             except TableError as error:
                 refused_tables.append((adoption.mirror.table, error.reason))
                 continue
@@ -381,7 +381,7 @@ def restore_mirrors(
 
 
 def cut_changelogs(
-    work: Workplace, lake: LakeContent, lake_end: BatchRecord, require_held: RequireHeld
+    ports: RunPorts, lake: LakeContent, lake_end: BatchRecord, require_held: RequireHeld
 ) -> dict[str, int]:
     """Make changelogs stop listing the files of batches after `lake_end`. Return the
     changed changelogs' new Delta versions by folder."""
@@ -389,14 +389,14 @@ def cut_changelogs(
     for changelog in lake.changelogs:
         if not changelog.must_change(lake_end.batch):
             continue
-        files = files_up_to(work, changelog, lake_end.batch)
-        work.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.end}")
-        restatement = work.changelog.restate(
+        files = files_up_to(ports, changelog, lake_end.batch)
+        ports.progress.note(f"{changelog.folder} is set back to the changes up to {lake_end.end}")
+        restatement = ports.changelog.restate(
             changelog.folder,
-            app_id=_app_id(work, lake, changelog),
+            app_id=_app_id(ports, lake, changelog),
             batch=lake_end.batch,
             files=files,
-            user_metadata=recovery_metadata(work, changelog.table, lake_end),
+            user_metadata=recovery_metadata(ports, changelog.table, lake_end),
             require_held=require_held,
         )
         if restatement.delta_version is not None:
@@ -404,7 +404,7 @@ def cut_changelogs(
     return versions
 
 
-def files_up_to(work: Workplace, changelog: ChangelogListing, batch: int) -> list[SegmentFile]:
+def files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> list[SegmentFile]:
     """Return the files of batches up to `batch` that a changelog should list. If some
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
@@ -414,8 +414,8 @@ def files_up_to(work: Workplace, changelog: ChangelogListing, batch: int) -> lis
         if (batch_of(path) or 0) <= batch
     ]
     unlisted_files = [file for file in captured_files if file.path not in changelog.files]
-    if not work.segments.damage_sentences(changelog.folder, unlisted_files) or _has_later_rows(
-        work, changelog, batch
+    if not ports.segments.damage_sentences(changelog.folder, unlisted_files) or _has_later_rows(
+        ports, changelog, batch
     ):
         return captured_files
     listed_files = [file for file in captured_files if file.path in changelog.files]
@@ -423,21 +423,21 @@ def files_up_to(work: Workplace, changelog: ChangelogListing, batch: int) -> lis
     return [*listed_files, *foreign]
 
 
-def damage_sentences(work: Workplace, changelog: ChangelogListing, batch: int) -> list[str]:
+def damage_sentences(ports: RunPorts, changelog: ChangelogListing, batch: int) -> list[str]:
     """Return a sentence for each file that must be listed but is damaged."""
-    files = files_up_to(work, changelog, batch)
+    files = files_up_to(ports, changelog, batch)
     unlisted_files = [file for file in files if file.path not in changelog.files]
-    return work.segments.damage_sentences(changelog.folder, unlisted_files)
+    return ports.segments.damage_sentences(changelog.folder, unlisted_files)
 
 
-def _has_later_rows(work: Workplace, changelog: ChangelogListing, batch: int) -> bool:
+def _has_later_rows(ports: RunPorts, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
-    contents = (batches_in_file(work, changelog.folder, path) for path in changelog.foreign)
+    contents = (batches_in_file(ports, changelog.folder, path) for path in changelog.foreign)
     return any(0 in batches or max(batches, default=0) > batch for batches in contents)
 
 
-def _app_id(work: Workplace, lake: LakeContent, changelog: ChangelogListing) -> str:
-    source = work.source.name
+def _app_id(ports: RunPorts, lake: LakeContent, changelog: ChangelogListing) -> str:
+    source = ports.source.name
     if isinstance(changelog.table, SystemTable):
         return system_table_app_id(source, changelog.table)
     mirrors = {mirror.table: mirror for mirror in lake.facts.mirrors}
@@ -457,7 +457,7 @@ over."""
 
 
 def record_basis(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     basis: RecoveryBasis,
     adopted_mirrors: Iterable[tuple[Adoption, int]],
@@ -467,8 +467,8 @@ def record_basis(
     """Record the batch that stands for everything captured before. `adopted_mirrors`:
     the tables that continue, with their mirrors' Delta versions; `order_reason`: the
     reason that the author gave."""
-    ledger, plan, place = work.ledger, basis.plan, basis.place
-    for unfinished_batch in ledger.unfinished_batches(work.source.name):
+    ledger, plan, place = ports.ledger, basis.plan, basis.place
+    for unfinished_batch in ledger.unfinished_batches(ports.source.name):
         ledger.abandon(lease, unfinished_batch.id, "its recovery did not finish")
     ledger.skip_numbers(
         lease,
@@ -493,7 +493,9 @@ def record_basis(
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
     for tightening in basis.structures.tightenings:
         ledger.note_tightened(lease, replace(tightening, last_batch=batch.id))
-    handovers = [_handover(work, adoption, version, basis) for adoption, version in adopted_mirrors]
+    handovers = [
+        _handover(ports, adoption, version, basis) for adoption, version in adopted_mirrors
+    ]
     record = CaptureRecord(
         end=start,
         anchor=place.anchor,
@@ -507,16 +509,16 @@ def record_basis(
             for adoption, _ in adopted_mirrors
             if adoption.mirror.table in plan.lake_end.mirror_begins
         ),
-        scope=work.source.patterns,
+        scope=ports.source.patterns,
     )
     ledger.record_capture(lease, batch.id, record)
 
 
-def _handover(work: Workplace, adoption: Adoption, version: int, basis: RecoveryBasis) -> Handover:
+def _handover(ports: RunPorts, adoption: Adoption, version: int, basis: RecoveryBasis) -> Handover:
     """Return the record by which the ledger adopts a mirror at the Delta version
     `version`."""
     mirror, generation = adoption.mirror, basis.structures.generation(adoption.mirror.table)
-    changelog = changelog_path(work.source.name, mirror.table, generation)
+    changelog = changelog_path(ports.source.name, mirror.table, generation)
     before = TableState(
         mirror.table,
         TableCondition.FOLLOWING,
@@ -528,13 +530,13 @@ def _handover(work: Workplace, adoption: Adoption, version: int, basis: Recovery
     return Handover(mirror.table, mirror.mirror_generation + 1, mirror.folder, version, 1, before)
 
 
-def _claim_and_acknowledge(work: Workplace, lease: Lease) -> None:
+def _claim_and_acknowledge(ports: RunPorts, lease: Lease) -> None:
     """Claim the folder, then acknowledge the batch that stands for everything captured
     before. Until it is acknowledged, the recovery counts as unfinished."""
-    work.ledger.mark_merged(lease)
-    claim_folder(work)
-    for batch in work.ledger.unfinished_batches(work.source.name):
-        work.ledger.acknowledge(lease, batch.id)
+    ports.ledger.mark_merged(lease)
+    claim_folder(ports)
+    for batch in ports.ledger.unfinished_batches(ports.source.name):
+        ports.ledger.acknowledge(lease, batch.id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from lockstep.pipeline.recovery import (
 )
 from lockstep.pipeline.run.agreement.claim import claim_of
 from lockstep.pipeline.run.begin import RunStart, start_at_known_place
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.initial_schemas import spans_of_changes, undisturbed_baseline
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
 from lockstep.pipeline.schema.history import (
@@ -120,27 +120,27 @@ class LakeContent:
     txn_version: int
 
 
-def read_lake(work: Workplace) -> LakeContent:
+def read_lake(ports: RunPorts) -> LakeContent:
     """Read the Delta logs of all tables of the source; nothing is written."""
-    source = work.source.name
+    source = ports.source.name
     system_tables = {system_table_path(source, table): table for table in SystemTable}
     newest_versions = dict[str, int]()
     mirrors, changelogs = list[MirrorFacts](), list[ChangelogListing]()
     transactions, highest_txn_version = list[BatchRecord](), 0
-    claim = claim_of(work, "")
+    claim = claim_of(ports, "")
     batch_ids = [claim.batch or 0]
     void_spans = list(claim.void)
-    tables = work.claims.tables(source)
-    work.progress.note(f"the logs of {len(tables)} tables in the lake are read")
+    tables = ports.claims.tables(source)
+    ports.progress.note(f"the logs of {len(tables)} tables in the lake are read")
     for folder in tables:
-        commits = list(islice(work.mirrors.history(folder), _MOST_COMMITS))
+        commits = list(islice(ports.mirrors.history(folder), _MOST_COMMITS))
         if not commits:
             continue
         newest_versions[folder] = commits[0].delta_version
         is_changelog = folder.startswith(f"{source}/_changes/")
         table = system_tables.get(folder) or (_table_of(commits) if is_changelog else None)
         if table is not None:
-            files = work.changelog.listed_files(folder) or {}
+            files = ports.changelog.listed_files(folder) or {}
             actions = {
                 path: FileAction(path, None, True, size=size) for path, size in files.items()
             }
@@ -267,7 +267,7 @@ class RecoveryPlaces:
     """The ends of batches in the server's log. `places`: those that are proven, by
     batch; `reasons`: why the others are not."""
 
-    work: Workplace
+    ports: RunPorts
     places: dict[int, RecoveryPlace] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     _facts: ServerFacts | None = None
@@ -275,9 +275,9 @@ class RecoveryPlaces:
     def reaches(self, lake_end: BatchRecord) -> bool:
         """Return whether the server still has the whole log after this batch."""
         if self._facts is None:
-            self._facts = self.work.server.facts()
+            self._facts = self.ports.server.facts()
         try:
-            self.places[lake_end.batch] = _place_of(self.work, lake_end, self._facts)
+            self.places[lake_end.batch] = _place_of(self.ports, lake_end, self._facts)
         except LockstepError as error:
             if error.recovery is Recovery.RETRY:
                 raise
@@ -285,12 +285,12 @@ class RecoveryPlaces:
         return lake_end.batch in self.places
 
 
-def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> RecoveryPlace:
+def _place_of(ports: RunPorts, lake_end: BatchRecord, facts: ServerFacts) -> RecoveryPlace:
     """Return the end of a batch as a place in this server's log, by file and offset or
     by GTIDs. Raise an error if neither proves it."""
     cursor = lake_end.cursor
     if cursor.server == facts.server_uuid and facts.lists(lake_end.end.file):
-        return _place_by_coordinates(work, lake_end, facts)
+        return _place_by_coordinates(ports, lake_end, facts)
     if not cursor.by_gtid or not cursor.gtids or facts.gtid_mode != "ON":
         raise StartUnreachable(
             "the server does not list that file, and no GTIDs name the place",
@@ -300,7 +300,7 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
         raise StartUnreachable(
             "the server lacks transactions that were captured", hint="`lockstep check`"
         )
-    proven_position = find_place(work, cursor.gtids, facts)
+    proven_position = find_place(ports, cursor.gtids, facts)
     position = Position(lake_end.end, cursor.gtids, cursor.server)
     return RecoveryPlace(
         lake_end, position, cursor.anchor, True, _run_start(lake_end, proven_position, facts)
@@ -308,10 +308,10 @@ def _place_of(work: Workplace, lake_end: BatchRecord, facts: ServerFacts) -> Rec
 
 
 def _place_by_coordinates(
-    work: Workplace, lake_end: BatchRecord, facts: ServerFacts
+    ports: RunPorts, lake_end: BatchRecord, facts: ServerFacts
 ) -> RecoveryPlace:
     """Return the place by file and offset, which the anchor proves."""
-    proven_position = find_place(work, lake_end.end, facts)
+    proven_position = find_place(ports, lake_end.end, facts)
     cursor, anchor = lake_end.cursor, proven_position.anchor
     if proven_position.at != lake_end.end or anchor is None:
         raise StartUnreachable("no transaction ends there", hint="`lockstep check`")
@@ -359,11 +359,11 @@ class RecoveredStructures:
 
 
 def find_structures(
-    work: Workplace, lake: LakeContent, plan: RecoveryPlan, place: RecoveryPlace
+    ports: RunPorts, lake: LakeContent, plan: RecoveryPlan, place: RecoveryPlace
 ) -> RecoveredStructures:
     """Return the structures at the place. The server gives the current structures, and
     its log the statements that changed them after the place."""
-    baseline, between = undisturbed_baseline(work, place.run_start)
+    baseline, between = undisturbed_baseline(ports, place.run_start)
     server_tables = {table.name: table for table in baseline.tables}
     statements_by_table = spans_of_changes(between, list(server_tables))
     # Tables that existed at the place: a statement after it did not create them.
@@ -384,15 +384,15 @@ def find_structures(
     for name in sorted(existing_tables):
         schema = server_tables.get(name) if name not in statements_by_table else None
         if schema is None and name in adoptions:
-            schema = _structure_in_lake(work, lake, plan, adoptions[name])
+            schema = _structure_in_lake(ports, lake, plan, adoptions[name])
         unknown_tables |= {name} if schema is None else set()
-        version = _version(work, name, schema, place.lake_end.end)
+        version = _version(ports, name, schema, place.lake_end.end)
         changelogs = [changelog for changelog in lake.changelogs if changelog.table == name]
-        generation = _generation(work, changelogs, version, plan.lake_end.batch)
+        generation = _generation(ports, changelogs, version, plan.lake_end.batch)
         versions.append(replace(version, generation=generation))
     adopted_tables = {name for name in adoptions if name not in unknown_tables}
     adopted_tables -= set(
-        _unfit_tables(work, {name: adoptions[name] for name in adopted_tables}, versions)
+        _unfit_tables(ports, {name: adoptions[name] for name in adopted_tables}, versions)
     )
     reasons = dict(plan.reloads)
     shapes = {version.table: version.shape_fingerprint for version in versions}
@@ -405,9 +405,9 @@ def find_structures(
         version for version in versions if version.shown_as is not None and version.table in mirrors
     ]
     tightenings = [
-        _tightening_of(work, version)
+        _tightening_of(ports, version)
         for version in versions_with_shape
-        if _shows_other_shape(work, version, mirrors)
+        if _shows_other_shape(ports, version, mirrors)
     ]
     for tightening in tightenings:
         # Nothing proves that the mirror itself shows no hidden values, so it is written
@@ -419,7 +419,7 @@ def find_structures(
     reloads = tuple(
         (name, _reload_reason(name, reasons, unknown_tables, adoptions))
         for name in sorted(existing_tables & server_tables.keys())
-        if work.source.patterns.matches(name) and name not in adopted_tables
+        if ports.source.patterns.matches(name) and name not in adopted_tables
     )
     at = place.lake_end.end
     databases = tuple(
@@ -439,29 +439,31 @@ def find_structures(
 
 
 def _shows_other_shape(
-    work: Workplace, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
+    ports: RunPorts, version: SchemaVersion, mirrors: Mapping[TableName, MirrorFacts]
 ) -> bool:
     """Return whether any version of a mirror shows more, or other, columns and rows
     than the settings allow now. The lost ledger may have recorded that hidden values
     must still be cleared from it."""
     for mirror_version in mirrors[version.table].shown_batches:
-        schemas = work.claims.structures(work.source.name, mirror_version.structure_key or "") or ()
+        schemas = (
+            ports.claims.structures(ports.source.name, mirror_version.structure_key or "") or ()
+        )
         schema = next(
             (schema for schema in schemas if schema.name == version.table), version.schema
         )
         with suppress(TableError):
             if (
                 schema is not None
-                and work.shaping.shape_fingerprint(schema) == mirror_version.shape
+                and ports.shaping.shape_fingerprint(schema) == mirror_version.shape
             ):
                 continue
         return True
     return False
 
 
-def _tightening_of(work: Workplace, version: SchemaVersion) -> Tightening:
+def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:
     assert version.schema is not None and version.shown_as is not None
-    hidden, rules = version.hidden_columns, work.shaping.rules_of(version.table)
+    hidden, rules = version.hidden_columns, ports.shaping.rules_of(version.table)
     return Tightening(
         version.table,
         0,
@@ -472,12 +474,12 @@ def _tightening_of(work: Workplace, version: SchemaVersion) -> Tightening:
 
 
 def _version(
-    work: Workplace, name: TableName, schema: TableSchema | None, at: Coordinates
+    ports: RunPorts, name: TableName, schema: TableSchema | None, at: Coordinates
 ) -> SchemaVersion:
     reason = ""
     try:
         if schema is not None:
-            recorded, shown_as = work.shaping.for_history(schema)
+            recorded, shown_as = ports.shaping.for_history(schema)
             version = SchemaVersion(name, 1, at, Knowledge.KNOWN, VersionOrigin.BASELINE, recorded)
             return replace(version, shown_as=shown_as)
     except TableError as error:
@@ -487,7 +489,7 @@ def _version(
 
 
 def _generation(
-    work: Workplace, changelogs: Sequence[ChangelogListing], version: SchemaVersion, batch: int
+    ports: RunPorts, changelogs: Sequence[ChangelogListing], version: SchemaVersion, batch: int
 ) -> int:
     """Return the generation (number of the changelog) that the table continues with.
     The search begins at the newest changelog that has a batch up to `batch`, and takes
@@ -503,7 +505,7 @@ def _generation(
     ]
     generation = max(generations, default=min(listings_by_generation, default=1))
     while generation in listings_by_generation:
-        columns = work.mirrors.schema(
+        columns = ports.mirrors.schema(
             listings_by_generation[generation].folder, listings_by_generation[generation].newest
         )
         if can_hold_version(columns, version):
@@ -513,7 +515,7 @@ def _generation(
 
 
 def _structure_in_lake(
-    work: Workplace, lake: LakeContent, plan: RecoveryPlan, adoption: Adoption
+    ports: RunPorts, lake: LakeContent, plan: RecoveryPlan, adoption: Adoption
 ) -> TableSchema | None:
     """Return the newest structure of a table that the lake keeps, up to the plan's
     batch; None without one."""
@@ -530,14 +532,14 @@ def _structure_in_lake(
     for batch, key in sorted(keys, reverse=True):
         if batch > plan.lake_end.batch or key is None:
             continue
-        for schema in work.claims.structures(work.source.name, key) or ():
+        for schema in ports.claims.structures(ports.source.name, key) or ():
             if schema.name == adoption.mirror.table:
                 return schema
     return None
 
 
 def _unfit_tables(
-    work: Workplace,
+    ports: RunPorts,
     adoptions: Mapping[TableName, Adoption],
     versions: list[SchemaVersion],
 ) -> Iterator[TableName]:
@@ -547,11 +549,11 @@ def _unfit_tables(
     for name, adoption in adoptions.items():
         schema = schemas[name]
         folder, version = adoption.mirror.folder, adoption.version
-        if work.mirrors.reason_unreadable(folder, version) is not None or schema is None:
+        if ports.mirrors.reason_unreadable(folder, version) is not None or schema is None:
             yield name
             continue
         mirror_columns = {
-            comparable_name(column) for column in work.mirrors.schema(folder, version).names
+            comparable_name(column) for column in ports.mirrors.schema(folder, version).names
         }
         if not {comparable_name(column.name) for column in schema.columns} <= mirror_columns:
             yield name

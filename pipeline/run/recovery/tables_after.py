@@ -17,7 +17,7 @@ from lockstep.pipeline.mirror.merging import reload_origin
 from lockstep.pipeline.model.life import LakeRestarted, next_state
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.run.begin import foresee_start
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import collisions, move_reason, pending_moves
 from lockstep.pipeline.run.status.plan import plan_tables
 from lockstep.pipeline.run.stop_errors import reread_error
@@ -36,7 +36,7 @@ MissingRows = Iterable[tuple[TableName, str]]
 
 
 def after_new_ledger(
-    work: Workplace, adopted_states: Iterable[TableState], missing_rows: MissingRows
+    ports: RunPorts, adopted_states: Iterable[TableState], missing_rows: MissingRows
 ) -> TablePlans:
     """Return the plans of tables after a ledger is made from the lake.
     `adopted_states`: the states of the tables that continue with their mirrors."""
@@ -44,27 +44,27 @@ def after_new_ledger(
         (Have(table, SupplyStanding.NEW, reason=reason), Want()) for table, reason in missing_rows
     ]
     states = {state.table: state for state in adopted_states}
-    for table, name in pending_moves(work, states).to_reload.items():
+    for table, name in pending_moves(ports, states).to_reload.items():
         have = Have(table, SupplyStanding.STOPPED, reason=move_reason(name))
         haves.append((have, Want(rewrite=True)))
     # The mirror has rows that this ledger has not seen, so its changelog is not
     # complete.
     incomplete = reload_origin((), is_adopted=True, batches_after_gaps=(), overlapping_batches=())
-    return _priced_plans(work, haves, ReadingReach(changelog=str(incomplete)))
+    return _priced_plans(ports, haves, ReadingReach(changelog=str(incomplete)))
 
 
-def after_kept_ledger(work: Workplace, missing_rows: MissingRows) -> TablePlans:
+def after_kept_ledger(ports: RunPorts, missing_rows: MissingRows) -> TablePlans:
     """Return the plans of tables after the lake goes back to what the ledger has. If
     the server does not answer, only the plans of `missing_rows` are returned, without
     prices."""
-    cursor = work.ledger.cursors(work.source.name).captured
+    cursor = ports.ledger.cursors(ports.source.name).captured
     assert cursor is not None, "this ledger holds the source"
     errors = {table: reread_error(reason) for table, reason in missing_rows}
-    known = KnownTables.of(work).with_stopped(cursor, errors)
+    known = KnownTables.of(ports).with_stopped(cursor, errors)
     states = {table: next_state(table, known.states[table], LakeRestarted()) for table in errors}
     known = replace(known, states={**known.states, **states})
     with suppress(LockstepError):
-        return tables_of_next_run(work, known)
+        return tables_of_next_run(ports, known)
     haves = [
         (Have(table, SupplyStanding.STOPPED, frozenset({Need.ROWS}), error.reason), Want())
         for table, error in errors.items()
@@ -73,34 +73,34 @@ def after_kept_ledger(work: Workplace, missing_rows: MissingRows) -> TablePlans:
     return TablePlans({have.table: plan(have, want, ReadingReach()) for have, want in haves})
 
 
-def tables_of_next_run(work: Workplace, known: KnownTables | None = None) -> TablePlans:
+def tables_of_next_run(ports: RunPorts, known: KnownTables | None = None) -> TablePlans:
     """Return the plans of the next run, which continues where the ledger ends. `known`:
     the tables' states; None for the states in the ledger."""
-    source = work.source.name
-    cursor, override = work.ledger.cursors(source).captured, work.ledger.open_override(source)
-    return plan_tables(work, foresee_start(work, cursor, override).run_start, known)
+    source = ports.source.name
+    cursor, override = ports.ledger.cursors(source).captured, ports.ledger.open_override(source)
+    return plan_tables(ports, foresee_start(ports, cursor, override).run_start, known)
 
 
-def after_start_over(work: Workplace) -> TablePlans:
+def after_start_over(ports: RunPorts) -> TablePlans:
     """Return the plans of the first run afterwards. If the source starts with a
     snapshot, that run reads all tables that have rows."""
-    if not work.source.loads_new_tables:
+    if not ports.source.loads_new_tables:
         return TablePlans()
-    tables = [table.name for table in work.server.tables()]
-    tables = [table for table in tables if work.source.patterns.matches(table)]
-    colliding_tables = collisions(work, {}, tables)
+    tables = [table.name for table in ports.server.tables()]
+    tables = [table for table in tables if ports.source.patterns.matches(table)]
+    colliding_tables = collisions(ports, {}, tables)
     haves = [
         (Have(table, SupplyStanding.NEW, reason=OLDER_REASON), Want())
         for table in tables
         if table not in colliding_tables
     ]
-    return _priced_plans(work, haves, ReadingReach())
+    return _priced_plans(ports, haves, ReadingReach())
 
 
 def _priced_plans(
-    work: Workplace, haves: Iterable[tuple[Have, Want]], reach: ReadingReach
+    ports: RunPorts, haves: Iterable[tuple[Have, Want]], reach: ReadingReach
 ) -> TablePlans:
     haves_and_wants = {have.table: (have, want) for have, want in haves}
     plans = {table: plan(have, want, reach) for table, (have, want) in haves_and_wants.items()}
     wants = {table: want for table, (_, want) in haves_and_wants.items()}
-    return with_prices(work, TablePlans(plans, wants))
+    return with_prices(ports, TablePlans(plans, wants))

@@ -42,7 +42,7 @@ from lockstep.pipeline.replay.rows import (
 )
 from lockstep.pipeline.run.agreement.lake_logs import require_expected_commits
 from lockstep.pipeline.run.commit_metadata import commit_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
@@ -75,7 +75,7 @@ class MirrorCorrection:
 
 
 def correct_mirror(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     table: TableName,
     span: Sequence[Batch],
@@ -90,7 +90,7 @@ def correct_mirror(
     try:
         with arrow_errors_as_table_error("compare its rows"):
             segments_to_replace = [segment for segment in new_segments if segment.is_replaced]
-            mirror = _MirrorComparison.of(work, table, span, segments_to_replace)
+            mirror = _MirrorComparison.of(ports, table, span, segments_to_replace)
             if mirror is None:
                 return MirrorCorrection(table)
             keys, wrong = mirror.compare()
@@ -103,7 +103,7 @@ def correct_mirror(
             rows = tuple(mirror.differences(wrong, details))
             return MirrorCorrection(table, keys, wrong.num_rows, rows=rows)
     except TableError as error:
-        tuple(settle_writes(work, lease))
+        tuple(settle_writes(ports, lease))
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
         return MirrorCorrection(table, not_compared=error.reason, hint=hint)
 
@@ -112,7 +112,7 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     """Write changes to the mirror in one commit, and return its Delta version. If the
     process dies, the next run finds the commit by the recorded intent
     (`settle_writes`)."""
-    work, fold = mirror.work, mirror.fold
+    ports, fold = mirror.ports, mirror.fold
     names_by_changelog_name = dict(
         zip(changelog_names(fold.schema.names), fold.schema.names, strict=True)
     )
@@ -124,32 +124,34 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     bounds = bounds_literals(key_bounds(changes, names), fold.schema)
     # The mirror shows the end of the newest acknowledged batch, before this write and
     # after it.
-    source, state, last = work.source.name, mirror.state, mirror.last_batch
+    source, state, last = ports.source.name, mirror.state, mirror.last_batch
     app_id = application_id(source, state, "mirror")
     planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
-    intent = work.ledger.intend(lease, [planned_intent])[state.table]
+    intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
-    policies = work.source.policies_of(state.table)
+    policies = ports.source.policies_of(state.table)
     target = MirrorTarget(
         mirror=state.mirror,
         schema=fold.schema,
         app_id=intent.app_id,
         txn_version=intent.txn_version,
-        user_metadata=commit_metadata(work, WriteKind.MERGE, state.table, [last], files),
+        user_metadata=commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
         cluster_by=clustered_by(policies.cluster_by, fold.schema),
     )
-    path = work.mirrors.stage(f"{source}-replay", changes)
+    path = ports.mirrors.stage(f"{source}-replay", changes)
     try:
         write = Merge(target, fold.key, FoldedChanges((path,), fold.kept_columns), bounds)
-        commit = work.mirrors.write(write, lambda: work.ledger.require_held(lease))
+        commit = ports.mirrors.write(write, lambda: ports.ledger.require_held(lease))
     finally:
-        work.mirrors.unstage(path)
+        ports.mirrors.unstage(path)
     reason = f"a replay: {changes.num_rows} rows differed from the changelog"
-    work.ledger.settle(lease, intent, commit.delta_version, reason=reason, table_id=commit.table_id)
-    work.ledger.note_examined_versions(lease, {state.mirror: commit.delta_version})
+    ports.ledger.settle(
+        lease, intent, commit.delta_version, reason=reason, table_id=commit.table_id
+    )
+    ports.ledger.note_examined_versions(lease, {state.mirror: commit.delta_version})
     return commit.delta_version
 
 
@@ -165,7 +167,7 @@ class _MirrorComparison:
     - `sequence_ranges`: the sequence numbers of the span's changes, as pairs (above, up to).
     """
 
-    work: Workplace
+    ports: RunPorts
     state: TableState
     delta_version: int
     last_batch: Batch
@@ -179,18 +181,18 @@ class _MirrorComparison:
     @classmethod
     def of(
         cls,
-        work: Workplace,
+        ports: RunPorts,
         table: TableName,
         span: Sequence[Batch],
         new_segments: Sequence[SegmentResult],
     ) -> _MirrorComparison | None:
         """Return the comparison; None if no change of the span counts for the mirror
         any more. Raise `TableError` if the mirror cannot be compared."""
-        state = work.ledger.table_states(work.source.name)[table]
-        version, mirror_schema, has_soft_deletes = _examine_mirror(work, state)
-        newest = work.ledger.cursors(work.source.name).acknowledged
+        state = ports.ledger.table_states(ports.source.name)[table]
+        version, mirror_schema, has_soft_deletes = _examine_mirror(ports, state)
+        newest = ports.ledger.cursors(ports.source.name).acknowledged
         assert newest is not None, "the span is acknowledged"
-        contents = table_contents(work.ledger, work.source.name, table, span[0].id, newest.batch)
+        contents = table_contents(ports.ledger, ports.source.name, table, span[0].id, newest.batch)
         if not contents:
             return None
         plan = plan_merge([_with_new_files(content, new_segments) for content in contents])
@@ -201,7 +203,7 @@ class _MirrorComparison:
         )
         if not plan.segments or not sequence_ranges or plan.is_dropped:
             return None
-        lineage = _lineage_of(work, state, plan)
+        lineage = _lineage_of(ports, state, plan)
         key = lineage.key_of(plan.versions)
         if not key:
             raise TableError(
@@ -209,9 +211,9 @@ class _MirrorComparison:
                 hint=reload_hint(table),
             )
         scratch_files = frozenset(file for segment in new_segments for file in segment.new_files)
-        parts = tuple(_parts_of(work, plan, lineage, mirror_schema, table, scratch_files))
+        parts = tuple(_parts_of(ports, plan, lineage, mirror_schema, table, scratch_files))
         marks = ("_committed_at",) if has_soft_deletes else ()
-        ignores_deletes = work.source.policies_of(table).deletes is Deletes.IGNORE
+        ignores_deletes = ports.source.policies_of(table).deletes is Deletes.IGNORE
         fold = Fold(
             mirror_schema,
             key,
@@ -219,9 +221,9 @@ class _MirrorComparison:
             marks,
             ignores_deletes=ignores_deletes,
         )
-        [last] = work.ledger.live_batches(work.source.name, newest.batch, newest.batch)
+        [last] = ports.ledger.live_batches(ports.source.name, newest.batch, newest.batch)
         return cls(
-            work,
+            ports,
             state,
             version,
             last,
@@ -241,7 +243,7 @@ class _MirrorComparison:
         keys, wrong_changes = 0, []
         files = [file for part in self.parts for file in part.files]
         unpacked_bytes = sum(
-            self.work.segments.unpacked_bytes(p.folder, p.files) for p in self.parts
+            self.ports.segments.unpacked_bytes(p.folder, p.files) for p in self.parts
         )
         buckets = max(1, buckets_for(sum(file.images for file in files), unpacked_bytes))
         for bucket in range(buckets):
@@ -256,7 +258,7 @@ class _MirrorComparison:
 
     def _require_undamaged(self) -> None:
         for part in self.parts:
-            damages = self.work.segments.damage_sentences(part.folder, part.files)
+            damages = self.ports.segments.damage_sentences(part.folder, part.files)
             if damages:
                 raise TableError(
                     f"its changelog is damaged: {damages[0]}",
@@ -264,7 +266,7 @@ class _MirrorComparison:
                 )
 
     def _images(self, part_index: int) -> Iterator[pa.Table]:
-        return self.parts[part_index].pieces(self.work.segments, self.fold.marks)
+        return self.parts[part_index].pieces(self.ports.segments, self.fold.marks)
 
     def _touched_keys(self) -> Hashes:
         """Return the hashes of all keys with changes in the span, sorted."""
@@ -354,11 +356,11 @@ class _MirrorComparison:
     def _mirror_rows(self, compared: Sequence[str]) -> Iterator[pa.Table]:
         marks = [DELETED_AT] if self.has_soft_deletes else []
         schema = pa.schema([*map(self.fold.schema.field, compared), *marks])
-        for batch in self.work.mirrors.rows(self.state.mirror, schema.names, self.delta_version):
+        for batch in self.ports.mirrors.rows(self.state.mirror, schema.names, self.delta_version):
             yield pa.Table.from_batches([batch]).select(schema.names).cast(schema)
 
 
-def _examine_mirror(work: Workplace, state: TableState) -> tuple[int, pa.Schema, bool]:
+def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema, bool]:
     """Return the mirror's version, its columns except the one that marks deleted rows,
     and whether it has this column. Raise `TableError` unless the mirror exists, is as
     configured, and shows all changes of its changelog."""
@@ -375,12 +377,12 @@ def _examine_mirror(work: Workplace, state: TableState) -> tuple[int, pa.Schema,
             hint=f"`lockstep verify {table}`",
         )
     version = require_expected_commits(
-        work, state, work.ledger.examined_versions(work.source.name).get(state.mirror)
+        ports, state, ports.ledger.examined_versions(ports.source.name).get(state.mirror)
     )
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
-    mirror_schema = work.mirrors.schema(state.mirror, version)
-    has_soft_deletes = work.source.policies_of(state.table).deletes == Deletes.SOFT
+    mirror_schema = ports.mirrors.schema(state.mirror, version)
+    has_soft_deletes = ports.source.policies_of(state.table).deletes == Deletes.SOFT
     if has_soft_deletes is not (DELETED_AT.name in mirror_schema.names):
         raise TableError(
             "its mirror was written under another `deletes` policy than is configured now",
@@ -392,13 +394,15 @@ def _examine_mirror(work: Workplace, state: TableState) -> tuple[int, pa.Schema,
     return version, pa.schema(own_fields), has_soft_deletes
 
 
-def _lineage_of(work: Workplace, state: TableState, plan: MergePlan) -> ColumnLineage:
+def _lineage_of(ports: RunPorts, state: TableState, plan: MergePlan) -> ColumnLineage:
     """Return how the columns of the merged changes map to those of the mirror."""
     table, final = state.table, state.mirror_version
     assert final is not None
-    history = [version.version for version in work.ledger.schema_versions(work.source.name, table)]
+    history = [
+        version.version for version in ports.ledger.schema_versions(ports.source.name, table)
+    ]
     first = min((*plan.versions, final), key=history.index)
-    lineage = lineage_over(work, versions_between(work, table, first, final))
+    lineage = lineage_over(ports, versions_between(ports, table, first, final))
     if lineage.reasons_to_reread:
         raise TableError(
             lineage.reasons_to_reread[0], hint=f"`lockstep verify {table} --repair` reads it again"
@@ -424,7 +428,7 @@ def _with_new_files(content: TableContent, new_segments: Sequence[SegmentResult]
 
 
 def _parts_of(
-    work: Workplace,
+    ports: RunPorts,
     plan: MergePlan,
     lineage: ColumnLineage,
     mirror_schema: pa.Schema,
@@ -444,9 +448,9 @@ def _parts_of(
         part = lineage.part(version, above=plan.above)
         columns = dict(zip(lineage.schema.names, part.columns, strict=True))
         part_columns = tuple(columns.get(name, ColumnOrigin()) for name in mirror_schema.names)
-        generation = work.ledger.schema_version(work.source.name, table, version).generation
-        folder = changelog_path(work.source.name, table, generation)
-        for path, is_scratch in ((folder, False), (scratch_path(work.source.name, folder), True)):
+        generation = ports.ledger.schema_version(ports.source.name, table, version).generation
+        folder = changelog_path(ports.source.name, table, generation)
+        for path, is_scratch in ((folder, False), (scratch_path(ports.source.name, folder), True)):
             files_in_folder = tuple(file for file in files if (file in scratch_files) is is_scratch)
             if files_in_folder:
                 yield SegmentPart(

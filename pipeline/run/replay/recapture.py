@@ -41,7 +41,7 @@ from lockstep.pipeline.replay.spans import (
     needed_id_ranges,
 )
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
 from lockstep.pipeline.run.dump.initial_schemas import (
@@ -89,68 +89,68 @@ class Selection:
 
 
 def select_batches(
-    work: Workplace, span: Span, requested: frozenset[TableName] | None = None
+    ports: RunPorts, span: Span, requested: frozenset[TableName] | None = None
 ) -> Selection:
     """Choose the batches and tables; only the ledger is read. `requested`: the
     requested tables; None for all. Raise `SpanRefused` for a span outside of what was
     captured, `NothingMatches` for an unknown table."""
-    states = work.ledger.table_states(work.source.name) if requested else {}
+    states = ports.ledger.table_states(ports.source.name) if requested else {}
     for table in sorted(requested or ()):
         if table not in states:
             raise NothingMatches(
                 f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
             )
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
-    chain, times = _batches_and_times(work, span, runs)
+    chain, times = _batches_and_times(ports, span, runs)
     batches = batches_in_span(span, chain, runs, times)
-    batches = _without_deleted(work, span, batches)
+    batches = _without_deleted(ports, span, batches)
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), lake_end, ())
-    tables = work.ledger.first_changes(work.source.name, batches[0].id, batches[-1].id).keys()
+    tables = ports.ledger.first_changes(ports.source.name, batches[0].id, batches[-1].id).keys()
     tables_to_read = [
         table
         for table in sorted(tables if requested is None else tables & requested)
-        if _may_be_read(work, table, batches[0], is_requested=requested is not None)
+        if _may_be_read(ports, table, batches[0], is_requested=requested is not None)
     ]
     return Selection(batches, lake_end, tuple(tables_to_read))
 
 
-def _may_be_read(work: Workplace, table: TableName, first: Batch, *, is_requested: bool) -> bool:
+def _may_be_read(ports: RunPorts, table: TableName, first: Batch, *, is_requested: bool) -> bool:
     """Return whether a table's changes may be read again. If the settings hide more of
     it now, hidden values would come back: raise `SpanRefused` if the table was
     requested by name, else leave it out."""
-    reason = reason_no_longer_shown(work.ledger, work.source.name, table, first.id, from_log=True)
+    reason = reason_no_longer_shown(ports.ledger, ports.source.name, table, first.id, from_log=True)
     if reason is not None and is_requested:
         raise SpanRefused(
             f"{table} cannot be read again from {first.start.at} on: {reason}",
             hint="begin after the run that re-read it, or name other tables",
         )
     if reason is not None:
-        work.progress.note(f"{table} is left out: {reason}")
+        ports.progress.note(f"{table} is left out: {reason}")
     return reason is None
 
 
-def require_merged(work: Workplace) -> None:
+def require_merged(ports: RunPorts) -> None:
     """Raise `BatchesWait` unless every captured batch is acknowledged."""
     waiting = [
         batch
-        for batch in work.ledger.unfinished_batches(work.source.name)
+        for batch in ports.ledger.unfinished_batches(ports.source.name)
         if batch.state is not BatchState.CAPTURING
     ]
     if waiting:
         raise BatchesWait(
-            f"batch {waiting[0].id} of {work.source.name} is captured but not merged: the mirrors "
+            f"batch {waiting[0].id} of {ports.source.name} is captured but not merged: the mirrors "
             "cannot be compared with it yet",
             hint="`lockstep run` merges it; then repeat the command",
         )
 
 
-def _without_deleted(work: Workplace, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+def _without_deleted(ports: RunPorts, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
     """Return the batches whose changes were not deleted. Raise `SpanRefused` if the
     span begins before these; `earliest` begins with the first of them."""
-    deletion = work.ledger.deletion_notes(work.source.name).newest
+    deletion = ports.ledger.deletion_notes(ports.source.name).newest
     if deletion is None or not begins_before(span, batches, deletion.last_batch, deletion.end):
         return tuple(
             batch for batch in batches if deletion is None or batch.id > deletion.last_batch
@@ -163,12 +163,12 @@ def _without_deleted(work: Workplace, span: Span, batches: tuple[Batch, ...]) ->
 
 
 def _batches_and_times(
-    work: Workplace, span: Span, runs: Mapping[str, int]
+    ports: RunPorts, span: Span, runs: Mapping[str, int]
 ) -> tuple[Sequence[Batch], Sequence[BatchTimes] | None]:
     """Return acknowledged batches, oldest first, which include the span's. The second
     value is the times of all acknowledged batches if both ends of the span are moments,
     `earliest` or `latest`; else None."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     since, until = span.since, span.until
     if _is_moment(since) and _is_moment(until):
         times = [batch for batch in ledger.batch_times(source) if batch.is_acknowledged]
@@ -205,7 +205,7 @@ class SpanFacts:
     and batches that recorded structures. `later_anchors`: by batch, a later batch whose
     anchor proves the same log file."""
 
-    work: Workplace
+    ports: RunPorts
     server_facts: ServerFacts
     first_batches: Mapping[TableName, int]
     marks: SpecialBatches
@@ -214,13 +214,13 @@ class SpanFacts:
     _last_structures: tuple[Batch, InitialStructures] | None = None
 
     @classmethod
-    def of(cls, work: Workplace, batches: Sequence[Batch]) -> SpanFacts:
+    def of(cls, ports: RunPorts, batches: Sequence[Batch]) -> SpanFacts:
         """Gather the facts. `batches`: the batches in their order, at least one."""
-        ledger, source = work.ledger, work.source.name
+        ledger, source = ports.ledger, ports.source.name
         last = batches[-1].id
         return cls(
-            work,
-            work.server.facts(),
+            ports,
+            ports.server.facts(),
             ledger.first_changes(source, 1, last),
             ledger.special_batches(source, batches[0].id, last),
             _later_anchors(batches),
@@ -255,7 +255,7 @@ class SpanFacts:
             since = range(before.id, batch.id + 1)
             if since and self.marks.with_structures.isdisjoint(since):
                 return structures
-        structures = structures_in_batch(self.work, batch, batch.start.at)
+        structures = structures_in_batch(self.ports, batch, batch.start.at)
         self._last_structures = batch, structures
         return structures
 
@@ -263,7 +263,7 @@ class SpanFacts:
         if batch.id not in self._anchor_readings:
             assert batch.end is not None and batch.anchor is not None, "it is acknowledged"
             cursor = Cursor(batch.id, batch.end, batch.anchor)
-            self._anchor_readings[batch.id] = read_anchor_of(self.work, cursor, self.server_facts)
+            self._anchor_readings[batch.id] = read_anchor_of(self.ports, cursor, self.server_facts)
         return self._anchor_readings[batch.id]
 
 
@@ -278,25 +278,25 @@ def _later_anchors(batches: Sequence[Batch]) -> dict[int, Batch]:
     return anchors
 
 
-def recapture(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+def recapture(ports: RunPorts, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
     """Capture the batch again and return its segments, whose files are in the scratch
     folder; or return why it cannot be captured again. Nothing else is written."""
     if (reason := facts.reason_not_recaptured(batch)) is not None:
         return reason
     try:
-        return _capture_again(work, batch, facts)
+        return _capture_again(ports, batch, facts)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         return error.message
 
 
-def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
+def _capture_again(ports: RunPorts, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...] | str:
     """Capture a batch again under the conditions of its first capture, and compare the
     result with what was recorded."""
     assert batch.end is not None, "it is acknowledged"
-    ledger, source = work.ledger, work.source.name
-    original = _original_workplace(work, batch)
+    ledger, source = ports.ledger, ports.source.name
+    original = _ports_of_original(ports, batch)
     content = batch_content(ledger, source, batch.id)
     recorded_segments, events, changed_tables = (
         content.segments,
@@ -304,24 +304,24 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
         content.changed_tables,
     )
     tables = CapturedTables(
-        work.segments,
+        ports.segments,
         source=source,
         batch_id=batch.id,
         last_sequence_before=batch.base,
         is_captured=lambda table: (
             original.source.patterns.matches(table) and table in changed_tables
         ),
-        states=_original_states(work, changed_tables, facts.first_batches, batch.id),
-        policies_of=partial(_original_policies, work, events, recorded_segments),
+        states=_original_states(ports, changed_tables, facts.first_batches, batch.id),
+        policies_of=partial(_original_policies, ports, events, recorded_segments),
         in_scratch_folder=True,
     )
     basis = Basis(
         original,
-        _original_start(work, batch, facts.server_facts),
+        _original_start(ports, batch, facts.server_facts),
         RunBounds(batch.end.at, GtidSet()),
         tables=tables,
         structures=tracker_of(
-            work,
+            ports,
             facts.structures(batch),
             facts.server_facts,
             recorded=RecordedVersions(ledger, source, batch.id),
@@ -329,7 +329,7 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
         prepared_transactions={},
     )
     segmenter = Segmenter(
-        tables, basis.structures, work.shaping, decide_copies=partial(_original_copies, events)
+        tables, basis.structures, ports.shaping, decide_copies=partial(_original_copies, events)
     )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
@@ -345,19 +345,21 @@ def _capture_again(work: Workplace, batch: Batch, facts: SpanFacts) -> tuple[Seg
     return segments if mismatch is None else mismatch
 
 
-def _original_workplace(work: Workplace, batch: Batch) -> Workplace:
-    """Return the workplace with the patterns that the batch was captured with."""
-    scopes = work.ledger.capture_scopes(work.source.name)
+def _ports_of_original(ports: RunPorts, batch: Batch) -> RunPorts:
+    """Return the ports with the patterns that the batch was captured with."""
+    scopes = ports.ledger.capture_scopes(ports.source.name)
     patterns = [scope.patterns for scope in scopes if scope.batch <= batch.id]
-    return replace(work, source=replace(work.source, patterns=patterns[-1])) if patterns else work
+    return (
+        replace(ports, source=replace(ports.source, patterns=patterns[-1])) if patterns else ports
+    )
 
 
-def _original_start(work: Workplace, batch: Batch, facts: ServerFacts) -> RunStart:
+def _original_start(ports: RunPorts, batch: Batch, facts: ServerFacts) -> RunStart:
     """Return where reading begins: at the batch's start, proven by its predecessor's
     anchor."""
     anchor = None
     if batch.follows is not None:
-        predecessors = work.ledger.live_batches(work.source.name, batch.follows, batch.follows)
+        predecessors = ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
         anchor = (
             predecessors[0].anchor if predecessors and predecessors[0].end == batch.start else None
         )
@@ -371,12 +373,12 @@ def _original_start(work: Workplace, batch: Batch, facts: ServerFacts) -> RunSta
 
 
 def _original_states(
-    work: Workplace, tables: Iterable[TableName], first_batches: Mapping[TableName, int], batch: int
+    ports: RunPorts, tables: Iterable[TableName], first_batches: Mapping[TableName, int], batch: int
 ) -> dict[TableName, TableState]:
     """Return the states of the tables that have changes or events in earlier batches,
     each with the condition FOLLOWING. A table that this ledger took over from the lake
     is included: its changes may begin with this batch."""
-    states = work.ledger.table_states(work.source.name)
+    states = ports.ledger.table_states(ports.source.name)
     return {
         table: states[table].as_started()
         for table in tables
@@ -385,7 +387,7 @@ def _original_states(
 
 
 def _original_policies(
-    work: Workplace,
+    ports: RunPorts,
     events: Sequence[TableEvent],
     recorded_segments: Sequence[Segment],
     table: TableName,
@@ -393,7 +395,7 @@ def _original_policies(
     """Return the table's policies, changed to what the first capture did. The recorded
     events show whether it followed or ignored a TRUNCATE; the recorded files show
     whether it listed the changed columns of updates."""
-    policies = replace(work.source.policies_of(table), deletes=Deletes.REMOVE)
+    policies = replace(ports.source.policies_of(table), deletes=Deletes.REMOVE)
     files = [
         file for segment in recorded_segments if segment.table == table for file in segment.files
     ]

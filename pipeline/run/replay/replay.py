@@ -28,7 +28,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.agreement.lake_logs import source_error_in_changelogs
-from lockstep.pipeline.run.context import Workplace, table_progress
+from lockstep.pipeline.run.context import RunPorts, table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection, correct_mirror
 from lockstep.pipeline.run.replay.recapture import (
@@ -110,20 +110,20 @@ class ReplayReport:
 
 
 def plan_replay(
-    work: Workplace, span: Span, only_tables: frozenset[TableName] | None = None
+    ports: RunPorts, span: Span, only_tables: frozenset[TableName] | None = None
 ) -> ReplayReport:
     """Return the batches that a replay of the span would capture again, and whether the
     log still has them. `only_tables`: the tables to replay; None for all. Nothing is
     changed, and no lease is needed."""
-    selection = select_batches(work, span, only_tables)
+    selection = select_batches(ports, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end)
-    facts = SpanFacts.of(work, selection.batches)
+    facts = SpanFacts.of(ports, selection.batches)
     batches = tuple(
         ReplayedBatch(
             batch,
             facts.reason_not_recaptured(batch)
-            if _has_changes_of(work, batch, only_tables)
+            if _has_changes_of(ports, batch, only_tables)
             else None,
             revision_count=facts.marks.revision_counts.get(batch.id, 0),
         )
@@ -133,7 +133,7 @@ def plan_replay(
 
 
 def replay(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     span: Span,
     only_tables: frozenset[TableName] | None = None,
@@ -150,44 +150,44 @@ def replay(
     replay finishes its writes.
     """
     clock = perf_counter()
-    require_agreement(work)
-    require_claim(work)
-    for note in settle_replays(work, lease):
-        work.progress.note(note)
-    require_merged(work)
-    if (error := source_error_in_changelogs(work)) is not None:
+    require_agreement(ports)
+    require_claim(ports)
+    for note in settle_replays(ports, lease):
+        ports.progress.note(note)
+    require_merged(ports)
+    if (error := source_error_in_changelogs(ports)) is not None:
         raise error
-    selection = select_batches(work, span, only_tables)
+    selection = select_batches(ports, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end, committed=commit)
     first, last = selection.batches[0], selection.batches[-1]
-    work.progress.note(
+    ports.progress.note(
         f"{len(selection.batches)} batches are replayed, {first.id} to {last.id}: {first.start} to "
         f"{last.end}"
     )
-    changelogs = _correct_changelogs(work, lease, selection, commit=commit)
-    work.segments.remove_folder(scratch_path(work.source.name))
+    changelogs = _correct_changelogs(ports, lease, selection, commit=commit)
+    ports.segments.remove_folder(scratch_path(ports.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
-        comparison = SegmentComparison(work, only_tables, details)
-        facts = SpanFacts.of(work, selection.batches)
+        comparison = SegmentComparison(ports, only_tables, details)
+        facts = SpanFacts.of(ports, selection.batches)
         replayed = [
-            _compare_batch(work, batch, only_tables, facts, comparison)
+            _compare_batch(ports, batch, only_tables, facts, comparison)
             for batch in selection.batches
         ]
         results = [segment for _, _, segments in replayed for segment in segments]
-        if commit and (reasons := revise.reasons_to_wait(work, results)):
+        if commit and (reasons := revise.reasons_to_wait(ports, results)):
             replayed = [
                 (batch, reason, _with_waiting_reasons(segments, reasons))
                 for batch, reason, segments in replayed
             ]
             results = [segment for _, _, segments in replayed for segment in segments]
-        revision = revise.begin_revision(work, lease, results) if commit else None
+        revision = revise.begin_revision(ports, lease, results) if commit else None
         if revision is not None:
-            revise.carry_out_revision(work, lease, revision)
+            revise.carry_out_revision(ports, lease, revision)
             # The revision may have listed the last files that a changelog lacked.
             changelogs = _latest_checks(
-                changelogs, _correct_changelogs(work, lease, selection, commit=True)
+                changelogs, _correct_changelogs(ports, lease, selection, commit=True)
             )
         mirrors = []
         for done_count, table in enumerate(selection.tables, start=1):
@@ -196,7 +196,7 @@ def replay(
             )
             mirrors.append(
                 correct_mirror(
-                    work,
+                    ports,
                     lease,
                     table,
                     selection.batches,
@@ -204,11 +204,11 @@ def replay(
                     details=details,
                 )
             )
-            work.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
+            ports.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
     finally:
-        if work.ledger.revisions(work.source.name).open is None:
-            work.segments.remove_folder(scratch_path(work.source.name))
-    counts = work.ledger.special_batches(work.source.name, first.id, last.id).revision_counts
+        if ports.ledger.revisions(ports.source.name).open is None:
+            ports.segments.remove_folder(scratch_path(ports.source.name))
+    counts = ports.ledger.special_batches(ports.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,
         tuple(
@@ -223,7 +223,7 @@ def replay(
         changelogs,
     )
     if commit:
-        work.ledger.decide(lease, _decision(report))
+        ports.ledger.decide(lease, _decision(report))
     return report
 
 
@@ -242,41 +242,41 @@ def _with_waiting_reasons(
 
 
 def _correct_changelogs(
-    work: Workplace, lease: Lease, selection: Selection, *, commit: bool
+    ports: RunPorts, lease: Lease, selection: Selection, *, commit: bool
 ) -> tuple[ChangelogCheck, ...]:
     """Correct the changelogs that list other files than the ledger records, and return
     the results. Each changelog is corrected as a whole, not only for the span, because
     another program's compaction may put rows of any batches into one file. Other
     foreign commits are left for the next run to report."""
-    source = work.source.name
-    examined_versions = work.ledger.examined_versions(source)
-    states = work.ledger.table_states(source)
+    source = ports.source.name
+    examined_versions = ports.ledger.examined_versions(source)
+    states = ports.ledger.table_states(source)
     tables = [states[table] for table in selection.tables if table in states]
     system_tables = map(partial(system_table, source), SystemTable)
     checks = []
     for changelog in (
         *changelogs_of(source, tables),
-        *(table for table in system_tables if _has_new_commits(work, table, examined_versions)),
+        *(table for table in system_tables if _has_new_commits(ports, table, examined_versions)),
     ):
         folder = changelog.folder
         check = correct_changelog(
-            work, lease if commit else None, changelog, examined_versions.get(folder)
+            ports, lease if commit else None, changelog, examined_versions.get(folder)
         )
         if check.difference or check.reason_not_corrected or check.commits:
             checks.append(check)
-            work.progress.note(f"{folder}: {check.sentence}")
+            ports.progress.note(f"{folder}: {check.sentence}")
         agrees = check.error is None and check.reason_not_corrected is None
         if commit and agrees and folder in examined_versions:
-            work.ledger.note_examined_versions(lease, {folder: check.version})
+            ports.ledger.note_examined_versions(lease, {folder: check.version})
     return tuple(checks)
 
 
 def _has_new_commits(
-    work: Workplace, changelog: ChangelogTable, examined_versions: Mapping[str, int]
+    ports: RunPorts, changelog: ChangelogTable, examined_versions: Mapping[str, int]
 ) -> bool:
     """Return whether the table has commits after the version that was examined last."""
     folder = changelog.folder
-    return folder in examined_versions and not work.changelog.is_newest_version(
+    return folder in examined_versions and not ports.changelog.is_newest_version(
         folder, examined_versions[folder]
     )
 
@@ -299,15 +299,15 @@ def _latest_checks(
 
 
 def _has_changes_of(
-    work: Workplace, batch: Batch, only_tables: frozenset[TableName] | None
+    ports: RunPorts, batch: Batch, only_tables: frozenset[TableName] | None
 ) -> bool:
     """Return whether a batch has changes of these tables."""
-    segments = batch_content(work.ledger, batch.source, batch.id).segments
+    segments = batch_content(ports.ledger, batch.source, batch.id).segments
     return any(only_tables is None or segment.table in only_tables for segment in segments)
 
 
 def _compare_batch(
-    work: Workplace,
+    ports: RunPorts,
     batch: Batch,
     only_tables: frozenset[TableName] | None,
     facts: SpanFacts,
@@ -316,17 +316,17 @@ def _compare_batch(
     """Read a batch again and compare its files. Return the batch, the reason why it
     cannot be read from the log again (None if it was read), and the results of the
     comparison."""
-    if not _has_changes_of(work, batch, only_tables):
+    if not _has_changes_of(ports, batch, only_tables):
         return batch, None, ()
-    recaptured = recapture(work, batch, facts)
+    recaptured = recapture(ports, batch, facts)
     reason = recaptured if isinstance(recaptured, str) else None
     if reason is not None:
-        work.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
+        ports.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
     results = comparison.compare(batch, () if isinstance(recaptured, str) else recaptured)
     for segment in results:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             problem = segment.why or segment.standing.value
-            work.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
+            ports.progress.note(f"batch {batch.id}, {segment.table}: {problem}")
     return batch, reason, tuple(results)
 
 

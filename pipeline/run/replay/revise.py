@@ -25,7 +25,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
 )
 from lockstep.pipeline.run.agreement.lake_logs import changelog_judgement
 from lockstep.pipeline.run.commit_metadata import revision_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import SegmentResult
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SegmentsLost
@@ -41,14 +41,14 @@ from lockstep.pipeline.values.table import TableName
 
 
 def begin_revision(
-    work: Workplace, lease: Lease, segments: Sequence[SegmentResult]
+    ports: RunPorts, lease: Lease, segments: Sequence[SegmentResult]
 ) -> Revision | None:
     """Record an open revision with the files that will replace others; return None if
     there are none."""
     to_replace = [segment for segment in segments if segment.is_replaced]
     if not to_replace:
         return None
-    return work.ledger.begin_revision(lease, [_revised_segment(segment) for segment in to_replace])
+    return ports.ledger.begin_revision(lease, [_revised_segment(segment) for segment in to_replace])
 
 
 def _revised_segment(segment: SegmentResult) -> RevisedSegment:
@@ -56,35 +56,35 @@ def _revised_segment(segment: SegmentResult) -> RevisedSegment:
     return RevisedSegment(segment.batch, segment.table, segment.schema_version, files)
 
 
-def carry_out_revision(work: Workplace, lease: Lease, revision: Revision) -> None:
+def carry_out_revision(ports: RunPorts, lease: Lease, revision: Revision) -> None:
     """Move the new files into their changelogs' folders, list them in one commit per
     changelog, and close the revision. Raise `SegmentsLost` if a new file is missing.
     The revision is then given up, unless a changelog already lists some of its
     files."""
-    parts = [_ReplacedSegment.of(work, segment) for segment in revision.segments]
-    source = work.source.name
-    work.ledger.require_held(lease)
+    parts = [_ReplacedSegment.of(ports, segment) for segment in revision.segments]
+    source = ports.source.name
+    ports.ledger.require_held(lease)
     for part in parts:
-        work.segments.move_files(scratch_path(source, part.folder), part.folder, part.new.files)
+        ports.segments.move_files(scratch_path(source, part.folder), part.folder, part.new.files)
     changelogs = _by_changelog(parts)
     try:
         for changelog, revised_parts in changelogs.items():
-            _commit_revision(work, lease, revision, changelog, revised_parts)
+            _commit_revision(ports, lease, revision, changelog, revised_parts)
     except SegmentsLost as error:
         if any(
-            _is_begun(work, changelog.folder, revised_parts)
+            _is_begun(ports, changelog.folder, revised_parts)
             for changelog, revised_parts in changelogs.items()
         ):
             raise SegmentsLost(
                 f"an interrupted replay cannot be finished: {error.message}",
                 hint="restore the file from a copy of the lake, then run again; or take back the "
-                f"replay with `lockstep recover --source {work.source.name}`",
+                f"replay with `lockstep recover --source {ports.source.name}`",
             ) from error
-        work.ledger.end_revision(lease, revision, settled=False)
+        ports.ledger.end_revision(lease, revision, settled=False)
         raise
-    work.ledger.end_revision(lease, revision, settled=True)
-    work.ledger.note_examined_versions(lease, dict(_versions_to_record(work, changelogs)))
-    work.segments.remove_folder(scratch_path(work.source.name))
+    ports.ledger.end_revision(lease, revision, settled=True)
+    ports.ledger.note_examined_versions(lease, dict(_versions_to_record(ports, changelogs)))
+    ports.segments.remove_folder(scratch_path(ports.source.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,26 +100,26 @@ class _ReplacedSegment:
         return self.changelog.folder
 
     @classmethod
-    def of(cls, work: Workplace, new: RevisedSegment) -> _ReplacedSegment:
-        source, schema_version = work.source.name, new.schema_version
-        segments = batch_content(work.ledger, source, new.batch).segments
+    def of(cls, ports: RunPorts, new: RevisedSegment) -> _ReplacedSegment:
+        source, schema_version = ports.source.name, new.schema_version
+        segments = batch_content(ports.ledger, source, new.batch).segments
         [old] = [segment for segment in segments if new.is_of(new.batch, segment)]
-        version = work.ledger.schema_version(source, new.table, schema_version)
-        state = work.ledger.table_states(source)[new.table]
+        version = ports.ledger.schema_version(source, new.table, schema_version)
+        state = ports.ledger.table_states(source)[new.table]
         return cls(new, old, changelog_table(source, state, version.generation))
 
 
 def _versions_to_record(
-    work: Workplace, changelogs: Iterable[ChangelogTable]
+    ports: RunPorts, changelogs: Iterable[ChangelogTable]
 ) -> Iterator[tuple[str, int]]:
     """Yield the changelogs to which nobody else committed since their logs were
     examined, with their newest versions. In the others, the next run must find and
     report the foreign commits."""
-    examined_versions = work.ledger.examined_versions(work.source.name)
+    examined_versions = ports.ledger.examined_versions(ports.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in examined_versions:
-            log = work.changelog.log_above(folder, examined_versions[folder])
-            judgement = changelog_judgement(work, log, examined_versions[folder])
+            log = ports.changelog.log_above(folder, examined_versions[folder])
+            judgement = changelog_judgement(ports, log, examined_versions[folder])
             if isinstance(judgement, AllExpected) and judgement.newest is not None:
                 yield folder, judgement.newest
 
@@ -137,38 +137,38 @@ class _ListChange:
 
 
 def _list_change(
-    work: Workplace, changelog: ChangelogTable, parts: Iterable[_ReplacedSegment]
+    ports: RunPorts, changelog: ChangelogTable, parts: Iterable[_ReplacedSegment]
 ) -> _ListChange:
-    recorded = recorded_files(work, changelog)
+    recorded = recorded_files(ports, changelog)
     files, new = dict(recorded.files), dict[str, SegmentFile]()
     for part in parts:
         for file in part.old.files:
             files.pop(file.path, None)
         new |= {file.path: file for file in part.new.files}
-    mismatch = listing_difference(work, changelog, replace(recorded, files=files | new))
+    mismatch = listing_difference(ports, changelog, replace(recorded, files=files | new))
     unlisted_files = [file for file in mismatch.missing if file.path not in new]
-    lost_files_by_path = lost_files(work, changelog, unlisted_files)
+    lost_files_by_path = lost_files(ports, changelog, unlisted_files)
     foreign = [path for path in mismatch.surplus if batch_and_version_of(path) is None]
-    refusal = reason_not_corrected(work, changelog, foreign, lost_files_by_path)
+    refusal = reason_not_corrected(ports, changelog, foreign, lost_files_by_path)
     listed_again = [file for file in unlisted_files if file.path not in lost_files_by_path]
     return _ListChange(mismatch.surplus, [*new.values(), *listed_again], refusal)
 
 
 def reasons_to_wait(
-    work: Workplace, segments: Iterable[SegmentResult]
+    ports: RunPorts, segments: Iterable[SegmentResult]
 ) -> dict[tuple[int, TableName, int], str]:
     """Return the segments whose new files must not be listed yet, by batch, table and
     version, with the reason. A foreign file has their rows, and perhaps the only copy
     of other rows."""
     parts = [
-        _ReplacedSegment.of(work, _revised_segment(segment))
+        _ReplacedSegment.of(ports, _revised_segment(segment))
         for segment in segments
         if segment.is_replaced
     ]
     return {
         (part.new.batch, part.new.table, part.new.schema_version): reason
         for changelog, grouped in _by_changelog(parts).items()
-        if (reason := _list_change(work, changelog, grouped).refusal) is not None
+        if (reason := _list_change(ports, changelog, grouped).refusal) is not None
         for part in grouped
     }
 
@@ -183,7 +183,7 @@ def _by_changelog(
 
 
 def _commit_revision(
-    work: Workplace,
+    ports: RunPorts,
     lease: Lease,
     revision: Revision,
     changelog: ChangelogTable,
@@ -193,34 +193,34 @@ def _commit_revision(
     replaced files, files of revisions that the ledger does not know, and foreign
     files."""
     folder, batch_ids = changelog.folder, [part.new.batch for part in parts]
-    if work.changelog.listed_files(folder) is None:
+    if ports.changelog.listed_files(folder) is None:
         raise SegmentsLost(
             f"the ledger records a changelog at {folder}, and there is none",
             hint="mount or restore the lake's folder, then repeat the replay",
         )
-    listing = _list_change(work, changelog, parts)
+    listing = _list_change(ports, changelog, parts)
     if listing.refusal is not None:
         raise SegmentsLost(
             listing.refusal, hint="repeat the replay for all batches whose files are lost"
         )
-    work.changelog.revise(
+    ports.changelog.revise(
         folder,
         app_id=f"{changelog.app_id}/revision",
         revision=revision.id,
-        schema=changelog_columns(work, changelog, listing.added),
+        schema=changelog_columns(ports, changelog, listing.added),
         removed_paths=listing.removed,
         files=listing.added,
         user_metadata=revision_metadata(
-            work,
+            ports,
             parts[0].new.table,
             (min(batch_ids), max(batch_ids)),
             [file for part in parts for file in part.new.files],
             revision.id,
         ),
-        require_held=lambda: work.ledger.require_held(lease),
+        require_held=lambda: ports.ledger.require_held(lease),
     )
 
 
-def _is_begun(work: Workplace, folder: str, parts: Sequence[_ReplacedSegment]) -> bool:
-    listed_files = work.changelog.listed_files(folder) or {}
+def _is_begun(ports: RunPorts, folder: str, parts: Sequence[_ReplacedSegment]) -> bool:
+    listed_files = ports.changelog.listed_files(folder) or {}
     return any(file.path in listed_files for part in parts for file in part.new.files)

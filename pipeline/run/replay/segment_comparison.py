@@ -17,7 +17,7 @@ from lockstep.pipeline.mirror.layout import changelog_names, changelog_path, scr
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.rows import ReplayDifference, row_difference
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.segment import FILE_ENDINGS, Segment, SegmentFile
 from lockstep.pipeline.values.table import TableName
@@ -85,7 +85,7 @@ class SegmentComparison:
     Each changelog's files are listed only once, because the source's lock keeps other
     runs from changing the list."""
 
-    work: Workplace
+    ports: RunPorts
     tables: frozenset[TableName] | None
     details: Details | None = None
     _listed_files: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class SegmentComparison:
         files in the scratch folder that will not replace others."""
         recaptured = {(segment.table, segment.schema_version): segment for segment in read}
         results = []
-        for segment in batch_content(self.work.ledger, batch.source, batch.id).segments:
+        for segment in batch_content(self.ports.ledger, batch.source, batch.id).segments:
             new_segment = recaptured.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
             if self.tables is None or segment.table in self.tables:
@@ -104,13 +104,13 @@ class SegmentComparison:
             if new_segment is not None and not (
                 results and results[-1].new_files == new_segment.files
             ):
-                self.work.segments.remove(self._scratch(folder), new_segment.files)
+                self.ports.segments.remove(self._scratch(folder), new_segment.files)
         return results
 
     def _compare(
         self, batch: Batch, segment: Segment, new_segment: Segment | None, folder: str
     ) -> SegmentResult:
-        damage = next(iter(self.work.segments.damage_sentences(folder, segment.files)), None)
+        damage = next(iter(self.ports.segments.damage_sentences(folder, segment.files)), None)
         if damage is None:
             listed_paths = self._files_listed_in(folder)
             unlisted_paths = [file.path for file in segment.files if file.path not in listed_paths]
@@ -143,8 +143,8 @@ class SegmentComparison:
         details: Details,
     ) -> SegmentResult:
         """Add the rows that differ, at most `details.most_rows`, to a result."""
-        version = self.work.ledger.schema_version(
-            self.work.source.name, segment.table, segment.schema_version
+        version = self.ports.ledger.schema_version(
+            self.ports.source.name, segment.table, segment.schema_version
         )
         key = () if version.shown_schema is None else merge_key(version.shown_schema)
         names = version.shown_structure.names
@@ -153,10 +153,10 @@ class SegmentComparison:
         count, columns, rows = 0, dict[str, None](), list[ReplayDifference]()
         for ending in range(len(FILE_ENDINGS)):
             content = content_difference(
-                self.work.segments.pieces(
+                self.ports.segments.pieces(
                     self._scratch(folder), files_of_kind(new_segment.files, ending)
                 ),
-                self.work.segments.pieces(folder, files_of_kind(segment.files, ending)),
+                self.ports.segments.pieces(folder, files_of_kind(segment.files, ending)),
                 most=details.most_rows - len(rows),
             )
             count += content.row_count
@@ -177,8 +177,8 @@ class SegmentComparison:
         images that omit columns are in files of their own."""
         return all(
             have_same_rows(
-                self.work.segments.pieces(folder, files_of_kind(segment.files, ending)),
-                self.work.segments.pieces(
+                self.ports.segments.pieces(folder, files_of_kind(segment.files, ending)),
+                self.ports.segments.pieces(
                     self._scratch(folder), files_of_kind(new_segment.files, ending)
                 ),
             )
@@ -187,22 +187,22 @@ class SegmentComparison:
 
     def _files_listed_in(self, folder: str) -> frozenset[str]:
         if folder not in self._listed_files:
-            self._listed_files[folder] = frozenset(self.work.changelog.listed_files(folder) or {})
+            self._listed_files[folder] = frozenset(self.ports.changelog.listed_files(folder) or {})
         return self._listed_files[folder]
 
     def _folder(self, segment: Segment) -> str:
         key = segment.table, segment.schema_version
         if key not in self._folders:
-            self._folders[key] = changelog_folder(self.work, segment)
+            self._folders[key] = changelog_folder(self.ports, segment)
         return self._folders[key]
 
     def _scratch(self, folder: str) -> str:
-        return scratch_path(self.work.source.name, folder)
+        return scratch_path(self.ports.source.name, folder)
 
 
-def changelog_folder(work: Workplace, segment: Segment) -> str:
-    source = work.source.name
-    version = work.ledger.schema_version(source, segment.table, segment.schema_version)
+def changelog_folder(ports: RunPorts, segment: Segment) -> str:
+    source = ports.source.name
+    version = ports.ledger.schema_version(source, segment.table, segment.schema_version)
     return changelog_path(source, segment.table, version.generation)
 
 

@@ -6,49 +6,49 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import SegmentsLost
 from lockstep.pipeline.values.intent import REPLAY
 from lockstep.pipeline.values.segment import Revision
 
 
-def settle_replays(work: Workplace, lease: Lease) -> tuple[str, ...]:
+def settle_replays(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     """Settle open writes (`settle_writes`) and carry out an open revision. Its new
     files were made durable before it was recorded. If they are lost all the same, the
     revision is given up. Return a sentence for each write and revision."""
-    notes = list(settle_writes(work, lease))
-    revision = work.ledger.revisions(work.source.name).open
+    notes = list(settle_writes(ports, lease))
+    revision = ports.ledger.revisions(ports.source.name).open
     if revision is not None:
-        notes.append(_finish_revision(work, lease, revision))
+        notes.append(_finish_revision(ports, lease, revision))
     return tuple(notes)
 
 
-def _finish_revision(work: Workplace, lease: Lease, revision: Revision) -> str:
+def _finish_revision(ports: RunPorts, lease: Lease, revision: Revision) -> str:
     from lockstep.pipeline.run.replay.revise import (
         carry_out_revision,  # slow to import, and rarely needed
     )
 
     subject = f"revision {revision.id} of captured batches"
     try:
-        carry_out_revision(work, lease, revision)
+        carry_out_revision(ports, lease, revision)
     except SegmentsLost as error:
-        if work.ledger.revisions(work.source.name).open is not None:
+        if ports.ledger.revisions(ports.source.name).open is not None:
             raise
         return f"{subject} was given up, nothing changed: {error.message}. Repeat the replay"
     return f"{subject} was finished after its replay was interrupted: repeat it for the mirrors"
 
 
-def settle_writes(work: Workplace, lease: Lease) -> Iterator[str]:
+def settle_writes(ports: RunPorts, lease: Lease) -> Iterator[str]:
     """Settle each open write of a replay. If the mirror's log has its commit, record
     the write as finished; otherwise give it up, since the mirror is unchanged. Yield a
     sentence for each."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     intents = [intent for intent in ledger.open_intents(source) if intent.step == REPLAY]
     states = ledger.table_states(source) if intents else {}
     for intent in intents:
         mirror = states[intent.table].mirror
-        commit = work.mirrors.find_commit(mirror, intent.app_id, intent.txn_version)
+        commit = ports.mirrors.find_commit(mirror, intent.app_id, intent.txn_version)
         if commit is None:
             ledger.give_up(lease, intent.table)
             yield f"the replay of {intent.table} ended before its mirror was written: repeat it"

@@ -12,7 +12,7 @@ from lockstep.pipeline.model.batch import BatchState, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, tables_in_gap
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.find_place import snapshot_not_chosen
 from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
@@ -101,7 +101,7 @@ class RunPlan:
     shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
 
 
-def make_plan(work: Workplace) -> RunPlan:
+def make_plan(ports: RunPorts) -> RunPlan:
     """Return the plan of the next run, including its refusal; nothing is written. Raise
     errors that a retry may resolve."""
     abandonments: list[Abandonment] = []
@@ -112,85 +112,85 @@ def make_plan(work: Workplace) -> RunPlan:
     load_forecasts: tuple[str, ...] = ()
     shapes: dict[TableName, PlannedShape] = {}
     try:
-        override = work.ledger.open_override(work.source.name)
-        abandonments.extend(batches_to_abandon(work, override))
-        cursor = _cursor_after(work, abandonments)
+        override = ports.ledger.open_override(ports.source.name)
+        abandonments.extend(batches_to_abandon(ports, override))
+        cursor = _cursor_after(ports, abandonments)
         if cursor is None:
-            work.mirrors.require_ready()
-        require_ready(work.server, work.ledger, work.source)
-        proposal = foresee_start(work, cursor, override)
-        shapes, known = _shapes_and_tables(work)
-        start = _planned_start(work, proposal)
-        tables = plan_tables(work, proposal.run_start, known)
+            ports.mirrors.require_ready()
+        require_ready(ports.server, ports.ledger, ports.source)
+        proposal = foresee_start(ports, cursor, override)
+        shapes, known = _shapes_and_tables(ports)
+        start = _planned_start(ports, proposal)
+        tables = plan_tables(ports, proposal.run_start, known)
         if isinstance(proposal.decision, Refusal):
             refusal = proposal.decision.error
         elif proposal.run_start is not None:
-            reading = read_ahead(work, proposal.run_start, tables)
+            reading = read_ahead(ports, proposal.run_start, tables)
             refusal = reading.refusal
             if tables.tables_supplied(RowsFromServer):
                 load_forecasts = forecast_loads(
-                    work, proposal.run_start.facts, tables.estimated_rows
+                    ports, proposal.run_start.facts, tables.estimated_rows
                 )
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         refusal = error
-    lease = work.ledger.newest_lease(work.source.name)
+    lease = ports.ledger.newest_lease(ports.source.name)
     return RunPlan(
         abandoned_sentences=tuple(
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
             for abandonment in abandonments
         ),
-        waiting_tables=_waiting_tables(work, abandonments),
+        waiting_tables=_waiting_tables(ports, abandonments),
         start=start,
         reading=reading,
-        capture_seconds=estimate_seconds(work, reading),
+        capture_seconds=estimate_seconds(ports, reading),
         refusal=refusal,
-        stopped_tables=stopped_tables(work.ledger.table_states(work.source.name)),
+        stopped_tables=stopped_tables(ports.ledger.table_states(ports.source.name)),
         active_run=lease if lease is not None and lease.live else None,
         table_plans=tables,
         load_forecasts=load_forecasts,
-        settings=_settings(work),
+        settings=_settings(ports),
         shapes=shapes,
     )
 
 
 def plan_tables(
-    work: Workplace, run_start: RunStart | None, known: KnownTables | None = None
+    ports: RunPorts, run_start: RunStart | None, known: KnownTables | None = None
 ) -> TablePlans:
     """Return, with prices, what a run with this start does to each table that it does
     not simply continue; nothing is written. `run_start`: None if the start is refused;
     then only stopped tables are planned. `known`: the tables' states; None for the
     states in the ledger."""
-    tables = plan_returns(work, foreseen_orders(work, known), known=known)
+    tables = plan_returns(ports, foreseen_orders(ports, known), known=known)
     if run_start is not None:
-        tables = plan_pasts(work, plan_readings(work, run_start, tables, known))
-    return with_prices(work, tables)
+        tables = plan_pasts(ports, plan_readings(ports, run_start, tables, known))
+    return with_prices(ports, tables)
 
 
-def _settings(work: Workplace) -> Mapping[TableName, str]:
-    source = work.source
+def _settings(ports: RunPorts) -> Mapping[TableName, str]:
+    source = ports.source
     if not source.table_settings:
         return {}
-    names = {*work.ledger.table_states(source.name), *work.server.engines()}
+    names = {*ports.ledger.table_states(source.name), *ports.server.engines()}
     return settings_in_words(filter(source.patterns.matches, names), source.table_settings)
 
 
-def _shapes_and_tables(work: Workplace) -> tuple[dict[TableName, PlannedShape], KnownTables]:
+def _shapes_and_tables(ports: RunPorts) -> tuple[dict[TableName, PlannedShape], KnownTables]:
     """Return the tables whose shape (columns and rows that are shown) the settings
     change. Return also the states of all tables once those are stopped for it
     (`stop_reshaped_tables`)."""
-    known = KnownTables.of(work)
-    errors = {state.table: error for state, error in reshaped_tables(work)}
-    cursor = work.ledger.cursors(work.source.name).captured
+    known = KnownTables.of(ports)
+    errors = {state.table: error for state, error in reshaped_tables(ports)}
+    cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return {}, known
-    tightened_tables = {tightening.table for tightening in new_tightenings(work)}
+    tightened_tables = {tightening.table for tightening in new_tightenings(ports)}
     known = replace(
         known.with_stopped(cursor, errors), stale_mirrors=known.stale_mirrors | tightened_tables
     )
     shapes = {
-        table: PlannedShape(error.reason, None, plaintext_sentence(work, table))
+        table: PlannedShape(error.reason, None, plaintext_sentence(ports, table))
         if error.by is StoppedBy.RUN
         else PlannedShape(error.reason, error.hint)
         for table, error in errors.items()
@@ -202,10 +202,10 @@ SPACE_SENTENCE: Final = "a table's rows are in the lake twice until its mirror i
 """The sentence on the disk space that reading a table takes."""
 
 
-def forecast_loads(work: Workplace, facts: ServerFacts, row_count: int) -> tuple[str, ...]:
+def forecast_loads(ports: RunPorts, facts: ServerFacts, row_count: int) -> tuple[str, ...]:
     """Return sentences on reading `row_count` rows from MySQL: how long it takes, how
     much space it needs, and whether the server keeps its log long enough."""
-    plan = work.source.snapshot
+    plan = ports.source.snapshot
     room = LogRoom(log_retention(facts.settings), plan.max_seconds)
     short = (
         ()
@@ -215,27 +215,27 @@ def forecast_loads(work: Workplace, facts: ServerFacts, row_count: int) -> tuple
     return (room.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
 
 
-def next_start(work: Workplace) -> PlannedStart:
+def next_start(ports: RunPorts) -> PlannedStart:
     """Return where the next run would begin, or raise its refusal."""
-    override = work.ledger.open_override(work.source.name)
+    override = ports.ledger.open_override(ports.source.name)
     proposal = foresee_start(
-        work, _cursor_after(work, list(batches_to_abandon(work, override))), override
+        ports, _cursor_after(ports, list(batches_to_abandon(ports, override))), override
     )
     if isinstance(proposal.decision, Refusal):
         raise proposal.decision.error
-    return _planned_start(work, proposal)
+    return _planned_start(ports, proposal)
 
 
-def _cursor_after(work: Workplace, abandonments: Sequence[Abandonment]) -> Cursor | None:
+def _cursor_after(ports: RunPorts, abandonments: Sequence[Abandonment]) -> Cursor | None:
     """Return the captured cursor as it will be once these batches are abandoned."""
-    cursors = work.ledger.cursors(work.source.name)
+    cursors = ports.ledger.cursors(ports.source.name)
     captured, acknowledged = cursors.captured, cursors.acknowledged
     batch_ids = {abandonment.batch.id for abandonment in abandonments}
     if captured is None or captured.batch not in batch_ids:
         return captured
     batches = [
         batch
-        for batch in work.ledger.batches(work.source.name, limit=NEWEST_BATCHES)
+        for batch in ports.ledger.batches(ports.source.name, limit=NEWEST_BATCHES)
         if batch.id not in batch_ids and batch.state is not BatchState.ABANDONED
     ]
     if not batches or (acknowledged is not None and acknowledged.batch == batches[0].id):
@@ -247,23 +247,23 @@ def _cursor_after(work: Workplace, abandonments: Sequence[Abandonment]) -> Curso
     return Cursor(batch.id, batch.end, batch.anchor, resumable, captured.gtid_lapsed)
 
 
-def _planned_start(work: Workplace, proposal: StartProposal) -> PlannedStart:
+def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
     decision = proposal.decision
     if isinstance(decision, Refusal):
         return PlannedStart(decision.rule.value, decision.reason, None)
     position = proposal.run_start.start if proposal.run_start else None
-    tables = tables_in_gap(work, decision)
+    tables = tables_in_gap(ports, decision)
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
 def _waiting_tables(
-    work: Workplace, abandonments: Sequence[Abandonment]
+    ports: RunPorts, abandonments: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
     batch_ids = {abandonment.batch.id for abandonment in abandonments}
-    pending = work.ledger.pending_batches(work.source.name)
+    pending = ports.ledger.pending_batches(ports.source.name)
     return {
         batch.id: tuple(table for table, batches in pending.items() if batch.id in batches)
-        for batch in work.ledger.unfinished_batches(work.source.name)
+        for batch in ports.ledger.unfinished_batches(ports.source.name)
         if batch.id not in batch_ids
     }
 
@@ -292,7 +292,7 @@ class Choice:
     server_error: LockstepError | None = None
 
 
-def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, author: str) -> Choice:
+def choose_start(ports: RunPorts, lease: Lease, place: Place, reason: str, author: str) -> Choice:
     """Record where the next run is to start. This replaces an earlier choice.
 
     Raise `StartBehindCursor`, `StartUnreachable` or another refusal if the log does not
@@ -301,9 +301,9 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
     """
     if isinstance(place, Snapshot):
         raise snapshot_not_chosen()
-    proposed = Override(_PROPOSED, str(place), reason, author, work.clock())
+    proposed = Override(_PROPOSED, str(place), reason, author, ports.clock())
     try:
-        choice = _examine_choice(work, proposed)
+        choice = _examine_choice(ports, proposed)
     except LockstepError as error:
         if error.recovery is not Recovery.RETRY:
             raise
@@ -311,14 +311,14 @@ def choose_start(work: Workplace, lease: Lease, place: Place, reason: str, autho
     if isinstance(place, Latest) and choice.position is not None:
         # `latest` means the log's end now, not its end when the run starts.
         place = AtCoordinates(choice.position.at)
-    override = work.ledger.choose_start(lease, place=str(place), reason=reason, author=author)
+    override = ports.ledger.choose_start(lease, place=str(place), reason=reason, author=author)
     return replace(choice, override=override)
 
 
-def _examine_choice(work: Workplace, proposed_override: Override) -> Choice:
-    abandonments = list(batches_to_abandon(work, proposed_override))
-    cursor = _cursor_after(work, abandonments)
-    proposal = foresee_start(work, cursor, proposed_override)
+def _examine_choice(ports: RunPorts, proposed_override: Override) -> Choice:
+    abandonments = list(batches_to_abandon(ports, proposed_override))
+    cursor = _cursor_after(ports, abandonments)
+    proposal = foresee_start(ports, cursor, proposed_override)
     decision = proposal.decision
     if isinstance(decision, Refusal):
         raise decision.error
@@ -328,5 +328,5 @@ def _examine_choice(work: Workplace, proposed_override: Override) -> Choice:
         position=proposal.run_start.start if proposal.run_start else None,
         follows=cursor.position if cursor else None,
         continuity=decision.continuity,
-        gap_tables=tables_in_gap(work, decision),
+        gap_tables=tables_in_gap(ports, decision),
     )

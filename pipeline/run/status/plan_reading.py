@@ -29,7 +29,7 @@ from lockstep.pipeline.mirror.strategy import WriteFacts, choose, only_inserts
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.run.begin import RunStart
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis, basis_of, bounds_of
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.log_reader import (
@@ -97,27 +97,27 @@ class PlannedReading:
     passed_sentences: tuple[str, ...] = ()
 
 
-def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> PlannedReading:
+def read_ahead(ports: RunPorts, run_start: RunStart, plans: TablePlans) -> PlannedReading:
     """Read what the next run would read, without its time limit. `plans`: the plans of
     tables that need more than this log. Raise errors that a retry may resolve; others
     are the `refusal` of the result."""
-    bounds = bounds_of(work, run_start)
+    bounds = bounds_of(ports, run_start)
     bounds = replace(bounds, budget=replace(bounds.budget, max_seconds=None))
-    newest_batches = work.ledger.batches(work.source.name, limit=1)
+    newest_batches = ports.ledger.batches(ports.source.name, limit=1)
     batch = newest_batches[0].id + 1 if newest_batches else 1
     resumed_tables = [order.table for order in plans.resumed_orders]
-    basis = basis_of(work, run_start, bounds, batch, resumed_tables)
+    basis = basis_of(ports, run_start, bounds, batch, resumed_tables)
     tally = LogTally(basis, plans)
     errors: list[LockstepError] = []
     # A transaction that does not fit in memory is counted here, instead of being
     # spilled.
-    spool = SummarisingSpool(work.spool, tally.count_spilled, tally.tallies_read_back.append)
-    counting_basis = replace(basis, work=replace(basis.work, spool=spool))
+    spool = SummarisingSpool(ports.spool, tally.count_spilled, tally.tallies_read_back.append)
+    counting_basis = replace(basis, ports=replace(basis.ports, spool=spool))
     reading = LogReading(counting_basis, tally, on_unfollowed=errors.append)
     try:
         reading.run()
         if reading.reached_limit is None:
-            require_complete(work, run_start, bounds, reading.end.gtid_set)
+            require_complete(ports, run_start, bounds, reading.end.gtid_set)
         require_prepares_read(run_start, reading)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
@@ -127,7 +127,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
     last_run = not reading.reached_limit or remaining <= 0
     return PlannedReading(
         end=reading.end,
-        end_reason=_end_reason(work, reading.reached_limit, bounds.end, run_start.facts.head),
+        end_reason=_end_reason(ports, reading.reached_limit, bounds.end, run_start.facts.head),
         run_count=1 if last_run else 1 + -(-remaining // max(reading.log_bytes, 1)),
         transaction_count=reading.transaction_count,
         log_bytes=reading.log_bytes,
@@ -141,7 +141,7 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
         refusal=errors[0] if errors else None,
         rereads=dict(sorted(tally.rereads.items())),
         merge_sentences=_merge_sentences(
-            work, run_start, basis.structures, tally.tables, tally.replaced
+            ports, run_start, basis.structures, tally.tables, tally.replaced
         ),
         end_is_behind=bounds.end < run_start.facts.head and bounds.is_reached(run_start.start.at),
         passed_sentences=tuple(reading.row_statements.passed_sentences()),
@@ -149,19 +149,19 @@ def read_ahead(work: Workplace, run_start: RunStart, plans: TablePlans) -> Plann
 
 
 def _end_reason(
-    work: Workplace, reached_limit: str | None, end: Coordinates, head: Coordinates
+    ports: RunPorts, reached_limit: str | None, end: Coordinates, head: Coordinates
 ) -> str:
     if reached_limit is not None:
         return reached_limit
     if end < head:
-        return f"--until {work.source.until}"
+        return f"--until {ports.source.until}"
     return "the log ends there"
 
 
-def estimate_seconds(work: Workplace, reading: PlannedReading | None) -> float | None:
+def estimate_seconds(ports: RunPorts, reading: PlannedReading | None) -> float | None:
     if reading is None:
         return None
-    rate = bytes_per_second(work.ledger.batches(work.source.name, limit=NEWEST_BATCHES))
+    rate = bytes_per_second(ports.ledger.batches(ports.source.name, limit=NEWEST_BATCHES))
     return None if rate is None else round(reading.log_bytes / rate, 1)
 
 
@@ -178,7 +178,7 @@ def bytes_per_second(batches: Sequence[Batch]) -> float | None:
 
 
 def _merge_sentences(
-    work: Workplace,
+    ports: RunPorts,
     run_start: RunStart,
     structures: SchemaTracker,
     tables: Mapping[TableName, TableTally],
@@ -190,11 +190,11 @@ def _merge_sentences(
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
-    all_new = continues and not work.ledger.gaps(work.source.name)
-    states = work.ledger.table_states(work.source.name)
+    all_new = continues and not ports.ledger.gaps(ports.source.name)
+    states = ports.ledger.table_states(ports.source.name)
     merges = {}
     for table, tally in tables.items():
-        policies = work.source.policies_of(table)
+        policies = ports.source.policies_of(table)
         schema = structures.last_known_schema(table)
         counts = tally.counts
         facts = WriteFacts(
@@ -216,13 +216,13 @@ def _merge_sentences(
             reasons = [strategy.reason]
             if schema is not None:
                 columns = mirror_columns(schema)
-                reasons += _column_sentences(work, states.get(table), columns, policies)
+                reasons += _column_sentences(ports, states.get(table), columns, policies)
             merges[table] = f"{strategy.way}: {'; '.join(reasons)}"
     return merges
 
 
 def _column_sentences(
-    work: Workplace, state: TableState | None, table_columns: pa.Schema, policies: LakePolicies
+    ports: RunPorts, state: TableState | None, table_columns: pa.Schema, policies: LakePolicies
 ) -> Iterator[str]:
     """Yield sentences on what the settings mean for the columns that a mirror has in
     addition to the table's, and for its files."""
@@ -230,10 +230,10 @@ def _column_sentences(
         yield f"it would be quarantined, since column {name!r} has the name of {reason}"
     for name, reason in unclusterable(policies.cluster_by, table_columns):
         yield f"its files stay clustered as they are, since {name!r} {reason}"
-    version = None if state is None else work.mirrors.version(state.mirror)
+    version = None if state is None else ports.mirrors.version(state.mirror)
     if state is None or version is None:
         return
-    mirror_schema = work.mirrors.schema(state.mirror, version)
+    mirror_schema = ports.mirrors.schema(state.mirror, version)
     present_stamps = [
         field.name
         for field in mirror_schema
@@ -314,10 +314,10 @@ class LogTally:
             table for table, plan in plans.plans.items() if plan.will_begin_load
         }
         self._captured_tables = basis.tables
-        self._policies_of = basis.work.source.policies_of
-        self._treated = basis.work.shaping.treatment_texts
+        self._policies_of = basis.ports.source.policies_of
+        self._treated = basis.ports.shaping.treatment_texts
         self._renames = CopyDecider(basis)
-        self._decoding = ImageDecoder(basis.structures, basis.work.shaping)
+        self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be re-read from MySQL, and why."""
         self.replaced: set[TableName] = set()

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.table import TableName
 
 MOST_ROWS: Final = 5_000_000
@@ -29,13 +29,13 @@ class KeyCount:
     reason: str = ""
 
 
-def count_keys(work: Workplace, state: TableState) -> KeyCount:
+def count_keys(ports: RunPorts, state: TableState) -> KeyCount:
     """Count repeated values of the primary key in the mirror's newest version."""
-    table, mirrors = state.table, work.mirrors
+    table, mirrors = state.table, ports.mirrors
     version = mirrors.version(state.mirror)
     if version is None or state.mirror_version is None:
         return KeyCount(table, (), reason="nothing of it was merged yet")
-    shows = work.ledger.schema_version(work.source.name, table, state.mirror_version)
+    shows = ports.ledger.schema_version(ports.source.name, table, state.mirror_version)
     key = shows.shown_schema.primary_key if shows.shown_schema is not None else ()
     names = mirrors.schema(state.mirror, version).names
     if not key or not set(key) <= set(names):

@@ -11,7 +11,7 @@ from typing import Final
 from lockstep.pipeline.mirror.lineage import own_comments
 from lockstep.pipeline.model.table_state import TableEvent, TableState
 from lockstep.pipeline.ports.ledger import Batches
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.errors import LockstepError
@@ -53,11 +53,11 @@ class RunNews:
 
 
 def run_news(
-    work: Workplace, capture_report: CaptureReport | None, merge_report: MergeReport | None
+    ports: RunPorts, capture_report: CaptureReport | None, merge_report: MergeReport | None
 ) -> RunNews:
     """Return the tables of a run: first those with events (such as an ALTER), then the
     others, by name."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     events = _last_events(ledger, source, capture_report, merge_report)
     merges: dict[TableName, list[TableMerge]] = {}
     for merge in merge_report.merges if merge_report is not None else ():
@@ -71,30 +71,30 @@ def run_news(
             has_changed_rows = any(write.counts.total for write in writes)
             news.append(TableNews(states[table], writes[-1] if writes else None, has_changed_rows))
     return RunNews(
-        tuple(_with_descriptions(work, news, events)), len(tables) - len(reported_tables)
+        tuple(_with_descriptions(ports, news, events)), len(tables) - len(reported_tables)
     )
 
 
 def comments_of(
-    work: Workplace, tables: Collection[TableName]
+    ports: RunPorts, tables: Collection[TableName]
 ) -> Mapping[TableName, Mapping[str, str]]:
     """Return the comments on columns, by table and column: from the source, if it
     answers, and for the columns that mirrors have in addition."""
     comments: Mapping[TableName, Mapping[str, str]] = {}
     with suppress(LockstepError):
-        comments = work.server.comments(tables) if tables else {}
+        comments = ports.server.comments(tables) if tables else {}
     return {
-        table: {**own_comments(work.source.policies_of(table)), **comments.get(table, {})}
+        table: {**own_comments(ports.source.policies_of(table)), **comments.get(table, {})}
         for table in tables
     }
 
 
 def _with_descriptions(
-    work: Workplace, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
+    ports: RunPorts, news: Sequence[TableNews], events: Mapping[TableName, TableEvent]
 ) -> Iterator[TableNews]:
     """Yield the tables with their structures and comments, up to the limit of
     columns."""
-    comments = comments_of(work, [item.table for item in news])
+    comments = comments_of(ports, [item.table for item in news])
     remaining = MOST_COLUMNS
     for item in news:
         event = events.get(item.table)
@@ -103,8 +103,8 @@ def _with_descriptions(
         )
         schema: TableSchema | None = None
         if remaining > 0 and schema_version is not None:
-            schema = work.ledger.schema_version(
-                work.source.name, item.table, schema_version
+            schema = ports.ledger.schema_version(
+                ports.source.name, item.table, schema_version
             ).shown_schema
         remaining -= len(schema.columns) if schema is not None else 0
         yield replace(item, schema=schema, comments=comments.get(item.table, {}))

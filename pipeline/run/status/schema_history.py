@@ -16,7 +16,7 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import BatchTimes
 from lockstep.pipeline.ports.ledger import Batches, Ledger, Structures
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.find_place import resolve_end
 from lockstep.pipeline.run.unpruned_batches import no_such_run, pruned_clause
 from lockstep.pipeline.schema.compare import differences
@@ -63,11 +63,11 @@ def show_schema(
     source: str,
     table: TableName,
     place: Place | None,
-    open_workplace: Callable[[], Workplace],
+    open_ports: Callable[[], RunPorts],
 ) -> ShownSchema:
     """Return the table's structure at a place, or the newest one if `place` is None.
 
-    `open_workplace` is called only if the server has to be asked.
+    `open_ports` is called only if the server has to be asked.
     Raise `NothingMatches` for a table that is not in the history, and `SchemaUnknownAt`
     for a place that no batch captured.
     """
@@ -76,9 +76,7 @@ def show_schema(
         raise unknown_table_error(table, ledger.last_versions(source), f"the history of {source}")
     history = tuple(_with_changes(ledger, source, versions))
     version = (
-        versions[-1]
-        if place is None
-        else _version_at(ledger, source, history, place, open_workplace)
+        versions[-1] if place is None else _version_at(ledger, source, history, place, open_ports)
     )
     if version is None:
         raise SchemaUnknownAt(
@@ -115,7 +113,7 @@ def _version_at(
     source: str,
     versions: Sequence[ShownVersion],
     place: Place,
-    open_workplace: Callable[[], Workplace],
+    open_ports: Callable[[], RunPorts],
 ) -> SchemaVersion | None:
     table = versions[0].version.table
     match place:
@@ -124,7 +122,7 @@ def _version_at(
         case AtCoordinates(at):
             return _version_at_coordinates(ledger, source, table, at, _servers(ledger, source))
         case AtMoment(moment):
-            return _version_at_moment(ledger, source, versions, moment, open_workplace)
+            return _version_at_moment(ledger, source, versions, moment, open_ports)
         case AfterGtids(gtids):
             return _version_after_gtids(ledger, source, versions, gtids)
         case OfRun(run):
@@ -133,12 +131,12 @@ def _version_at(
                 raise _not_captured_error(source, no_such_run(ledger, source, run))
             return ledger.schema_at(source, table, batch=batch.id, place=batch.end.at)
         case Earliest() | InFile():
-            workplace = open_workplace()
-            facts = workplace.server.facts()
+            ports = open_ports()
+            facts = ports.server.facts()
             cursor = ledger.cursors(source).captured
             if cursor is None:
                 raise _not_captured_error(source, "nothing was captured")
-            at = resolve_end(workplace, place, facts, cursor.position)
+            at = resolve_end(ports, place, facts, cursor.position)
             return _version_at_coordinates(ledger, source, table, at, [facts.server_uuid])
         case Snapshot():
             raise PastRefused(
@@ -168,7 +166,7 @@ def _version_at_moment(
     source: str,
     versions: Sequence[ShownVersion],
     moment: datetime,
-    open_workplace: Callable[[], Workplace],
+    open_ports: Callable[[], RunPorts],
 ) -> SchemaVersion | None:
     """Return the version in force at a moment. Each version of an earlier batch
     precedes the moment. In the batch that contains the moment, versions precede it if
@@ -186,7 +184,7 @@ def _version_at_moment(
     reaching = [_first_batch_reaching(times, server, moment) for server in _servers(ledger, source)]
     batch_ids = [batch_id for batch_id in reaching if batch_id is not None]
     if not batch_ids:
-        if _is_captured_until(ledger, source, moment, open_workplace()):
+        if _is_captured_until(ledger, source, moment, open_ports()):
             return versions[-1].version
         raise _not_captured_error(
             source, f"nothing committed at or after {moment.isoformat()} was captured"
@@ -238,19 +236,17 @@ def _history_begin(
     return min(moment for moment in moments if moment is not None)
 
 
-def _is_captured_until(
-    ledger: Batches, source: str, moment: datetime, workplace: Workplace
-) -> bool:
+def _is_captured_until(ledger: Batches, source: str, moment: datetime, ports: RunPorts) -> bool:
     """Return whether the moment is in the past and every earlier commit has been
     captured."""
-    cursor, facts = ledger.cursors(source).captured, workplace.server.facts()
+    cursor, facts = ledger.cursors(source).captured, ports.server.facts()
     if cursor is None or cursor.position.server_uuid != facts.server_uuid:
         return False
-    if moment > workplace.clock():
+    if moment > ports.clock():
         return False
     if cursor.position.at == facts.head:
         return True
-    return resolve_end(workplace, AtMoment(moment), facts, cursor.position) <= cursor.position.at
+    return resolve_end(ports, AtMoment(moment), facts, cursor.position) <= cursor.position.at
 
 
 def _version_after_gtids(

@@ -19,7 +19,7 @@ from lockstep.pipeline.run.agreement.lake_logs import (
     tables_to_quarantine,
 )
 from lockstep.pipeline.run.begin import gather_facts
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
 from lockstep.pipeline.run.mirror_places import former_places
 from lockstep.pipeline.run.stop_errors import stopped_tables
@@ -48,11 +48,11 @@ def standing_of(
     source: str,
     patterns: TablePatterns,
     ledger: Ledger,
-    work: Workplace | LockstepError,
+    ports: RunPorts | LockstepError,
     now: datetime,
 ) -> Standing:
     """Return the state of a source, even if its server does not answer. Nothing is
-    written. `patterns`: the tables to capture; `work`: the workplace, or the error that
+    written. `patterns`: the tables to capture; `ports`: the ports, or the error that
     prevented its set-up."""
     acknowledged = ledger.cursors(source).acknowledged
     captured = ledger.cursors(source).captured
@@ -69,12 +69,12 @@ def standing_of(
     start: Start | Refusal | None = None
     room: Headroom | None = None
     try:
-        if isinstance(work, LockstepError):
-            raise work
-        facts = work.server.facts()
-        room = _headroom(work.server, facts, needed) if needed else None
+        if isinstance(ports, LockstepError):
+            raise ports
+        facts = ports.server.facts()
+        room = _headroom(ports.server, facts, needed) if needed else None
         if override is None:
-            start = decide_start(gather_facts(work, captured, None))
+            start = decide_start(gather_facts(ports, captured, None))
     except LockstepError as error:
         server_error = error
     return Standing(
@@ -102,14 +102,14 @@ def standing_of(
         tables_to_resume=frozenset(order.table for order in ledger.open_orders(source)),
         extents=partial_tables(ledger, source, patterns),
         batches=tuple(batches),
-        lake_error=None if isinstance(work, LockstepError) else lake_error(work),
+        lake_error=None if isinstance(ports, LockstepError) else lake_error(ports),
         loads=tuple(load.progress for load in ledger.open_loads(source)),
         upcoming_quarantines=()
-        if isinstance(work, LockstepError)
-        else _stopped_tables_of(tables_to_quarantine(work)),
+        if isinstance(ports, LockstepError)
+        else _stopped_tables_of(tables_to_quarantine(ports)),
         rewritten_changelogs=()
-        if isinstance(work, LockstepError)
-        else _stopped_tables_of(changelogs_with_moved_rows(work)),
+        if isinstance(ports, LockstepError)
+        else _stopped_tables_of(changelogs_with_moved_rows(ports)),
         proofs=tuple(ledger.proofs(source)),
         unproven=unproven_structures(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
@@ -117,19 +117,19 @@ def standing_of(
     )
 
 
-def log_state(work: Workplace, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
+def log_state(ports: RunPorts, now: datetime) -> tuple[ServerFacts | None, Lag, Headroom | None]:
     """Return the server's facts, the lake's lag, and how long the server still keeps
     the log after the acknowledged position. The first and the last are None if the
     server does not answer or nothing was acknowledged."""
-    source, ledger = work.source.name, work.ledger
+    source, ledger = ports.source.name, ports.ledger
     cursor = ledger.cursors(source).acknowledged
     if cursor is None:
         return None, Lag(), None
     facts: ServerFacts | None = None
     room: Headroom | None = None
     with suppress(LockstepError):
-        facts = work.server.facts()
-        room = _headroom(work.server, facts, cursor.position)
+        facts = ports.server.facts()
+        room = _headroom(ports.server, facts, cursor.position)
     attempts = attempts_of(ledger, source)
     since = _log_end_known_at(attempts, ledger.batches(source, limit=1), cursor.position)
     return facts, lag(facts, cursor.position, now, since), room

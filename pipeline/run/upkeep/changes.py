@@ -33,7 +33,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     system_table,
 )
 from lockstep.pipeline.run.commit_metadata import deletion_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.upkeep.changes import (
     ChangeFile,
     ChangesPlan,
@@ -54,34 +54,34 @@ _BATCHES_AT_ONCE: Final = 1000
 _BUSY_SENTENCE: Final = "a run has the source: the next upkeep does it"
 
 
-def last_lease_at(work: Workplace) -> datetime | None:
+def last_lease_at(ports: RunPorts) -> datetime | None:
     """Return when a run last held the source's lock; None if never."""
-    lease = work.ledger.newest_lease(work.source.name)
+    lease = ports.ledger.newest_lease(ports.source.name)
     return None if lease is None else lease.beat_at or lease.taken_at
 
 
-def under_lock(work: Workplace, holder: str, act: Callable[[Lease], None]) -> bool:
+def under_lock(ports: RunPorts, holder: str, act: Callable[[Lease], None]) -> bool:
     """Take the source's lock, call `act`, and return True. Return False if a run holds
     the lock and does not release it soon."""
-    for _ in UPKEEP_TURN.tries(work.pause):
-        with suppress(SourceBusy), work.ledger.lock(work.source.name, holder, None) as lease:
+    for _ in UPKEEP_TURN.tries(ports.pause):
+        with suppress(SourceBusy), ports.ledger.lock(ports.source.name, holder, None) as lease:
             act(lease)
             return True
     return False
 
 
 def plan_changes(
-    work: Workplace, keep_changes: timedelta | None, keep_files: timedelta
+    ports: RunPorts, keep_changes: timedelta | None, keep_files: timedelta
 ) -> ChangesPlan:
     """Plan the deletion; only the ledger is read, and nothing is written.
     `keep_changes`: how long changes are kept, None for ever. `keep_files`: how long
     files are kept after changelogs stop listing them."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     notes = ledger.deletion_notes(source).unfinished
     if keep_changes is None and not notes:
         return ChangesPlan()
     now = ledger.clock()
-    doubt = clock_doubt(work.clock(), now, None, last_lease_at(work), keep_changes or keep_files)
+    doubt = clock_doubt(ports.clock(), now, None, last_lease_at(ports), keep_changes or keep_files)
     to_unlist, to_delete = _listed_notes(notes), list[DeletedChanges]()
     if doubt is None:
         to_delete = [
@@ -91,14 +91,14 @@ def plan_changes(
         ]
     plan = ChangesPlan(
         obstacle=doubt,
-        unlisted=_file_total(work, to_unlist),
-        deleted=_file_total(work, to_delete),
+        unlisted=_file_total(ports, to_unlist),
+        deleted=_file_total(ports, to_delete),
         to_unlist=to_unlist,
         to_delete=to_delete,
         to_prune=[*(note for note in notes if note.is_deleted), *to_delete],
     )
     if doubt is None and keep_changes is not None and not to_unlist:
-        return _with_old_changes(work, plan, now - keep_changes)
+        return _with_old_changes(ports, plan, now - keep_changes)
     return plan
 
 
@@ -107,9 +107,9 @@ def _listed_notes(notes: Iterable[DeletedChanges]) -> list[DeletedChanges]:
     return [note for note in notes if note.unlisted_at is None]
 
 
-def _with_old_changes(work: Workplace, plan: ChangesPlan, moment: datetime) -> ChangesPlan:
+def _with_old_changes(ports: RunPorts, plan: ChangesPlan, moment: datetime) -> ChangesPlan:
     """Extend the plan by the changes that were acknowledged before a moment."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     changes, above = (
         ledger.deletable_changes(source, moment),
         ledger.deletion_notes(source).last_batch,
@@ -122,60 +122,60 @@ def _with_old_changes(work: Workplace, plan: ChangesPlan, moment: datetime) -> C
     return replace(plan, last_batch=through, holder_sentence=sentence, unlisted=total)
 
 
-def _file_total(work: Workplace, notes: Iterable[DeletedChanges]) -> FileTotal:
-    return FileTotal.of([file.size for note in notes for file in _files(work, note)])
+def _file_total(ports: RunPorts, notes: Iterable[DeletedChanges]) -> FileTotal:
+    return FileTotal.of([file.size for note in notes for file in _files(ports, note)])
 
 
-def _files(work: Workplace, note: DeletedChanges) -> list[ChangeFile]:
-    return work.ledger.change_files(work.source.name, note.after_batch, note.last_batch)
+def _files(ports: RunPorts, note: DeletedChanges) -> list[ChangeFile]:
+    return ports.ledger.change_files(ports.source.name, note.after_batch, note.last_batch)
 
 
-def delete_changes(work: Workplace, plan: ChangesPlan, holder: str) -> ChangesPlan:
+def delete_changes(ports: RunPorts, plan: ChangesPlan, holder: str) -> ChangesPlan:
     """Carry out the plan, and return what was done. Raise `LakeUnavailable` if the lake
     does not answer."""
     if plan.is_empty:
         return plan
     to_unlist = plan.to_unlist
     if plan.last_batch is not None:
-        obstacle = _record_steps(work, holder, begin_through=plan.last_batch)
+        obstacle = _record_steps(ports, holder, begin_through=plan.last_batch)
         if obstacle is not None:
             plan = replace(plan, last_batch=None, obstacle=obstacle, unlisted=FileTotal())
         else:
-            to_unlist = _listed_notes(work.ledger.deletion_notes(work.source.name).unfinished)
+            to_unlist = _listed_notes(ports.ledger.deletion_notes(ports.source.name).unfinished)
     for note in to_unlist:
-        _unlist_files(work, note)
-        work.progress.note(f"changelogs list only what was captured after {note.place}")
+        _unlist_files(ports, note)
+        ports.progress.note(f"changelogs list only what was captured after {note.place}")
     for note in plan.to_delete:
-        _delete_files(work, note)
-        work.progress.note(f"files of changes up to {note.place} are deleted")
+        _delete_files(ports, note)
+        ports.progress.note(f"files of changes up to {note.place} are deleted")
     if to_unlist or plan.to_delete:
-        obstacle = _record_steps(work, holder, unlisted=to_unlist, deleted=plan.to_delete)
+        obstacle = _record_steps(ports, holder, unlisted=to_unlist, deleted=plan.to_delete)
         if obstacle is not None:
             return replace(plan, obstacle=obstacle)
     return replace(
-        plan, ledger_rows=sum(_prune_ledger(work, holder, note) for note in plan.to_prune)
+        plan, ledger_rows=sum(_prune_ledger(ports, holder, note) for note in plan.to_prune)
     )
 
 
-def _prune_ledger(work: Workplace, holder: str, note: DeletedChanges) -> int:
+def _prune_ledger(ports: RunPorts, holder: str, note: DeletedChanges) -> int:
     """Delete the ledger's rows of a note, and return their number. If a run takes the
     source meanwhile, the next upkeep does the rest."""
-    count, ledger = 0, work.ledger
+    count, ledger = 0, ports.ledger
     with suppress(SourceBusy):
         for rows in PrunableRows:
             above, is_complete = note.after_batch if rows is PrunableRows.CONTENTS else 0, False
             while not is_complete:
-                with ledger.lock(work.source.name, holder, None) as lease:
+                with ledger.lock(ports.source.name, holder, None) as lease:
                     result = ledger.prune(lease, rows, above, note.last_batch, _BATCHES_AT_ONCE)
                 count, above = count + result.deleted_rows, result.last_id
                 is_complete = result.is_complete
-        with ledger.lock(work.source.name, holder, None) as lease:
+        with ledger.lock(ports.source.name, holder, None) as lease:
             ledger.note_deletion_step(lease, DeletionStep.PRUNED, note.last_batch)
     return count
 
 
 def _record_steps(
-    work: Workplace,
+    ports: RunPorts,
     holder: str,
     *,
     begin_through: int | None = None,
@@ -187,13 +187,13 @@ def _record_steps(
     file with changes of several batches would keep old changes listed.
     `begin_through`: the last batch of a deletion that begins; `unlisted`, `deleted`:
     notes for which that step is done."""
-    ledger = work.ledger
+    ledger = ports.ledger
     obstacles: list[str] = []
 
     def record(lease: Lease) -> None:
         obstacles.extend(
             check.reason_not_corrected
-            for check in correct_changelogs(work, lease)
+            for check in correct_changelogs(ports, lease)
             if check.reason_not_corrected is not None
         )
         if obstacles:
@@ -206,7 +206,7 @@ def _record_steps(
             ledger.note_deletion_step(lease, DeletionStep.DELETED, note.last_batch)
 
     try:
-        has_recorded = under_lock(work, holder, record)
+        has_recorded = under_lock(ports, holder, record)
     except LockstepError as error:
         # For example, a consumer registered after the plan was made, and needs these
         # changes.
@@ -216,15 +216,15 @@ def _record_steps(
     return obstacles[0] if obstacles else None
 
 
-def _unlist_files(work: Workplace, note: DeletedChanges) -> None:
+def _unlist_files(ports: RunPorts, note: DeletedChanges) -> None:
     """Make changelogs stop listing the files of these batches, in one commit each."""
-    for changelog, files in _by_changelog(work, note):
+    for changelog, files in _by_changelog(ports, note):
         folder = changelog.folder
-        listed = work.changelog.listed_files(folder)
+        listed = ports.changelog.listed_files(folder)
         if not listed or not any(file.path in listed for file in files):
             continue
         try:
-            work.changelog.revise(
+            ports.changelog.revise(
                 folder,
                 app_id=f"{changelog.app_id}/forgotten",
                 revision=note.last_batch,
@@ -232,31 +232,31 @@ def _unlist_files(work: Workplace, note: DeletedChanges) -> None:
                 removed_paths=[file.path for file in files],
                 files=(),
                 user_metadata=deletion_metadata(
-                    work, changelog.table, note.after_batch, note.last_batch
+                    ports, changelog.table, note.after_batch, note.last_batch
                 ),
             )
         except TableError as error:
-            work.progress.note(f"{folder} still lists old changes: {error.reason}")
+            ports.progress.note(f"{folder} still lists old changes: {error.reason}")
 
 
-def _delete_files(work: Workplace, note: DeletedChanges) -> None:
+def _delete_files(ports: RunPorts, note: DeletedChanges) -> None:
     """Delete the files of these batches. Keep files that a changelog lists again
     because it was restored from a backup."""
-    for changelog, files in _by_changelog(work, note):
-        listed = work.changelog.listed_files(changelog.folder) or {}
+    for changelog, files in _by_changelog(ports, note):
+        listed = ports.changelog.listed_files(changelog.folder) or {}
         unlisted = [
             SegmentFile(file.path, 0, file.size, "") for file in files if file.path not in listed
         ]
-        work.segments.remove(changelog.folder, unlisted)
+        ports.segments.remove(changelog.folder, unlisted)
 
 
 def _by_changelog(
-    work: Workplace, note: DeletedChanges
+    ports: RunPorts, note: DeletedChanges
 ) -> list[tuple[ChangelogTable, list[ChangeFile]]]:
     """Return the files by their changelog, `_transactions` first."""
-    source, files = work.source.name, dict[ChangelogTable, list[ChangeFile]]()
-    states = work.ledger.table_states(source)
-    for file in _files(work, note):
+    source, files = ports.source.name, dict[ChangelogTable, list[ChangeFile]]()
+    states = ports.ledger.table_states(source)
+    for file in _files(ports, note):
         if isinstance(file.table, SystemTable):
             changelog = system_table(source, file.table)
         else:

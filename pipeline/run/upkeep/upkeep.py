@@ -20,7 +20,7 @@ from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.mirrors import MirrorUpkeep
 from lockstep.pipeline.run.agreement.changelog_files import all_changelogs
 from lockstep.pipeline.run.clear import UpkeepTarget, clear, upkeep_target
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places
 from lockstep.pipeline.run.upkeep.changes import (
     delete_changes,
@@ -99,33 +99,33 @@ class UpkeepFacts:
     now: datetime
 
     @classmethod
-    def read(cls, work: Workplace) -> UpkeepFacts:
-        ledger, source = work.ledger, work.source.name
+    def read(cls, ports: RunPorts) -> UpkeepFacts:
+        ledger, source = ports.ledger, ports.source.name
         intended_tables = (intent.table for intent in ledger.open_intents(source))
         return cls(
             ledger.table_states(source),
             frozenset((*ledger.pending_batches(source), *intended_tables)),
             ledger.examined_versions(source),
             ledger.upkeep_versions(source),
-            last_lease_at(work),
+            last_lease_at(ports),
             ledger.clock(),
         )
 
 
 def plan_upkeep(
-    work: Workplace,
+    ports: RunPorts,
     lake: MirrorUpkeep,
     policy: UpkeepPolicy,
     only_tables: Collection[TableName] | None = None,
 ) -> list[TableUpkeep]:
     """Return the plan for each table with a mirror, or for each of `only_tables`.
     Nothing is written."""
-    facts = UpkeepFacts.read(work)
+    facts = UpkeepFacts.read(ports)
     mirror_states = {
         table: state for table, state in facts.states.items() if state.mirror_version is not None
     }
     return [
-        _plan_table(work, lake, policy, facts, mirror_states[table])
+        _plan_table(ports, lake, policy, facts, mirror_states[table])
         if table in mirror_states
         else TableUpkeep(table, "", "it has no mirror in the lake")
         for table in sorted(mirror_states if only_tables is None else only_tables)
@@ -133,16 +133,16 @@ def plan_upkeep(
 
 
 def _plan_table(
-    work: Workplace, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
+    ports: RunPorts, lake: MirrorUpkeep, policy: UpkeepPolicy, facts: UpkeepFacts, state: TableState
 ) -> TableUpkeep:
     try:
-        target = target_of(work, facts, state)
+        target = target_of(ports, facts, state)
         if isinstance(target, str):
             return TableUpkeep(state.table, state.mirror, target)
         files = lake.files(state.mirror)
         newest = lake.commit(target.mirror, target.version)
         committed_at = None if newest is None else newest.committed_at
-        doubt = clock_doubt(work.clock(), facts.now, committed_at, facts.last_lease_at, lake.keep)
+        doubt = clock_doubt(ports.clock(), facts.now, committed_at, facts.last_lease_at, lake.keep)
         plan = decide(files, policy, doubt)
         return TableUpkeep(
             state.table, state.mirror, None, plan.steps, [*plan.obstacles], files, target
@@ -151,7 +151,7 @@ def _plan_table(
         return TableUpkeep(state.table, state.mirror, error.reason)
 
 
-def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
+def target_of(ports: RunPorts, facts: UpkeepFacts, state: TableState) -> UpkeepTarget | str:
     """Return the mirror version to which upkeep may write now, or a sentence on why
     upkeep leaves the mirror alone."""
     if not state.is_complete:
@@ -160,7 +160,7 @@ def target_of(work: Workplace, facts: UpkeepFacts, state: TableState) -> UpkeepT
         return "captured changes wait for their merge"
     examined_version = facts.examined_versions.get(state.mirror)
     upkeep_version = facts.upkeep_versions.get(state.mirror, -1)
-    return upkeep_target(work, state, examined_version, upkeep_version)
+    return upkeep_target(ports, state, examined_version, upkeep_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ class UpkeepReport:
 
 
 def upkeep(
-    work: Workplace,
+    ports: RunPorts,
     lake: MirrorUpkeep,
     policy: UpkeepPolicy,
     holder: str,
@@ -200,36 +200,36 @@ def upkeep(
     one table is reported, and the others are handled. `holder`: the name under which
     the source's lock is taken. Spark is not started if no step is planned."""
     timer_start = perf_counter()
-    tables = plan_upkeep(work, lake, policy, only_tables)
+    tables = plan_upkeep(ports, lake, policy, only_tables)
     commits = {
         table.mirror: table.target
         for table in tables
         if table.target and table.target.is_unrecorded
     }
     if any(table.planned_steps for table in tables):
-        work.mirrors.prepare()
+        ports.mirrors.prepare()
     for table in tables:
-        newest = _commit_steps(work, lake, table)
+        newest = _commit_steps(ports, lake, table)
         if newest is not None:
             commits[newest.mirror] = newest
-    has_recorded = _record_commits(work, holder, list(commits.values()))
+    has_recorded = _record_commits(ports, holder, list(commits.values()))
     for table in tables:
         if table.mirror in commits and not has_recorded:
             table.obstacles.append("a run has the source: the next upkeep records the new version")
         else:
-            _vacuum(work, lake, table)
+            _vacuum(ports, lake, table)
     changes, checkpoints, cleared = ChangesPlan(), FileTotal(), list[UnclearedValues]()
     former: tuple[FormerMirror, ...] = ()
     if only_tables is None:
-        checkpoints = thin_logs(work, lake, delete=True)
-        changes = delete_changes(work, plan_changes(work, policy.keep_changes, lake.keep), holder)
-        under_lock(work, holder, lambda lease: cleared.extend(clear(work, lease)))
-        former = delete_former_folders(work, plan_former_folders(work, lake.keep), holder)
+        checkpoints = thin_logs(ports, lake, delete=True)
+        changes = delete_changes(ports, plan_changes(ports, policy.keep_changes, lake.keep), holder)
+        under_lock(ports, holder, lambda lease: cleared.extend(clear(ports, lease)))
+        former = delete_former_folders(ports, plan_former_folders(ports, lake.keep), holder)
     seconds = perf_counter() - timer_start
     return UpkeepReport(tuple(tables), seconds, changes, tuple(cleared), checkpoints, former)
 
 
-def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
+def _commit_steps(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> UpkeepTarget | None:
     """Carry out the steps that commit. Return the mirror after the last commit; None
     without one."""
     newest: UpkeepTarget | None = None
@@ -239,8 +239,8 @@ def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Up
         timer_start, version = perf_counter(), None
         target: UpkeepTarget | str = "a run has the source; the next upkeep does it"
         try:
-            if _is_free(work):
-                target = newest or _target_now(work, table)
+            if _is_free(ports):
+                target = newest or _target_now(ports, table)
             if isinstance(target, UpkeepTarget):
                 version = lake.carry_out(target.mirror, step, target.metadata, target.version)
         except CommitConflict:
@@ -252,40 +252,40 @@ def _commit_steps(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> Up
         elif version is not None:
             newest = replace(target, version=version)
             table.completed_steps.append(CompletedStep(step, perf_counter() - timer_start, version))
-            work.progress.note(f"{target.table}: {step.kind.value}, {step.reason}")
+            ports.progress.note(f"{target.table}: {step.kind.value}, {step.reason}")
     return newest
 
 
-def _target_now(work: Workplace, table: TableUpkeep) -> UpkeepTarget | str:
+def _target_now(ports: RunPorts, table: TableUpkeep) -> UpkeepTarget | str:
     """Return the mirror version to which upkeep may write now, because the plan may be
     minutes old; or why upkeep leaves the mirror alone."""
-    facts = UpkeepFacts.read(work)
+    facts = UpkeepFacts.read(ports)
     state = facts.states[table.table]
     if state.mirror != table.mirror:
         return "it got another mirror meanwhile"
-    return target_of(work, facts, state)
+    return target_of(ports, facts, state)
 
 
-def _is_free(work: Workplace) -> bool:
+def _is_free(ports: RunPorts) -> bool:
     """Return whether no run holds the source, after a short wait at most."""
-    leases = (work.ledger.newest_lease(work.source.name) for _ in UPKEEP_TURN.tries(work.pause))
+    leases = (ports.ledger.newest_lease(ports.source.name) for _ in UPKEEP_TURN.tries(ports.pause))
     return any(lease is None or not lease.live for lease in leases)
 
 
-def _record_commits(work: Workplace, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
+def _record_commits(ports: RunPorts, holder: str, commits: Sequence[UpkeepTarget]) -> bool:
     """Record commits in the ledger, so that version sets name them. Return False if a
     run holds the source."""
 
     def record(lease: Lease) -> None:
         for target in commits:
-            work.ledger.note_upkeep_version(
+            ports.ledger.note_upkeep_version(
                 lease, target.mirror, shows=target.written_version, delta_version=target.version
             )
 
-    return not commits or under_lock(work, holder, record)
+    return not commits or under_lock(ports, holder, record)
 
 
-def _vacuum(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
+def _vacuum(ports: RunPorts, lake: MirrorUpkeep, table: TableUpkeep) -> None:
     for step in table.planned_steps:
         if step.kind is not StepKind.VACUUM:
             continue
@@ -300,15 +300,15 @@ def _vacuum(work: Workplace, lake: MirrorUpkeep, table: TableUpkeep) -> None:
         table.completed_steps.append(
             CompletedStep(step, perf_counter() - timer_start, deleted=deleted)
         )
-        work.progress.note(f"{table.table}: {step.kind.value}, {step.reason}")
+        ports.progress.note(f"{table.table}: {step.kind.value}, {step.reason}")
 
 
-def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
+def thin_logs(ports: RunPorts, lake: MirrorUpkeep, *, delete: bool) -> FileTotal:
     """Delete checkpoints that are not needed (`checkpoints_to_delete`). Return the
     total of those that were deleted, or would be."""
-    now, states = work.clock(), work.ledger.table_states(work.source.name).values()
+    now, states = ports.clock(), ports.ledger.table_states(ports.source.name).values()
     folders = [state.mirror for state in states if state.mirror_version is not None]
-    folders += [changelog.folder for changelog in all_changelogs(work)]
+    folders += [changelog.folder for changelog in all_changelogs(ports)]
     totals = [lake.thin_log(folder, now, delete=delete) for folder in folders]
     return FileTotal(sum(total.count for total in totals), sum(total.bytes for total in totals))
 
@@ -316,7 +316,7 @@ def thin_logs(work: Workplace, lake: MirrorUpkeep, *, delete: bool) -> FileTotal
 # -- folders that mirrors had before -----------------------------------------------------------
 
 
-def plan_former_folders(work: Workplace, keep: timedelta) -> tuple[FormerMirror, ...]:
+def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror, ...]:
     """Plan the deletion of former folders; nothing is written. `keep`: how long a
     version stays readable after it was replaced.
 
@@ -326,18 +326,18 @@ def plan_former_folders(work: Workplace, keep: timedelta) -> tuple[FormerMirror,
     deleted as a whole, and only once none of its versions is promised any more. The
     time counts from the moment when a newer version set names the new folder.
     """
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     folders = former_places(ledger, source)
     if not folders:
         return ()
     examined_versions = ledger.examined_versions(source)
     replacement_times = ledger.replacement_times(source, folders)
-    now, lease_at = ledger.clock(), last_lease_at(work)
+    now, lease_at = ledger.clock(), last_lease_at(ports)
     plan = []
     for folder in folders:
         reason_kept: str | None
         try:
-            newest = next(iter(work.mirrors.history(folder)), None)
+            newest = next(iter(ports.mirrors.history(folder)), None)
             if newest is None:
                 reason_kept = None  # The folder is gone already: the ledger must record that.
             elif newest.delta_version != examined_versions[folder]:
@@ -347,7 +347,7 @@ def plan_former_folders(work: Workplace, keep: timedelta) -> tuple[FormerMirror,
             else:
                 moments = [newest.committed_at, replacement_times.get(folder)]
                 replaced_at = max((moment for moment in moments if moment), default=None)
-                doubt = clock_doubt(work.clock(), now, newest.committed_at, lease_at, keep)
+                doubt = clock_doubt(ports.clock(), now, newest.committed_at, lease_at, keep)
                 reason_kept = doubt or _reason_promised(replaced_at, now, keep)
         except (LockstepError, TableError) as error:
             reason_kept = str(error)
@@ -364,16 +364,16 @@ def _reason_promised(replaced_at: datetime | None, now: datetime, keep: timedelt
 
 
 def delete_former_folders(
-    work: Workplace, plan: Sequence[FormerMirror], holder: str
+    ports: RunPorts, plan: Sequence[FormerMirror], holder: str
 ) -> tuple[FormerMirror, ...]:
     """Carry out the plan, and return the folders with the reasons of those that stay."""
     folders = [former.folder for former in plan if former.reason_kept is None]
     deleted: list[str] = []
     if folders and not under_lock(
-        work, holder, lambda lease: deleted.extend(delete_former_places(work, lease, folders))
+        ports, holder, lambda lease: deleted.extend(delete_former_places(ports, lease, folders))
     ):
         reason = "a run has the source: the next upkeep deletes it"
         return tuple(replace(former, reason_kept=former.reason_kept or reason) for former in plan)
     for folder in deleted:
-        work.progress.note(f"{folder}, where a mirror was before, is deleted")
+        ports.progress.note(f"{folder}, where a mirror was before, is deleted")
     return tuple(plan)

@@ -32,7 +32,7 @@ from lockstep.pipeline.mirror.merging import MergePlan, before_copy, parts_since
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import table_contents
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
@@ -87,7 +87,7 @@ class _FormerName:
 
 
 def find_copied_rows(
-    work: Workplace, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
+    ports: RunPorts, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
 ) -> CopiedRows | None:
     """Return the rows with which the intent's table begins; None if no RENAME gave it
     another table's rows. Raise `TableError` if those are unknown and have to be read
@@ -99,7 +99,7 @@ def find_copied_rows(
     former_names: list[_FormerName] = []
     while event is not None:
         batch = next(part.batch for part in contents if event in part.events)
-        former = _former_name(work, intent, event, batch)
+        former = _former_name(ports, intent, event, batch)
         former_names.insert(0, former)
         event, contents = former.plan.copy_event, former.parts
     first = former_names[0]
@@ -113,7 +113,7 @@ def find_copied_rows(
         first.plan.above,
         plan.above,
         tuple(segment for former in former_names for segment in former.plan.segments),
-        tuple((former.table, *_first_and_last_version(work, former)) for former in former_names),
+        tuple((former.table, *_first_and_last_version(ports, former)) for former in former_names),
         tuple(
             sorted(
                 {part.batch for former in former_names for part in former.parts if part.segments}
@@ -122,18 +122,18 @@ def find_copied_rows(
     )
 
 
-def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int) -> _FormerName:
+def _former_name(ports: RunPorts, intent: Intent, event: TableEvent, batch: int) -> _FormerName:
     """Return what a table had under a former name, up to the RENAME of `event` in that
     batch."""
     table = event.origin
     assert table is not None, "rows were copied from somewhere"
-    base = _copied_version(work, intent, table, batch)
+    base = _copied_version(ports, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
-    all_contents = table_contents(work.ledger, work.source.name, table, begins, batch)
+    all_contents = table_contents(ports.ledger, ports.source.name, table, begins, batch)
     # Without a mirror version, `parts` begins with an event that settles all rows, so a
     # second try finds the same parts.
     parts = tuple(parts_since_settled(before_copy(all_contents, event)))
-    deletion = work.ledger.deletion_notes(work.source.name, table).newest
+    deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
     if deletion is not None and any(part.batch <= deletion.last_batch for part in parts):
         raise reread_error(f"{deletion.sentence}, which it had as {table}")
     plan = plan_merge(parts)
@@ -146,11 +146,11 @@ def _former_name(work: Workplace, intent: Intent, event: TableEvent, batch: int)
 
 
 def _copied_version(
-    work: Workplace, intent: Intent, table: TableName, batch: int
+    ports: RunPorts, intent: Intent, table: TableName, batch: int
 ) -> RecordedMirrorVersion | None:
     """Return the newest version of the former name's mirror before that batch. If the
     write was begun before, return the version that its intent records."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     if intent.id:
         pinned_version = (
             None
@@ -177,7 +177,7 @@ def _require_apart(former: _FormerName, above: int) -> None:
             )
 
 
-def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, int]:
+def _first_and_last_version(ports: RunPorts, former: _FormerName) -> tuple[int, int]:
     """Return the first and the last schema version that the former name's rows went
     through."""
     plan, base = former.plan, former.copied_version
@@ -185,7 +185,9 @@ def _first_and_last_version(work: Workplace, former: _FormerName) -> tuple[int, 
         assert plan.first_version is not None, "the log says what all its rows were"
         return plan.first_version, plan.final_version
     for first in (max(1, base.last_batch - _RECENT), 1):
-        parts = table_contents(work.ledger, work.source.name, former.table, first, base.last_batch)
+        parts = table_contents(
+            ports.ledger, ports.source.name, former.table, first, base.last_batch
+        )
         if parts and (shown_version := plan_merge(parts).final_version):
             return shown_version, plan.final_version or shown_version
     raise reread_error(f"it is not known which structure its mirror had as {former.table}")

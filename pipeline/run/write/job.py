@@ -53,7 +53,7 @@ from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, Ta
 from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_metadata import commit_metadata
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.write.copying import (
     CopiedRows,
@@ -190,7 +190,7 @@ class TableRecords:
 
 
 def table_records(
-    work: Workplace,
+    ports: RunPorts,
     missing_batches: Mapping[TableName, Sequence[Batch]],
     states: Mapping[TableName, TableState],
     app_ids: Mapping[TableName, str],
@@ -201,7 +201,7 @@ def table_records(
     Delta application ids of the mirrors."""
     if not missing_batches:
         return {}
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     spans: dict[tuple[int, int], list[TableName]] = {}
     for table, batches in missing_batches.items():
         spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
@@ -244,7 +244,7 @@ def table_records(
 
 
 def task_of(
-    work: Workplace,
+    ports: RunPorts,
     records: TableRecords,
     intent: Intent,
     state: TableState,
@@ -258,16 +258,16 @@ def task_of(
     ]
     if not covered_batches:
         raise reread_error("a write to its mirror was begun, and the changes for it are gone")
-    parts, origin = _contents_and_origin(work, records, covered_batches, intent)
+    parts, origin = _contents_and_origin(ports, records, covered_batches, intent)
     plan = plan_merge(parts)
     if plan.is_dropped and plan.copy_event is not None:
         # The table was dropped in the same write, so its rows are never shown.
         plan = replace(plan, segments=(), copy_event=None)
     commit = None
     if intent.id and (plan.copy_event is not None or origin is not None):
-        commit = work.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
+        commit = ports.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
     # A commit that was made has the copied rows: their origin need not exist any more.
-    copied_rows = find_copied_rows(work, intent, plan, parts) if commit is None else None
+    copied_rows = find_copied_rows(ports, intent, plan, parts) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces_rows=True, first_version=origin.version)
         batch_ids = tuple(part.batch for part in parts)
@@ -275,7 +275,7 @@ def task_of(
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
     if plan.is_dropped:
-        plan = _without_lost_files(work, records, intent.table, plan)
+        plan = _without_lost_files(ports, records, intent.table, plan)
     if not plan.final_version:
         plan = replace(plan, final_version=state.mirror_version or _last_known_version(records))
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
@@ -285,11 +285,11 @@ def task_of(
     kind = WriteKind.REWRITE if plan.replaces_rows else WriteKind.MERGE
     final_version = records.versions.get(plan.final_version)
     if final_version is None:  # its batch was abandoned
-        final_version = work.ledger.schema_version(
-            work.source.name, intent.table, plan.final_version
+        final_version = ports.ledger.schema_version(
+            ports.source.name, intent.table, plan.final_version
         )
     metadata = commit_metadata(
-        work,
+        ports,
         kind,
         intent.table,
         covered_batches,
@@ -302,18 +302,18 @@ def task_of(
 
 
 def _without_lost_files(
-    work: Workplace, records: TableRecords, table: TableName, plan: MergePlan
+    ports: RunPorts, records: TableRecords, table: TableName, plan: MergePlan
 ) -> MergePlan:
     """Return the plan of a dropped table; if files of its changes are lost, without any
     changes. A dropped table cannot be read from the source again, so its mirror ends as
     it is."""
-    folders = folders_of(work, plan.versions, records.versions)
+    folders = folders_of(ports, plan.versions, records.versions)
     for segment in plan.segments:
         # The other files may change rows whose INSERT is lost, so none is merged.
-        if damages := work.segments.damage_sentences(
+        if damages := ports.segments.damage_sentences(
             folders[segment.schema_version], segment.files
         ):
-            work.progress.note(
+            ports.progress.note(
                 f"{table} was dropped at the source, and captured changes of it are lost: its "
                 f"mirror ends without them ({damages[0]})"
             )
@@ -322,7 +322,7 @@ def _without_lost_files(
 
 
 def _contents_and_origin(
-    work: Workplace, records: TableRecords, covered_batches: Sequence[Batch], intent: Intent
+    ports: RunPorts, records: TableRecords, covered_batches: Sequence[Batch], intent: Intent
 ) -> tuple[Sequence[TableContent], ChangelogOrigin | None]:
     """Return the table's content of the covered batches, and None. If these batches
     rebuild the mirror, return all content since the table was empty, and None; or the
@@ -334,11 +334,11 @@ def _contents_and_origin(
     if not rebuild_events or any(event.kind in SETTLING_EVENTS for event in events):
         return parts, None
     first = covered_batches[0].id
-    earlier_contents = table_contents(work.ledger, work.source.name, intent.table, 1, first - 1)
+    earlier_contents = table_contents(ports.ledger, ports.source.name, intent.table, 1, first - 1)
     all_contents = [*earlier_contents, *parts]
     if rebuild_events[-1].origin is None:
         return parts_since_settled(all_contents), None
-    origin = origin_of_write(work, intent, all_contents, first)
+    origin = origin_of_write(ports, intent, all_contents, first)
     return origin.parts, origin
 
 
@@ -351,19 +351,19 @@ def _last_known_version(records: TableRecords) -> int:
     return known_versions[-1]
 
 
-def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
+def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
     """Return the job for a task. Raise `TableError` if the mirror cannot follow."""
     plan, state, settled_write = task.plan, task.state, records.newest_writes.settled_write
     _require_snapshot(records, task)
     adopted_version = -1 if state.adopted_version is None else state.adopted_version
     last_written_version = adopted_version if settled_write is None else settled_write.delta_version
     versions, segments = (
-        _versions_of_write(work, records, plan, state, last_written_version),
+        _versions_of_write(ports, records, plan, state, last_written_version),
         plan.segments,
     )
     if task.copied_rows is not None:
-        versions, segments = _with_former_names(work, task.copied_rows, versions, segments)
-    column_lineage = _lineage(work, records, task, versions, last_written_version)
+        versions, segments = _with_former_names(ports, task.copied_rows, versions, segments)
+    column_lineage = _lineage(ports, records, task, versions, last_written_version)
     completion = plan.completion if column_lineage.columns_by_key else None
     schema_versions = {segment.schema_version for segment in segments}
     key = column_lineage.key_of(
@@ -374,12 +374,12 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
     if completion is not None:
         _require_matching_key(plan, column_lineage, key)
     by_number = {version.version: version for version in versions}
-    folders = folders_of(work, schema_versions, by_number)
-    _require_files(work, task, segments, folders)
-    may_repeat = may_repeat_changes(work, task.batches)
+    folders = folders_of(ports, schema_versions, by_number)
+    _require_files(ports, task, segments, folders)
+    may_repeat = may_repeat_changes(ports, task.batches)
     if task.copied_rows is not None:
         require_copyable(
-            work,
+            ports,
             state.table,
             task.copied_rows.sentence,
             sorted({*task.copied_rows.batches, *(batch.id for batch in task.batches)}),
@@ -395,12 +395,12 @@ def prepare_job(work: Workplace, records: TableRecords, task: Task) -> Job:
         segments=segments,
         folders=folders,
         last_written_version=last_written_version,
-        emptying_stamps=find_emptying_stamps(work, task.state.table, plan, task.batches),
+        emptying_stamps=find_emptying_stamps(ports, task.state.table, plan, task.batches),
         read_stamp=find_read_stamp(
-            work, task.state.table, plan, task.batches, has_stamps=bool(column_lineage.stamps)
+            ports, task.state.table, plan, task.batches, has_stamps=bool(column_lineage.stamps)
         ),
         may_repeat=may_repeat,
-        all_new=not may_repeat and not work.ledger.gaps(work.source.name),
+        all_new=not may_repeat and not ports.ledger.gaps(ports.source.name),
         removes_kept_rows=records.removes_kept_rows,
     )
 
@@ -433,7 +433,7 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
 
 
 def _require_files(
-    work: Workplace, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
+    ports: RunPorts, task: Task, segments: Sequence[Segment], folders: Mapping[int, str]
 ) -> None:
     """Raise `TableError` if a file with changes is missing or damaged. Of batches that
     wait for their merge, `repair` has checked the files. Of batches that were merged
@@ -441,12 +441,12 @@ def _require_files(
     waiting = {batch.id for batch in task.batches if batch.state is BatchState.CAPTURED}
     for segment in segments:
         files = [file for file in segment.files if batch_of(file.path) not in waiting]
-        for reason in work.segments.damage_sentences(folders[segment.schema_version], files):
+        for reason in ports.segments.damage_sentences(folders[segment.schema_version], files):
             raise reread_error(f"captured changes of it are lost: {reason}")
 
 
 def _lineage(
-    work: Workplace,
+    ports: RunPorts,
     records: TableRecords,
     task: Task,
     versions: Sequence[SchemaVersion],
@@ -458,22 +458,22 @@ def _lineage(
         copied_version = task.copied_rows.copied_version
         if (
             copied_version is not None
-            and (reason := reason_unreadable(work, copied_version)) is not None
+            and (reason := reason_unreadable(ports, copied_version)) is not None
         ):
             raise reread_error(
                 f"{task.copied_rows.sentence}, and {copied_version} cannot be read: {reason}"
             )
-        return lineage_of_copy(work, copied_version, versions)
+        return lineage_of_copy(ports, copied_version, versions)
     mirror = None
     if last_written_version >= 0 and not task.plan.replaces_rows:
-        mirror = work.mirrors.schema(
-            task.state.mirror, _readable_version(work, records, task, last_written_version)
+        mirror = ports.mirrors.schema(
+            task.state.mirror, _readable_version(ports, records, task, last_written_version)
         )
     columns_read, completion = None, task.plan.completion
     if completion is not None and not task.plan.replaces_rows:
         columns_read = ColumnsRead(completion.version, completion.columns)
     column_lineage = lineage_over(
-        work, versions, mirror=mirror, columns_read=columns_read, statements=records.statements
+        ports, versions, mirror=mirror, columns_read=columns_read, statements=records.statements
     )
     if column_lineage.reasons_to_reread:
         raise reread_error(column_lineage.reasons_to_reread[0])
@@ -481,13 +481,13 @@ def _lineage(
 
 
 def lineage_of_copy(
-    work: Workplace, copied_version: RecordedMirrorVersion | None, versions: Sequence[SchemaVersion]
+    ports: RunPorts, copied_version: RecordedMirrorVersion | None, versions: Sequence[SchemaVersion]
 ) -> ColumnLineage:
     """Return the lineage from the mirror version whose rows are copied. It must be
     readable. Columns that only that mirror has are left out."""
-    mirror, policies = None, work.source.policies_of(versions[-1].table)
+    mirror, policies = None, ports.source.policies_of(versions[-1].table)
     if copied_version is not None:
-        columns = work.mirrors.schema(copied_version.mirror, copied_version.delta_version)
+        columns = ports.mirrors.schema(copied_version.mirror, copied_version.delta_version)
         mirror = own_columns(columns, versions[0])
         further_columns = {*columns.names} - {*mirror.names}
         if DELETED_AT.name in further_columns and policies.deletes is not Deletes.SOFT:
@@ -498,7 +498,7 @@ def lineage_of_copy(
             )
     narrow_policies = replace(policies, dropped_columns=DroppedColumns.DROP)
     column_lineage = replace(
-        lineage_over(work, versions, narrow_policies, mirror=mirror), policies=policies
+        lineage_over(ports, versions, narrow_policies, mirror=mirror), policies=policies
     )
     if column_lineage.reasons_to_reread:
         raise reread_error(column_lineage.reasons_to_reread[0])
@@ -506,14 +506,14 @@ def lineage_of_copy(
 
 
 def _with_former_names(
-    work: Workplace,
+    ports: RunPorts,
     copied_rows: CopiedRows,
     versions: Sequence[SchemaVersion],
     segments: Sequence[Segment],
 ) -> tuple[Sequence[SchemaVersion], tuple[Segment, ...]]:
     """Return the history and the segments of the table's former names, followed by its
     own."""
-    former_histories = [versions_between(work, *link) for link in copied_rows.former_names]
+    former_histories = [versions_between(ports, *link) for link in copied_rows.former_names]
     history, new_numbers = spliced_history(former_histories, versions)
     former_segments = []
     for segment in copied_rows.segments:
@@ -527,7 +527,7 @@ def _with_former_names(
 
 
 def require_copyable(
-    work: Workplace,
+    ports: RunPorts,
     table: TableName,
     copy_sentence: str,
     batch_ids: Sequence[int],
@@ -537,31 +537,33 @@ def require_copyable(
     mirror. `copy_sentence`: a sentence that says what is copied; `batch_ids`: those of
     the changes, ascending."""
     live_batches = (
-        work.ledger.live_batches(work.source.name, batch_ids[0], batch_ids[-1]) if batch_ids else []
+        ports.ledger.live_batches(ports.source.name, batch_ids[0], batch_ids[-1])
+        if batch_ids
+        else []
     )
     batches = [batch for batch in live_batches if batch.id in batch_ids]
-    if batches and may_repeat_changes(work, batches):
+    if batches and may_repeat_changes(ports, batches):
         raise reread_error(f"{copy_sentence}, and part of the log was read twice")
-    soft = work.source.policies_of(table).deletes is Deletes.SOFT
+    soft = ports.source.policies_of(table).deletes is Deletes.SOFT
     if soft and any(file.has_present for segment in segments for file in segment.files):
         raise reread_error(f"{copy_sentence}, and row images leave columns out")
 
 
 def _readable_version(
-    work: Workplace, records: TableRecords, task: Task, last_written_version: int
+    ports: RunPorts, records: TableRecords, task: Task, last_written_version: int
 ) -> int:
     """Return the Delta version to read in place of `last_written_version`. It is a
     later one, with the same rows and columns, if upkeep cut the mirror's log after
     it."""
     if records.upkeep_version > last_written_version:
-        commit = work.mirrors.log_above(task.state.mirror, records.upkeep_version).base
+        commit = ports.mirrors.log_above(task.state.mirror, records.upkeep_version).base
         if commit is not None and commit.repeated_version == last_written_version:
             return records.upkeep_version
     return last_written_version
 
 
 def _versions_of_write(
-    work: Workplace,
+    ports: RunPorts,
     records: TableRecords,
     plan: MergePlan,
     state: TableState,
@@ -577,53 +579,55 @@ def _versions_of_write(
         first = state.mirror_version or version_numbers[0]
     elif first is None:
         first = min(plan.versions, default=plan.final_version)
-    return _known_versions(work, records.history, first, plan.final_version)
+    return _known_versions(ports, records.history, first, plan.final_version)
 
 
 def versions_between(
-    work: Workplace, table: TableName, first: int, final: int
+    ports: RunPorts, table: TableName, first: int, final: int
 ) -> Sequence[SchemaVersion]:
     """Return the schema versions `first` to `final`. Raise `TableError` if one is
     unknown."""
-    return _known_versions(work, work.ledger.schema_versions(work.source.name, table), first, final)
+    return _known_versions(
+        ports, ports.ledger.schema_versions(ports.source.name, table), first, final
+    )
 
 
 def _known_versions(
-    work: Workplace, history: Sequence[SchemaVersion], first: int, final: int
+    ports: RunPorts, history: Sequence[SchemaVersion], first: int, final: int
 ) -> Sequence[SchemaVersion]:
     version_numbers = [version.version for version in history]
     between = history[version_numbers.index(first) : version_numbers.index(final) + 1]
-    between = valid_versions(between, _catching_up_batches(work, between))
+    between = valid_versions(between, _catching_up_batches(ports, between))
     known_versions = [version for version in between if version.knowledge is Knowledge.KNOWN]
     if not known_versions or len(known_versions) < len(between):
         raise reread_error(f"its structure was not known between version {first} and {final}")
     return known_versions
 
 
-def _catching_up_batches(work: Workplace, versions: Sequence[SchemaVersion]) -> set[int]:
+def _catching_up_batches(ports: RunPorts, versions: Sequence[SchemaVersion]) -> set[int]:
     """Return the batches that caught tables up; empty if all versions are recorded in
     order."""
     if not is_out_of_order(versions):
         return set()
     first, last = versions[0].batch, versions[-1].batch
-    batches = work.ledger.live_batches(work.source.name, first, last)
+    batches = ports.ledger.live_batches(ports.source.name, first, last)
     return {batch.id for batch in batches if batch.catches_up}
 
 
 def folders_of(
-    work: Workplace, version_numbers: Iterable[int], versions: Mapping[int, SchemaVersion]
+    ports: RunPorts, version_numbers: Iterable[int], versions: Mapping[int, SchemaVersion]
 ) -> dict[int, str]:
     """Return, for each of these version numbers, the folder of its changelog."""
     return {
         version_number: changelog_path(
-            work.source.name, versions[version_number].table, versions[version_number].generation
+            ports.source.name, versions[version_number].table, versions[version_number].generation
         )
         for version_number in version_numbers
     }
 
 
 def lineage_over(
-    work: Workplace,
+    ports: RunPorts,
     versions: Sequence[SchemaVersion],
     policies: LakePolicies | None = None,
     *,
@@ -634,13 +638,13 @@ def lineage_over(
     """Return the `lineage` of consecutive versions, with the times at which their
     statements ran. Statements that are missing in `statements` are read from the
     ledger."""
-    moments = _moments_of(work, versions, statements)
-    policies = policies or work.source.policies_of(versions[-1].table)
+    moments = _moments_of(ports, versions, statements)
+    policies = policies or ports.source.policies_of(versions[-1].table)
     return lineage(versions, policies, mirror=mirror, moments=moments, read=columns_read)
 
 
 def _moments_of(
-    work: Workplace,
+    ports: RunPorts,
     versions: Sequence[SchemaVersion],
     statements_by_number: Mapping[int, SchemaStatement],
 ) -> dict[int, StatementMoment]:
@@ -652,7 +656,7 @@ def _moments_of(
     missing_numbers = set(statement_numbers.values()) - statements_by_number.keys()
     statements = {
         **statements_by_number,
-        **work.ledger.statements(work.source.name, missing_numbers),
+        **ports.ledger.statements(ports.source.name, missing_numbers),
     }
     moments = {}
     for version, statement_number in statement_numbers.items():
@@ -664,11 +668,11 @@ def _moments_of(
     return moments
 
 
-def snapshot_paths(work: Workplace, part: SnapshotPart) -> tuple[str, ...]:
+def snapshot_paths(ports: RunPorts, part: SnapshotPart) -> tuple[str, ...]:
     """Return the absolute paths of the files with rows that were read from the
     source."""
-    folder = snapshot_path(work.source.name, part.table)
-    return tuple(work.mirrors.path(f"{folder}/{file.path}") for file in part.files)
+    folder = snapshot_path(ports.source.name, part.table)
+    return tuple(ports.mirrors.path(f"{folder}/{file.path}") for file in part.files)
 
 
 def is_out_of_order(versions: Sequence[SchemaVersion]) -> bool:
@@ -715,16 +719,16 @@ def _is_before(version: SchemaVersion, other: SchemaVersion) -> bool:
     return not same or version.since < other.since
 
 
-def may_repeat_changes(work: Workplace, batches: Sequence[Batch]) -> bool:
+def may_repeat_changes(ports: RunPorts, batches: Sequence[Batch]) -> bool:
     """Return whether an earlier batch may have read some changes of these batches."""
     first, last = batches[0], batches[-1]
     if any(batch.continuity is Continuity.OVERLAP for batch in batches):
         return True
-    source = work.source.name
-    for overlap in work.ledger.live_batches(source, continuity=Continuity.OVERLAP):
+    source = ports.source.name
+    for overlap in ports.ledger.live_batches(source, continuity=Continuity.OVERLAP):
         if overlap.follows is None or overlap.id > last.id:
             continue
-        for previous in work.ledger.live_batches(source, overlap.follows, overlap.follows):
+        for previous in ports.ledger.live_batches(source, overlap.follows, overlap.follows):
             if previous.end is None or last.end is None:
                 continue
             # A server's clock may have been wrong at one of the ends, so both are
@@ -749,7 +753,7 @@ _MARKED_EVENTS = (TableEventKind.TRUNCATED, TableEventKind.REREAD)
 
 
 def find_read_stamp(
-    work: Workplace,
+    ports: RunPorts,
     table: TableName,
     plan: MergePlan,
     batches: Sequence[Batch],
@@ -768,63 +772,65 @@ def find_read_stamp(
     else:
         return None
     stamps = (
-        _stamps_by_number(work, plan, _versions_by_number(work, table), {sequence})
+        _stamps_by_number(ports, plan, _versions_by_number(ports, table), {sequence})
         if has_stamps
         else {}
     )
-    return stamps.get(sequence) or Stamp(sequence, _end_time(work, batches))
+    return stamps.get(sequence) or Stamp(sequence, _end_time(ports, batches))
 
 
 def find_emptying_stamps(
-    work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
+    ports: RunPorts, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> tuple[Stamp, ...]:
     """Return the changes after which the table had no row; none unless the mirror keeps
     deleted rows. A change whose time is unknown gets the end of the batches as its
     time."""
-    if not work.source.policies_of(table).keeps_rows or not plan.losses:
+    if not ports.source.policies_of(table).keeps_rows or not plan.losses:
         return ()
-    versions = _versions_by_number(work, table)
-    emptyings = (*_earlier_drop(work, table, plan, batches), *plan.losses)
+    versions = _versions_by_number(ports, table)
+    emptyings = (*_earlier_drop(ports, table, plan, batches), *plan.losses)
     stamps_by_number = _stamps_by_number(
-        work, plan, versions, {moment.sequence for moment in emptyings}
+        ports, plan, versions, {moment.sequence for moment in emptyings}
     )
     stamps = []
     for moment in emptyings:
         sequence, version = moment.sequence, versions[moment.event.version]
         is_marked = moment.event.kind in _MARKED_EVENTS
         stamp = (
-            stamps_by_number.get(sequence) if is_marked else _statement_stamp(work, version, moment)
+            stamps_by_number.get(sequence)
+            if is_marked
+            else _statement_stamp(ports, version, moment)
         )
-        stamps.append(stamp or Stamp(sequence, _end_time(work, batches)))
+        stamps.append(stamp or Stamp(sequence, _end_time(ports, batches)))
     return tuple(stamps)
 
 
-def _versions_by_number(work: Workplace, table: TableName) -> dict[int, SchemaVersion]:
-    history = work.ledger.schema_versions(work.source.name, table)
+def _versions_by_number(ports: RunPorts, table: TableName) -> dict[int, SchemaVersion]:
+    history = ports.ledger.schema_versions(ports.source.name, table)
     return {version.version: version for version in history}
 
 
-def _end_time(work: Workplace, batches: Sequence[Batch]) -> datetime:
+def _end_time(ports: RunPorts, batches: Sequence[Batch]) -> datetime:
     ends = [batch.end.committed_at for batch in batches if batch.end is not None]
-    return next((end for end in reversed(ends) if end is not None), None) or work.clock()
+    return next((end for end in reversed(ends) if end is not None), None) or ports.clock()
 
 
 def _earlier_drop(
-    work: Workplace, table: TableName, plan: MergePlan, batches: Sequence[Batch]
+    ports: RunPorts, table: TableName, plan: MergePlan, batches: Sequence[Batch]
 ) -> Sequence[RowsLost]:
     """Return the DROP of an earlier batch if these batches create the table again: that
     DROP removed its rows."""
     first = plan.losses[0].event
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
-    earlier_contents = table_contents(work.ledger, work.source.name, table, 1, batches[0].id - 1)
+    earlier_contents = table_contents(ports.ledger, ports.source.name, table, 1, batches[0].id - 1)
     events = [event for part in earlier_contents for event in part.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()
     return (RowsLost(events[-1].sequence, events[-1]),)
 
 
-def _statement_stamp(work: Workplace, version: SchemaVersion, emptying: RowsLost) -> Stamp | None:
+def _statement_stamp(ports: RunPorts, version: SchemaVersion, emptying: RowsLost) -> Stamp | None:
     """Return the statement that made the version, as a change. Return None if no
     statement made it, or if its commit time is unknown."""
     is_end = version.knowledge is Knowledge.DROPPED
@@ -833,14 +839,14 @@ def _statement_stamp(work: Workplace, version: SchemaVersion, emptying: RowsLost
     ):
         return None
     statement_number = version.statement_number
-    statement = work.ledger.statements(work.source.name, [statement_number])[statement_number]
+    statement = ports.ledger.statements(ports.source.name, [statement_number])[statement_number]
     if statement.committed_at is None:
         return None
     return Stamp(emptying.sequence, statement.committed_at, statement.gtid or None)
 
 
 def _stamps_by_number(
-    work: Workplace,
+    ports: RunPorts,
     plan: MergePlan,
     versions: Mapping[int, SchemaVersion],
     sequences: set[int],
@@ -852,10 +858,10 @@ def _stamps_by_number(
         if not any(segment.first_sequence <= n <= segment.last_sequence for n in sequences):
             continue
         version = versions[segment.schema_version]
-        folder = changelog_path(work.source.name, version.table, version.generation)
+        folder = changelog_path(ports.source.name, version.table, version.generation)
         sequence_array = pa.array(sorted(sequences), pa.int64())
         columns = ["_sequence", "_committed_at", "_gtid"]
-        for piece in work.segments.pieces(folder, segment.files, columns):
+        for piece in ports.segments.pieces(folder, segment.files, columns):
             rows = piece.filter(pc.is_in(piece.column("_sequence"), sequence_array))
             marks = zip(*(rows[name].to_pylist() for name in columns), strict=True)
             stamps.update(

@@ -67,7 +67,7 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit, Mirrors
 from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
@@ -106,7 +106,7 @@ class SegmentPart:
             yield row_images(images_within(piece, self.mapping))
 
 
-def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
+def segment_parts(ports: RunPorts, job: Job) -> tuple[SegmentPart, ...]:
     """Return the files of the job's segments, grouped by schema version. Files whose
     row images lack columns (`binlog_row_image=MINIMAL`) are groups of their own."""
     return tuple(
@@ -116,7 +116,7 @@ def segment_parts(work: Workplace, job: Job) -> tuple[SegmentPart, ...]:
             job.lineage.own_names[version],
             job.lineage.part(
                 version,
-                tuple(work.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
+                tuple(ports.mirrors.path(f"{job.folders[version]}/{file.path}") for file in files),
                 # Versions of former names have numbers up to 0; they get the RENAME's
                 # stamp.
                 stamp=None if version > 0 else job.read_stamp,
@@ -152,33 +152,33 @@ class WriteResult:
     reason: str
 
 
-def find_commit_of(work: Workplace, task: Task) -> MirrorCommit | None:
+def find_commit_of(ports: RunPorts, task: Task) -> MirrorCommit | None:
     """Return the task's commit if it is in the mirror's log, else None. Raise
     `ForeignCommit` if a commit has the same transaction number but other batches: the
     ledger was restored from a backup, or a new ledger writes to an old lake."""
     intent = task.intent
-    commit = work.mirrors.find_commit(task.state.mirror, intent.app_id, intent.txn_version)
+    commit = ports.mirrors.find_commit(task.state.mirror, intent.app_id, intent.txn_version)
     if commit is not None and not is_same_write(commit.user_metadata, task.metadata):
         raise ForeignCommit(
             f"version {commit.delta_version} of {task.state.mirror} carries write "
             f"{intent.txn_version} of {intent.app_id}, but for another range of the log",
-            hint=HINT.format(source=work.source.name),
+            hint=HINT.format(source=ports.source.name),
         )
     return commit
 
 
-def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteResult:
+def write_once(ports: RunPorts, job: Job, require_held: RequireHeld) -> WriteResult:
     """Make the job's commit, or find it. Raise `CommitConflict` if another writer
     committed first, and any error of `require_held`, such as `LeaseLost`. Each commit
     reads the mirror's newest version before it calls `require_held`; so if another run
     takes the lease and commits after that call, this commit conflicts."""
-    commit = find_commit_of(work, job.task)
+    commit = find_commit_of(ports, job.task)
     if commit is not None:
         return WriteResult(commit, FOUND_REASON)
     if job.task.structure is not None:
-        work.claims.store_structures(work.source.name, [job.task.structure])
+        ports.claims.store_structures(ports.source.name, [job.task.structure])
     if job.steps:
-        work.mirrors.evolve(
+        ports.mirrors.evolve(
             job.task.state.mirror,
             job.steps,
             app_id=job.task.intent.app_id,
@@ -187,14 +187,14 @@ def write_once(work: Workplace, job: Job, require_held: RequireHeld) -> WriteRes
             write_metadata=job.task.metadata,
             require_held=require_held,
         )
-    parts = segment_parts(work, job)
-    strategy = choose(_strategy_facts(work, job, parts))
-    with _mirror_write(work, job, parts, strategy) as write:
-        commit = work.mirrors.write(write, require_held)
+    parts = segment_parts(ports, job)
+    strategy = choose(_strategy_facts(ports, job, parts))
+    with _mirror_write(ports, job, parts, strategy) as write:
+        commit = ports.mirrors.write(write, require_held)
     return WriteResult(commit, f"{strategy.reason}; {commit.scale_reason or FOUND_REASON}")
 
 
-def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> WriteFacts:
+def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> WriteFacts:
     policies = job.lineage.policies
     return WriteFacts(
         has_key=bool(job.key),
@@ -203,7 +203,9 @@ def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> 
         copy_reason="" if job.task.copied_rows is None else job.task.copied_rows.sentence,
         has_partial_images=any(part.mapping.present_column is not None for part in parts),
         image_count=sum(file.images for part in parts for file in part.files),
-        unpacked_bytes=sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts),
+        unpacked_bytes=sum(
+            ports.segments.unpacked_bytes(part.folder, part.files) for part in parts
+        ),
         inserts_only=only_inserts(segment.counts for segment in job.task.plan.segments),
         inserts_are_new=job.all_new,
         may_have_kept_rows=job.lineage.has_deleted_at or policies.ignores_truncates,
@@ -214,7 +216,7 @@ def _strategy_facts(work: Workplace, job: Job, parts: Sequence[SegmentPart]) -> 
 
 @contextmanager
 def _mirror_write(
-    work: Workplace, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
+    ports: RunPorts, job: Job, parts: Sequence[SegmentPart], strategy: Strategy
 ) -> Iterator[MirrorWrite]:
     """Yield the write; its staged files exist until the context ends."""
     target, images = _target(job), tuple(part.mapping for part in parts)
@@ -224,19 +226,19 @@ def _mirror_write(
         case Way.COUNT:
             yield CountedMerge(target, images)
         case Way.RECOUNT:
-            yield CountedReplace(target, images, _snapshot(work, job))
+            yield CountedReplace(target, images, _snapshot(ports, job))
         case Way.MERGE:
-            with folded_changes(work, job, parts, strategy.bucket_count) as fold:
+            with folded_changes(ports, job, parts, strategy.bucket_count) as fold:
                 # New columns are filled in for rows of any key.
                 bounds = () if job.lineage.columns_by_key else fold.bounds
-                yield Merge(target, job.key, fold.changes, bounds, _completion(work, job))
+                yield Merge(target, job.key, fold.changes, bounds, _completion(ports, job))
         case Way.REPLACE:
             emptying_stamp = job.emptying_stamps[0] if job.emptying_stamps else None
             with (
-                folded_changes(work, job, parts, strategy.bucket_count) as fold,
-                removed_rows(work, job) as removed,
+                folded_changes(ports, job, parts, strategy.bucket_count) as fold,
+                removed_rows(ports, job) as removed,
             ):
-                snapshot = _snapshot(work, job)
+                snapshot = _snapshot(ports, job)
                 if job.removes_kept_rows:
                     yield Replace(target, job.key, snapshot, fold.changes, drops_earlier_rows=True)
                 else:
@@ -261,11 +263,11 @@ def _target(job: Job) -> MirrorTarget:
     )
 
 
-def _snapshot(work: Workplace, job: Job) -> Snapshot:
+def _snapshot(ports: RunPorts, job: Job) -> Snapshot:
     part, copied_rows = job.task.plan.snapshot, job.task.copied_rows
     if copied_rows is not None and copied_rows.copied_version is not None:
         path, version = (
-            work.mirrors.path(copied_rows.copied_version.mirror),
+            ports.mirrors.path(copied_rows.copied_version.mirror),
             copied_rows.copied_version.delta_version,
         )
         columns = job.lineage.mirror
@@ -274,23 +276,23 @@ def _snapshot(work: Workplace, job: Job) -> Snapshot:
         return (MirrorRows(path, version, columns),)
     if part is None:
         return ()
-    return (job.lineage.part(part.version, snapshot_paths(work, part), read=job.read_stamp),)
+    return (job.lineage.part(part.version, snapshot_paths(ports, part), read=job.read_stamp),)
 
 
-def _completion(work: Workplace, job: Job) -> StagedFiles | None:
+def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:
     part = job.task.plan.completion
     if part is None or not job.lineage.columns_by_key:
         return None
-    return job.lineage.completion(part.version, snapshot_paths(work, part), part.low_sequence)
+    return job.lineage.completion(part.version, snapshot_paths(ports, part), part.low_sequence)
 
 
 @contextmanager
-def removed_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
+def removed_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
     """Yield the rows that were removed when the table was emptied, as far as the job's
     images tell. They are deletions or rows that stay (`Fold.losses`), in files that
     exist until the context ends. Yield no changes if some images lack columns: then
     these rows stay as the mirror has them."""
-    parts = _parts_with_removed_rows(work, job) if job.emptying_stamps else []
+    parts = _parts_with_removed_rows(ports, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()
         return
@@ -304,10 +306,10 @@ def removed_rows(work: Workplace, job: Job) -> Iterator[FoldedChanges]:
         stamps=job.lineage.stamps,
     )
     images = sum(file.images for part in parts for file in part.files)
-    unpacked_bytes = sum(work.segments.unpacked_bytes(part.folder, part.files) for part in parts)
-    name = f"{work.source.name}-{job.task.intent.txn_version}"
+    unpacked_bytes = sum(ports.segments.unpacked_bytes(part.folder, part.files) for part in parts)
+    name = f"{ports.source.name}-{job.task.intent.txn_version}"
     with staged_fold(
-        work, name, fold, parts, buckets_for(images, unpacked_bytes)
+        ports, name, fold, parts, buckets_for(images, unpacked_bytes)
     ) as staged_fold_files:
         yield staged_fold_files.changes
 
@@ -318,13 +320,13 @@ def _mark_columns(job: Job) -> tuple[str, ...]:
     return ("_committed_at",) if job.lineage.policies.deletes is Deletes.SOFT else ()
 
 
-def _parts_with_removed_rows(work: Workplace, job: Job) -> Sequence[SegmentPart]:
+def _parts_with_removed_rows(ports: RunPorts, job: Job) -> Sequence[SegmentPart]:
     """Return the files with images of rows that were removed when the table was
     emptied; none if some images lack columns."""
     plan, table = job.task.plan, job.task.state.table
     if any(file.has_present for segment in plan.segments_of_lost_rows for file in segment.files):
         return ()
-    versions = work.ledger.schema_versions(work.source.name, table)
+    versions = ports.ledger.schema_versions(ports.source.name, table)
     version_numbers = {segment.schema_version for segment in plan.segments_of_lost_rows}
     parts = []
     for version in (version for version in versions if version.version in version_numbers):
@@ -335,7 +337,7 @@ def _parts_with_removed_rows(work: Workplace, job: Job) -> Sequence[SegmentPart]
         ]
         files = tuple(file for segment in segments for file in segment.files)
         if files and (part := _mapping_of_removed_rows(job, version)) is not None:
-            folder = changelog_path(work.source.name, table, version.generation)
+            folder = changelog_path(ports.source.name, table, version.generation)
             names = tuple(column.name for column in version.shown_structure.columns)
             parts.append(SegmentPart(folder, files, names, part))
     return parts
@@ -407,7 +409,7 @@ class FoldStores(Protocol):
 
 
 def folded_changes(
-    work: Workplace, job: Job, parts: Sequence[SegmentPart], buckets: int
+    ports: RunPorts, job: Job, parts: Sequence[SegmentPart], buckets: int
 ) -> AbstractContextManager[StagedFold]:
     """Return a context with the job's changes, folded to one for each key."""
     fold = Fold(
@@ -420,8 +422,8 @@ def folded_changes(
         ignores_deletes=job.ignores_deletes,
         unmarked_through=0 if job.task.copied_rows is None else job.task.copied_rows.through,
     )
-    name = f"{work.source.name}-{job.task.intent.txn_version}"
-    return staged_fold(work, name, fold, parts, buckets)
+    name = f"{ports.source.name}-{job.task.intent.txn_version}"
+    return staged_fold(ports, name, fold, parts, buckets)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from lockstep.pipeline.mirror.merging import (
 )
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.ports.ledger import LAST_BATCH
-from lockstep.pipeline.run.context import Workplace
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import read_after_resume_error, reread_error
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import TableError
@@ -31,7 +31,7 @@ from lockstep.pipeline.values.table import TableName
 
 
 def origin_from_earlier_version(
-    work: Workplace,
+    ports: RunPorts,
     table: TableName,
     contents: Sequence[TableContent],
     *,
@@ -42,15 +42,15 @@ def origin_from_earlier_version(
     `contents`: the table's content of all batches, oldest first; `first_missing_batch`:
     the first batch that the mirror lacks."""
     since = max(
-        last_batch_to_show(contents, first_missing_batch), _last_incomplete_batch(work, table)
+        last_batch_to_show(contents, first_missing_batch), _last_incomplete_batch(ports, table)
     )
-    versions = work.ledger.mirror_versions(work.source.name, table, first_missing_batch - 1)
+    versions = ports.ledger.mirror_versions(ports.source.name, table, first_missing_batch - 1)
     bases = [base for base in versions if base.last_batch >= since and base.write_id is not None]
-    base = earliest_readable_version(work, bases)
+    base = earliest_readable_version(ports, bases)
     if base is None:
         return f"no version of its mirror can be read that shows batch {since} or a later one"
     later = tuple(content for content in contents if content.batch > base.last_batch)
-    if not later and work.mirrors.version(base.mirror) == base.delta_version:
+    if not later and ports.mirrors.version(base.mirror) == base.delta_version:
         return f"{base}, its newest, is the earliest that can be read"
     try:
         return ChangelogOrigin(later, schema_version_shown_by(base, contents), base)
@@ -59,7 +59,7 @@ def origin_from_earlier_version(
 
 
 def origin_of_write(
-    work: Workplace, intent: Intent, contents: Sequence[TableContent], first_missing_batch: int
+    ports: RunPorts, intent: Intent, contents: Sequence[TableContent], first_missing_batch: int
 ) -> ChangelogOrigin:
     """Return the earlier version with which a write begins. If the intent (the ledger's
     record of a begun write) names one, it is that version, so that a second try writes
@@ -68,13 +68,13 @@ def origin_of_write(
     the first batch that the mirror lacks."""
     if not intent.id:
         origin = origin_from_earlier_version(
-            work, intent.table, contents, first_missing_batch=first_missing_batch
+            ports, intent.table, contents, first_missing_batch=first_missing_batch
         )
         if isinstance(origin, str):
             raise read_after_resume_error(intent.table, origin)
         return origin
-    copied_version = intent.copied_write_id and work.ledger.mirror_version(
-        work.source.name, write=intent.copied_write_id
+    copied_version = intent.copied_write_id and ports.ledger.mirror_version(
+        ports.source.name, write=intent.copied_write_id
     )
     if not copied_version:
         reason = "the version of its mirror that its write was begun with is not known"
@@ -83,10 +83,10 @@ def origin_of_write(
     return ChangelogOrigin(later, schema_version_shown_by(copied_version, contents), copied_version)
 
 
-def _last_incomplete_batch(work: Workplace, table: TableName) -> int:
+def _last_incomplete_batch(ports: RunPorts, table: TableName) -> int:
     """Return the last batch after which the lake has all changes of a table: none was
     deleted or must be cleared, no part of the log was skipped or read twice."""
-    ledger, source = work.ledger, work.source.name
+    ledger, source = ports.ledger, ports.source.name
     overlaps = ledger.live_batches(source, continuity=Continuity.OVERLAP)
     return max(
         ledger.deletion_notes(source, table).last_batch,
@@ -102,7 +102,7 @@ def _last_incomplete_batch(work: Workplace, table: TableName) -> int:
 
 
 def earliest_readable_version(
-    work: Workplace, versions: Sequence[RecordedMirrorVersion]
+    ports: RunPorts, versions: Sequence[RecordedMirrorVersion]
 ) -> RecordedMirrorVersion | None:
     """Return the earliest of these versions whose commit and files all exist; None if
     there is none. `versions`: newest first."""
@@ -111,21 +111,21 @@ def earliest_readable_version(
         # Delta deletes the oldest versions first, so the readable ones can be found by
         # bisection.
         first = bisect_left(
-            versions_in_folder, True, key=lambda version: is_readable(work, version)
+            versions_in_folder, True, key=lambda version: is_readable(ports, version)
         )
         if first < len(versions_in_folder):
             return versions_in_folder[first]
     return None
 
 
-def is_readable(work: Workplace, version: RecordedMirrorVersion) -> bool:
-    return reason_unreadable(work, version) is None
+def is_readable(ports: RunPorts, version: RecordedMirrorVersion) -> bool:
+    return reason_unreadable(ports, version) is None
 
 
-def reason_unreadable(work: Workplace, version: RecordedMirrorVersion) -> str | None:
+def reason_unreadable(ports: RunPorts, version: RecordedMirrorVersion) -> str | None:
     """Return why a version cannot be read, or is not the version that was written; None
     if it can be read."""
-    return work.mirrors.reason_unreadable(
+    return ports.mirrors.reason_unreadable(
         version.mirror,
         version.delta_version,
         table_id=version.table_id,
