@@ -61,8 +61,8 @@ from lockstep.resources.postgres.tables import mark_carried_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
 _CHANGED_BY_PROGRESS = ("batches", "unfinished", "live_batches", "cursors", "gaps")
-"""Cached statements (`Subject._cached`) whose rows change when a batch is merged or
-acknowledged."""
+"""Cached statements (`LedgerTables._cached`) whose rows change when a batch is merged
+or acknowledged."""
 
 _CHANGED_BY_BEGINNING = ("batches", "unfinished", "open_override", "live_batches", "gaps")
 """Cached statements whose rows change when a batch begins."""
@@ -366,7 +366,8 @@ def _record_set_anchors(
 
 
 def _capture_columns(value: CaptureRecord) -> dict[str, Any]:
-    """Return the columns of the batch's own row; all else is in rows of other tables."""
+    """Return the columns of the batch's own row; all else is in rows of other
+    tables."""
     return {
         **position_columns(value.end),
         **columns_of(value.anchor, prefix="anchor_"),
