@@ -52,7 +52,7 @@ _CHANGED_BY_SETTLING = (
     "looked",
     "gaps",
 )
-"""Cached statements (`Subject._cached`) whose rows change when a write is settled."""
+"""Cached statements (`LedgerTables._cached`) whose rows change when a write is settled."""
 
 
 class PostgresWrites(LedgerTables):
