@@ -25,7 +25,7 @@ from lockstep.pipeline.model.batch import (
     Xid,
 )
 from lockstep.pipeline.model.life import capture_events
-from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.intent import SettledWrite
@@ -443,12 +443,12 @@ def _event_columns(value: TableEvent) -> dict[str, Any]:
     }
 
 
-def _snapshot(row: Row) -> SnapshotPart:
+def _snapshot(row: Row) -> SnapshotFiles:
     columns = None if row["columns"] is None else tuple(row["columns"])
-    return SnapshotPart(table_of(row), row["version"], row["low_sequence"], files_of(row), columns)
+    return SnapshotFiles(table_of(row), row["version"], row["low_sequence"], files_of(row), columns)
 
 
-def _snapshot_columns(value: SnapshotPart) -> dict[str, Any]:
+def _snapshot_columns(value: SnapshotFiles) -> dict[str, Any]:
     columns = None if value.columns is None else list(value.columns)
     return {**columns_of(value), **table_columns(value.table), "columns": columns}
 
