@@ -391,9 +391,9 @@ def earlier_version_origin_of(
     `check_files`: also read the files, to find damage. `contents`: the table's content
     in all batches, if it was read already."""
     table = state.table
-    parts = _contents(ports, table) if contents is None else contents
+    contents = _contents(ports, table) if contents is None else contents
     return _usable_origin(
-        ports, table, origin_from_earlier_version(ports, table, parts), check_files=check_files
+        ports, table, origin_from_earlier_version(ports, table, contents), check_files=check_files
     )
 
 
@@ -422,13 +422,13 @@ def _reason_unfit(ports: RunPorts, table: TableName, origin: ChangelogOrigin) ->
     history = ports.ledger.schema_versions(ports.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
-    segments = [segment for part in origin.parts for segment in part.segments]
+    segments = [segment for content in origin.contents for segment in content.segments]
     try:
         versions = versions_between(ports, table, origin.version, history[-1].version)
         if origin.base is None:
             lineage = lineage_over(ports, versions)
         else:
-            batch_ids = [part.batch for part in origin.parts]
+            batch_ids = [content.batch for content in origin.contents]
             require_copyable(
                 ports, table, f"it would begin with {origin.base}", batch_ids, segments
             )
@@ -448,8 +448,8 @@ def _reason_unfit(ports: RunPorts, table: TableName, origin: ChangelogOrigin) ->
 
 def _damage_sentence(ports: RunPorts, table: TableName, origin: ChangelogOrigin) -> str | None:
     damages: list[str] = []
-    for part in origin.parts:
-        for segment in part.segments:
+    for content in origin.contents:
+        for segment in content.segments:
             version = ports.ledger.schema_version(ports.source.name, table, segment.schema_version)
             folder = changelog_path(ports.source.name, table, version.generation)
             damages += ports.segments.damage_sentences(folder, segment.files)

@@ -25,7 +25,7 @@ from lockstep.pipeline.model.batch import (
     Xid,
 )
 from lockstep.pipeline.model.life import capture_events
-from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import LAST_BATCH
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.intent import SettledWrite
@@ -60,11 +60,11 @@ from lockstep.resources.postgres.session import LedgerTables, Transaction, Value
 from lockstep.resources.postgres.tables import mark_carried_out, record_loads
 from lockstep.resources.postgres.writes import settled_write
 
-_CHANGED_BY_PROGRESS = ("batches", "unfinished", "live_batches", "cursors", "gaps")
-"""Cached statements (`Subject._cached`) whose rows change when a batch is merged or
+_CHANGED_BY_PROGRESS = ("batches", "unfinished_batches", "live_batches", "cursors", "gaps")
+"""Cached statements (`LedgerTables._cached`) whose rows change when a batch is merged or
 acknowledged."""
 
-_CHANGED_BY_BEGINNING = ("batches", "unfinished", "open_override", "live_batches", "gaps")
+_CHANGED_BY_BEGINNING = ("batches", "unfinished_batches", "open_override", "live_batches", "gaps")
 """Cached statements whose rows change when a batch begins."""
 
 
@@ -81,7 +81,7 @@ class PostgresBatches(LedgerTables):
         return self._cached(batch_of, "batches", source=source, limit=limit)
 
     def unfinished_batches(self, source: str) -> list[Batch]:
-        return self._cached(batch_of, "unfinished", source=source)
+        return self._cached(batch_of, "unfinished_batches", source=source)
 
     def live_batches(
         self,
@@ -181,13 +181,13 @@ class PostgresBatches(LedgerTables):
                 for part in record.system_segments
                 for file in file_rows(part.files)
             ]
-            transaction.insert("record_source_files", system_files)
+            transaction.insert("record_system_files", system_files)
             _record_events(transaction, source, batch, record)
             record_loads(transaction, source, batch, record)
             tables.record_extents(transaction, source, batch, record.extents)
             for stopped in record.stopped_tables:
                 tables.note_behind(transaction, source, stopped.table)
-            transaction.run("count_behind_of_loading", source=source)
+            transaction.run("note_missing_batches_of_loading", source=source)
             _record_prepared(transaction, source, batch, record)
             if record.scope is not None:
                 include, exclude = list(record.scope.include), list(record.scope.exclude)
@@ -242,11 +242,11 @@ class PostgresBatches(LedgerTables):
         ]
 
     def first_changes(self, source: str, first: int, last: int) -> dict[TableName, int]:
-        rows = self._all("touched", source=source, first=first, last=last)
+        rows = self._all("first_changes", source=source, first=first, last=last)
         return {table_of(row): row["batch"] for row in rows}
 
     def special_batches(self, source: str, first: int, last: int) -> SpecialBatches:
-        rows = self._all("marks_within", source=source, first=first, last=last)
+        rows = self._all("special_batches", source=source, first=first, last=last)
         return SpecialBatches(
             {row["batch"]: ExtraRows(row["elsewhere"]) for row in rows if row["elsewhere"]},
             frozenset(row["batch"] for row in rows if row["learnt"]),
@@ -443,12 +443,12 @@ def _event_columns(value: TableEvent) -> dict[str, Any]:
     }
 
 
-def _snapshot(row: Row) -> SnapshotPart:
+def _snapshot(row: Row) -> SnapshotFiles:
     columns = None if row["columns"] is None else tuple(row["columns"])
-    return SnapshotPart(table_of(row), row["version"], row["low_sequence"], files_of(row), columns)
+    return SnapshotFiles(table_of(row), row["version"], row["low_sequence"], files_of(row), columns)
 
 
-def _snapshot_columns(value: SnapshotPart) -> dict[str, Any]:
+def _snapshot_columns(value: SnapshotFiles) -> dict[str, Any]:
     columns = None if value.columns is None else list(value.columns)
     return {**columns_of(value), **table_columns(value.table), "columns": columns}
 
