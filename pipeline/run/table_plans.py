@@ -229,13 +229,16 @@ class StoppedReach:
     def log(self) -> LogSpan | str | None:
         """The part of the log that the table lacks; None if it lacks none. This is not
         cached, because `reason_without_log` may be set later."""
-        span = self._span
+        span = self.log_span
         if self.reason_without_log is None or not isinstance(span, LogSpan):
             return span
         return self.reason_without_log or _reason(self.state)
 
     @cached_property
-    def _span(self) -> LogSpan | str | None:
+    def log_span(self) -> LogSpan | str | None:
+        """The part of the log that the table lacks; None if it lacks none. If the log
+        cannot supply it, a sentence that says why: it was purged, another server
+        answers, or the table did not stop at a known place of this log."""
         ports, order, cursor, facts = self.ports, self.order, self.cursor, self.facts
         if order.stopped is None or cursor is None:
             return "nothing says where in the log it stopped"
