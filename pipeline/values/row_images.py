@@ -50,7 +50,7 @@ class RowImages:
     has more bits: the defaults of an inserted row are known although they were not
     logged. `updated`: like `present`, for the columns that an update changed. Only an
     update's image after the change has these bits; `updated` is None if the caller did
-    not ask for it. """
+    not ask for it."""
 
     columns: pa.RecordBatch
     event: pa.Int32Array
