@@ -135,7 +135,7 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
     base_keys = "mirror", "delta_version", "last_batch as batch"
     return {
         "base": origin.base and attributes(origin.base, *base_keys),
-        "batches": [part.batch for part in origin.parts],
+        "batches": [content.batch for content in origin.contents],
         "row_images": origin.images,
     }
 

@@ -79,7 +79,7 @@ def _report_lines(report: RebuildReport, *, is_planned: bool) -> Iterator[str]:
 
 
 def _origin_words(report: RebuildReport) -> str:
-    base, batches = report.origin.changelog_origin.base, report.origin.changelog_origin.parts
+    base, batches = report.origin.changelog_origin.base, report.origin.changelog_origin.contents
     changes = f"{pluralize(len(batches), 'batch', 'batches')} of its changelog"
     if batches:
         changes += f", {batches[0].batch} to {batches[-1].batch}"

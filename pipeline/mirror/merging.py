@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from lockstep.pipeline.model.batch import TableContent
-from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.values.intent import RecordedMirrorVersion
 from lockstep.pipeline.values.segment import Segment
 
@@ -70,11 +70,11 @@ class MergePlan:
     replaces_rows: bool
     above: int
     segments: tuple[Segment, ...]
-    snapshot: SnapshotPart | None
+    snapshot: SnapshotFiles | None
     first_version: int | None
     final_version: int
     is_dropped: bool
-    completion: SnapshotPart | None = None
+    completion: SnapshotFiles | None = None
     read_until: int = 0
     through: int | None = None
     losses: tuple[RowsLost, ...] = ()
@@ -87,20 +87,20 @@ class MergePlan:
         return tuple(sorted({segment.schema_version for segment in self.segments}))
 
 
-def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
-    """Return the plan for one table. `parts`: what each batch has of the table, in the
+def plan_merge(contents: Sequence[TableContent]) -> MergePlan:
+    """Return the plan for one table. `contents`: what each batch has of the table, in the
     order of the log, without batches that have nothing."""
     settling: TableEvent | None = None
-    snapshot: SnapshotPart | None = None
-    completion: SnapshotPart | None = None
+    snapshot: SnapshotFiles | None = None
+    completion: SnapshotFiles | None = None
     emptied: list[RowsLost] = []
     dropped, above = False, 0
-    for part in parts:
-        if part.snapshot is not None and part.snapshot.columns is not None:
-            completion = part.snapshot
-        for event in part.events:
+    for content in contents:
+        if content.snapshot is not None and content.snapshot.columns is not None:
+            completion = content.snapshot
+        for event in content.events:
             dropped = event.kind is TableEventKind.DROPPED
-            begins, read = _sequence_before(part, event)
+            begins, read = _sequence_before(content, event)
             if dropped or event.kind in SETTLING_EVENTS:
                 emptied.append(RowsLost(begins, event))
             if event.kind in SETTLING_EVENTS and begins >= above:
@@ -108,10 +108,16 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
     if completion is not None and completion.low_sequence < above:
         completion = None
     segments = tuple(
-        segment for part in parts for segment in part.segments if segment.last_sequence > above
+        segment
+        for content in contents
+        for segment in content.segments
+        if segment.last_sequence > above
     )
     gone = tuple(
-        segment for part in parts for segment in part.segments if segment.first_sequence <= above
+        segment
+        for content in contents
+        for segment in content.segments
+        if segment.first_sequence <= above
     )
     counted = [point for point in emptied if settling is not None and point.sequence <= above]
     return MergePlan(
@@ -120,7 +126,7 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
         segments=segments,
         snapshot=snapshot,
         first_version=None if settling is None else _first(settling, snapshot),
-        final_version=_final(parts),
+        final_version=_final(contents),
         is_dropped=dropped,
         completion=completion,
         read_until=0 if settling is None or snapshot is None else settling.sequence,
@@ -130,32 +136,34 @@ def plan_merge(parts: Sequence[TableContent]) -> MergePlan:
     )
 
 
-def before_copy(parts: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
-    """Return a table's parts up to the RENAME `copied`, which gave its rows to another
+def before_copy(contents: Sequence[TableContent], copied: TableEvent) -> tuple[TableContent, ...]:
+    """Return a table's contents up to the RENAME `copied`, which gave its rows to another
     name."""
     kept = (
         replace(
-            part,
-            segments=tuple(s for s in part.segments if s.first_sequence <= copied.sequence),
+            content,
+            segments=tuple(s for s in content.segments if s.first_sequence <= copied.sequence),
             events=tuple(
                 event
-                for event in part.events
+                for event in content.events
                 if event.sequence <= copied.sequence and event.place != copied.place
             ),
         )
-        for part in parts
+        for content in contents
     )
-    return tuple(part for part in kept if part.segments or part.events or part.snapshot)
+    return tuple(
+        content for content in kept if content.segments or content.events or content.snapshot
+    )
 
 
-def _sequence_before(part: TableContent, event: TableEvent) -> tuple[int, SnapshotPart | None]:
+def _sequence_before(content: TableContent, event: TableEvent) -> tuple[int, SnapshotFiles | None]:
     """Return the number of the last change before an event, and, for a REREAD, the rows
     that were read from the source."""
-    read = part.snapshot if event.kind is TableEventKind.REREAD else None
+    read = content.snapshot if event.kind is TableEventKind.REREAD else None
     return (event.sequence if read is None else read.low_sequence), read
 
 
-def read_before(parts: Iterable[TableContent]) -> int | None:
+def read_before(contents: Iterable[TableContent]) -> int | None:
     """Return the first batch that brought rows without images, if a later batch lost
     all of them; otherwise None.
 
@@ -164,48 +172,50 @@ def read_before(parts: Iterable[TableContent]) -> int | None:
     that batch.
     """
     read, newest = None, 0
-    for part in parts:
-        if read is not None and any(begins >= newest for begins in _settling_sequences(part)):
+    for content in contents:
+        if read is not None and any(begins >= newest for begins in _settling_sequences(content)):
             return read
-        if read is None and _brings_rows(part):
-            read = part.batch
-        if read in (None, part.batch):
-            numbers = [segment.last_sequence for segment in part.segments]
-            newest = max([newest, *numbers, *_settling_sequences(part)])
+        if read is None and _brings_rows(content):
+            read = content.batch
+        if read in (None, content.batch):
+            numbers = [segment.last_sequence for segment in content.segments]
+            newest = max([newest, *numbers, *_settling_sequences(content)])
     return None
 
 
-def _brings_rows(part: TableContent) -> bool:
-    """Return whether a part brings rows that have no image."""
-    read = part.snapshot is not None and part.snapshot.columns is None
-    return read or any(event.kind is TableEventKind.COPIED for event in part.events)
+def _brings_rows(content: TableContent) -> bool:
+    """Return whether a batch's content brings rows that have no image."""
+    read = content.snapshot is not None and content.snapshot.columns is None
+    return read or any(event.kind is TableEventKind.COPIED for event in content.events)
 
 
-def _settling_sequences(part: TableContent) -> Iterator[int]:
-    """Yield the number of the last change before each event of a part that settles the
+def _settling_sequences(content: TableContent) -> Iterator[int]:
+    """Yield the number of the last change before each event of a content that settles the
     rows."""
     return (
-        _sequence_before(part, event)[0] for event in part.events if event.kind in SETTLING_EVENTS
+        _sequence_before(content, event)[0]
+        for event in content.events
+        if event.kind in SETTLING_EVENTS
     )
 
 
-def _first(settling: TableEvent, snapshot: SnapshotPart | None) -> int:
+def _first(settling: TableEvent, snapshot: SnapshotFiles | None) -> int:
     return settling.version if snapshot is None else snapshot.version
 
 
-def _final(parts: Sequence[TableContent]) -> int:
+def _final(contents: Sequence[TableContent]) -> int:
     """Return the structure version of the newest event or image; a DROPPED does not
     count."""
     versions = [
         (event.sequence, 1, event.version)
-        for part in parts
-        for event in part.events
+        for content in contents
+        for event in content.events
         if event.kind is not TableEventKind.DROPPED
     ]
     versions += [
         (segment.last_sequence, 0, segment.schema_version)
-        for part in parts
-        for segment in part.segments
+        for content in contents
+        for segment in content.segments
     ]
     return max(versions)[2] if versions else 0
 
@@ -214,29 +224,29 @@ def _final(parts: Sequence[TableContent]) -> int:
 class ChangelogOrigin:
     """A table's rows, as its changelog gives them: the rows of the mirror's version
     `base`, or none, and the changes after them. `version`: the structure version at
-    that beginning. `parts`: what the batches after it have of the table, oldest
+    that beginning. `contents`: what the batches after it have of the table, oldest
     first."""
 
-    parts: tuple[TableContent, ...]
+    contents: tuple[TableContent, ...]
     version: int
     base: RecordedMirrorVersion | None = None
 
     @property
     def images(self) -> int:
-        """Number of row images in the files of `parts`; some of them may not be merged."""
-        segments = (segment for part in self.parts for segment in part.segments)
+        """Number of row images in the files of `contents`; some of them may not be merged."""
+        segments = (segment for content in self.contents for segment in content.segments)
         return sum(file.images for segment in segments for file in segment.files)
 
     @property
     def size(self) -> str:
         """The number of batches and of row images, in words."""
-        batches = f"{len(self.parts):,} batch{'' if len(self.parts) == 1 else 'es'}"
+        batches = f"{len(self.contents):,} batch{'' if len(self.contents) == 1 else 'es'}"
         return f"{batches}, {self.images:,} row image{'' if self.images == 1 else 's'}"
 
     @property
     def clause(self) -> str:
         """A clause that says where the rows come from."""
-        since = f"its changelog, since batch {self.parts[0].batch}" if self.parts else ""
+        since = f"its changelog, since batch {self.contents[0].batch}" if self.contents else ""
         if self.base is None:
             return f"from {since}"
         if not since:
@@ -250,7 +260,7 @@ reason that the text gives."""
 
 
 def reload_origin(
-    parts: Sequence[TableContent],
+    contents: Sequence[TableContent],
     *,
     is_adopted: bool,
     batches_after_gaps: Collection[int],
@@ -262,28 +272,28 @@ def reload_origin(
     """Return the part of the changelog that gives all rows of a table; if there is
     none, the reason why the source must be read.
 
-    `parts`: what all batches have of the table, oldest first. `is_adopted`: the mirror
+    `contents`: what all batches have of the table, oldest first. `is_adopted`: the mirror
     was written under an earlier ledger. `batches_after_gaps`: batches before which a
     part of the log was not read. `overlapping_batches`: batches that read a part of the
     log again. `first_unshown_batch`: the first batch that the mirror lacks because its
     write was refused. `deleted_through`: the last batch whose changes were deleted;
     `reason_deleted`: the reason.
     """
-    settling = _last_settling_event(parts)
+    settling = _last_settling_event(contents)
     if settling is None:
         return "when its changelog began, the table already had rows"
     at, event = settling
-    since = tuple(parts[at:])
+    since = tuple(contents[at:])
     first = since[0]
     if event.kind is TableEventKind.COPIED:
         return f"its rows were those of {event.origin} until batch {first.batch}"
     if event.kind is TableEventKind.REREAD and has_rows(first.snapshot):
         return f"its rows were read from the source in batch {first.batch}, and are in no changelog"
-    for part in since:
-        read = part.snapshot
+    for content in since:
+        read = content.snapshot
         if read is not None and read.columns is not None and read.low_sequence >= event.sequence:
             columns = ", ".join(read.columns)
-            return f"{columns} was read from the source in batch {part.batch}"
+            return f"{columns} was read from the source in batch {content.batch}"
     if first.batch <= deleted_through:
         return f"changes up to batch {deleted_through} were deleted, {reason_deleted}"
     if is_adopted:
@@ -295,52 +305,54 @@ def reload_origin(
         if batch > first.batch:
             return f"batch {batch} read part of the log a second time"
     unshown = [
-        part
-        for part in since
-        if first_unshown_batch is not None and part.batch >= first_unshown_batch
+        content
+        for content in since
+        if first_unshown_batch is not None and content.batch >= first_unshown_batch
     ]
-    if any(event.kind is TableEventKind.REBUILT for part in unshown for event in part.events):
+    if any(event.kind is TableEventKind.REBUILT for content in unshown for event in content.events):
         return "a mirror could not be written from its changelog"
     return ChangelogOrigin(since, event.version)
 
 
-def last_batch_to_show(parts: Sequence[TableContent], before: int) -> int:
+def last_batch_to_show(contents: Sequence[TableContent], before: int) -> int:
     """Return the last batch that the changelog alone cannot apply to a mirror; 0 for
     none. To go on from a version of the mirror with the changelog, that version must
     show this batch. Such a batch settled the table's rows, or brought values from the
     source. A batch before `before` is also one if the mirror was written again with
     it."""
-    return max((part.batch for part in parts if _must_be_shown(part, before)), default=0)
+    return max(
+        (content.batch for content in contents if _must_be_shown(content, before)), default=0
+    )
 
 
-def _must_be_shown(part: TableContent, before: int) -> bool:
-    whole = SETTLING_EVENTS | ({TableEventKind.REBUILT} if part.batch < before else set())
-    return part.snapshot is not None or any(event.kind in whole for event in part.events)
+def _must_be_shown(content: TableContent, before: int) -> bool:
+    whole = SETTLING_EVENTS | ({TableEventKind.REBUILT} if content.batch < before else set())
+    return content.snapshot is not None or any(event.kind in whole for event in content.events)
 
 
-def begins_with_mirror(parts: Iterable[TableContent]) -> bool:
-    """Return whether a write of these parts begins with the rows of an earlier mirror
+def begins_with_mirror(contents: Iterable[TableContent]) -> bool:
+    """Return whether a write of these contents begins with the rows of an earlier mirror
     version."""
-    events = [event for part in parts for event in part.events]
+    events = [event for content in contents for event in content.events]
     rebuilt = [event for event in events if event.kind is TableEventKind.REBUILT]
     settled = any(event.kind in SETTLING_EVENTS for event in events)
     return bool(rebuilt) and rebuilt[-1].origin is not None and not settled
 
 
-def parts_since_settled(parts: Sequence[TableContent]) -> Sequence[TableContent]:
-    """Return the parts from the last one with an event that settled the table's rows;
-    all parts if there is no such event."""
-    emptied = _last_settling_event(parts)
-    return parts if emptied is None else parts[emptied[0] :]
+def contents_since_settled(contents: Sequence[TableContent]) -> Sequence[TableContent]:
+    """Return the contents from the last one with an event that settled the table's rows;
+    all contents if there is no such event."""
+    emptied = _last_settling_event(contents)
+    return contents if emptied is None else contents[emptied[0] :]
 
 
-def _last_settling_event(parts: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
-    """Return the last event that settled the table's rows, after the index of its part;
+def _last_settling_event(contents: Sequence[TableContent]) -> tuple[int, TableEvent] | None:
+    """Return the last event that settled the table's rows, after the index of its content;
     None if there is no such event."""
-    numbered = reversed(list(enumerate(parts)))
-    events = ((at, event) for at, part in numbered for event in reversed(part.events))
+    numbered = reversed(list(enumerate(contents)))
+    events = ((at, event) for at, content in numbered for event in reversed(content.events))
     return next(((at, event) for at, event in events if event.kind in SETTLING_EVENTS), None)
 
 
-def has_rows(read: SnapshotPart | None) -> bool:
+def has_rows(read: SnapshotFiles | None) -> bool:
     return read is not None and any(file.images for file in read.files)

@@ -24,7 +24,7 @@ from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
 from lockstep.pipeline.model.table_state import (
     Extent,
     Handover,
-    SnapshotPart,
+    SnapshotFiles,
     StoppedTable,
     TableEvent,
     TableState,
@@ -244,7 +244,7 @@ class CaptureRecord:
     by_gtid: bool = False
     history: BatchHistory = field(default_factory=BatchHistory)
     events: tuple[TableEvent, ...] = ()
-    snapshots: tuple[SnapshotPart, ...] = ()
+    snapshots: tuple[SnapshotFiles, ...] = ()
     orders_done: tuple[int, ...] = ()
     system_segments: tuple[SystemTableSegment, ...] = ()
     handovers: tuple[Handover, ...] = ()
@@ -279,7 +279,7 @@ class TableContent:
     batch: int
     segments: tuple[Segment, ...] = ()
     events: tuple[TableEvent, ...] = ()
-    snapshot: SnapshotPart | None = None
+    snapshot: SnapshotFiles | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ class BatchContent:
     segments: tuple[Segment, ...] = ()
     system_segments: tuple[SystemTableSegment, ...] = ()
     events: tuple[TableEvent, ...] = ()
-    snapshots: tuple[SnapshotPart, ...] = ()
+    snapshots: tuple[SnapshotFiles, ...] = ()
     ended_transactions: tuple[PreparedTransaction, ...] = ()
 
     @property
@@ -306,21 +306,21 @@ class BatchContent:
 
     @property
     def tables(self) -> set[TableName]:
-        return self.changed_tables | {part.table for part in self.snapshots}
+        return self.changed_tables | {snapshot.table for snapshot in self.snapshots}
 
     def for_tables(self, tables: Collection[TableName]) -> BatchContent:
         """Return the content of these tables, without the system tables."""
         return BatchContent(
             self.batch,
-            segments=tuple(part for part in self.segments if part.table in tables),
+            segments=tuple(segment for segment in self.segments if segment.table in tables),
             events=tuple(event for event in self.events if event.table in tables),
-            snapshots=tuple(part for part in self.snapshots if part.table in tables),
+            snapshots=tuple(snapshot for snapshot in self.snapshots if snapshot.table in tables),
         )
 
     def by_table(self) -> dict[TableName, TableContent]:
         """Return each table's part, sorted by name."""
         segments, events = _by_table(self.segments), _by_table(self.events)
-        snapshots = {part.table: part for part in self.snapshots}
+        snapshots = {snapshot.table: snapshot for snapshot in self.snapshots}
         return {
             table: TableContent(
                 self.batch,

@@ -303,7 +303,7 @@ class TableEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotPart:
+class SnapshotFiles:
     """A table's rows of one consistent read, in durable files.
 
     `version`: the schema version of the rows. Changes with `_sequence` > `low_sequence`

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.schema.types import MAX_DECIMAL_DIGITS, TEXT_TYPES
+from lockstep.pipeline.schema.types import FAMILIES, MAX_DECIMAL_DIGITS, Family
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
@@ -34,10 +34,6 @@ MARIADB: Final = "mariadb"
 
 _UTF8_CHARSETS: Final = frozenset({None, "utf8mb4", "utf8mb3", "ascii"})
 """Character sets whose stored bytes are UTF-8."""
-
-_LONG_TYPES: Final = frozenset({"text", "blob", "json", "geometry", "vector"})
-"""Types whose values may be so long that a row's text exceeds the server's
-max_allowed_packet."""
 
 _MIN_WITHOUT_EXPONENT: Final = 1e-5
 _MAX_WITHOUT_EXPONENT: Final = 1e9
@@ -212,50 +208,61 @@ _CONVERTED: Final = _length_prefixed_form(f"cast({_IN_UTF8} as binary)", _IN_UTF
 _LONG_TEXT: Final = _sha256_form("{c}")
 _CONVERTED_FORMS: Final = _CONVERTED, _sha256_form(_IN_UTF8)
 
-_FORMS_BY_TYPE: Final[dict[str, CanonicalForm]] = {
-    "bit": _BITS,
-    "year": _YEAR,
-    "date": _DATE,
-    "datetime": _MOMENT,
-    "timestamp": _MOMENT,
-    "time": _length_prefixed_form("cast({c} as char)"),
-    "enum": _CONVERTED,
-    "set": _CONVERTED,
-    # The log has INET6 and UUID of MariaDB as BINARY.
-    "binary": _length_prefixed_form("cast({c} as binary({n}))"),
-    "varbinary": _length_prefixed_form("{c}"),
-    "blob": _LONG_TEXT,
-    "json": _LONG_TEXT,
-    "geometry": _sha256_form("{c}", partial(sha256_texts, storage_bytes=geometry_storage_bytes)),
-    "vector": _sha256_form("cast({c} as binary)", vector_sha256_texts),
-}
+_TIME: Final = _length_prefixed_form("cast({c} as char)")
+# The log has INET6 and UUID of MariaDB as BINARY.
+_PADDED_BYTES: Final = _length_prefixed_form("cast({c} as binary({n}))")
+_BYTES: Final = _length_prefixed_form("{c}")
+_GEOMETRY: Final = _sha256_form("{c}", partial(sha256_texts, storage_bytes=geometry_storage_bytes))
+_VECTOR: Final = _sha256_form("cast({c} as binary)", vector_sha256_texts)
 
 
 def canonical_form(column: Column, flavour: str) -> CanonicalForm:
     """Return the two ways for a column. Raise TableError for a type that cannot be
     compared."""
-    kind = column.type
-    if kind.endswith("int"):
-        return _UNSIGNED if column.unsigned else _NUMBER
-    if kind == "decimal":
-        decimal = _UNSIGNED_DECIMAL if column.unsigned else _DECIMAL
-        if (column.precision or 0) <= MAX_DECIMAL_DIGITS:
-            return decimal
-        return _length_prefixed_form(decimal.sql)
-    if kind in ("float", "double"):
-        return _DOUBLE_OF_MARIADB if flavour == MARIADB else _DOUBLE
-    if kind in TEXT_TYPES:
-        forms = (_TEXT, _LONG_TEXT) if column.charset in _UTF8_CHARSETS else _CONVERTED_FORMS
-        short_form, long_form = forms
-        return long_form if kind in _LONG_TYPES else short_form
-    form = _FORMS_BY_TYPE.get(kind)
-    if form is None:
-        raise TableError(
-            f"column {column.name!r} has the type {kind.upper()}, which this version does not "
-            "compare",
-            hint="exclude the table, or change the column's type",
-        )
-    return form
+    match FAMILIES.get(column.type):
+        case Family.INTEGER:
+            return _UNSIGNED if column.unsigned else _NUMBER
+        case Family.DECIMAL:
+            decimal = _UNSIGNED_DECIMAL if column.unsigned else _DECIMAL
+            if (column.precision or 0) <= MAX_DECIMAL_DIGITS:
+                return decimal
+            return _length_prefixed_form(decimal.sql)
+        case Family.FLOATING:
+            return _DOUBLE_OF_MARIADB if flavour == MARIADB else _DOUBLE
+        case Family.BIT:
+            return _BITS
+        case Family.YEAR:
+            return _YEAR
+        case Family.DATE:
+            return _DATE
+        case Family.DATETIME | Family.TIMESTAMP:
+            return _MOMENT
+        case Family.TIME:
+            return _TIME
+        case Family.TEXT:
+            forms = (_TEXT, _LONG_TEXT) if column.charset in _UTF8_CHARSETS else _CONVERTED_FORMS
+            short_form, long_form = forms
+            return long_form if column.type == "text" else short_form
+        case Family.ENUM | Family.SET:
+            return _CONVERTED
+        case Family.BYTES if column.type == "blob":
+            return _LONG_TEXT
+        case Family.BYTES:
+            return _PADDED_BYTES if column.type == "binary" else _BYTES
+        case Family.JSON:
+            return _LONG_TEXT
+        case Family.GEOMETRY:
+            return _GEOMETRY
+        case Family.VECTOR:
+            return _VECTOR
+        case None:
+            raise TableError(
+                f"column {column.name!r} has the type {column.type.upper()}, which this version "
+                "does not compare",
+                hint="exclude the table, or change the column's type",
+            )
+        case family:
+            assert_never(family)
 
 
 def text_expression(column: Column, quoted: str, flavour: str) -> str:

@@ -17,6 +17,7 @@ from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
 from lockstep.pipeline.ports.ledger import unproven_structures
+from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
 from lockstep.pipeline.run.begin import RunStart, begin
 from lockstep.pipeline.run.catch_up import catch_up
@@ -47,7 +48,7 @@ from lockstep.pipeline.run.load.loads import (
     void_load,
 )
 from lockstep.pipeline.run.mirror_places import collisions
-from lockstep.pipeline.run.repair import abandon, repair
+from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
 from lockstep.pipeline.run.stop_errors import collision_error, engine_hint

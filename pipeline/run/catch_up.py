@@ -18,6 +18,7 @@ from time import perf_counter
 from lockstep.pipeline.model.batch import Batch, BatchKind, Cursor
 from lockstep.pipeline.model.table_state import StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.ledger import unproven_structures
+from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.begin import start_at_known_place
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import Basis, tables_of
@@ -30,7 +31,6 @@ from lockstep.pipeline.run.dump.initial_schemas import (
     tracker_of,
 )
 from lockstep.pipeline.run.dump.structure_proof import note_unproven, prove_structures
-from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import reread_error, waits_for_rows
 from lockstep.pipeline.run.table_plans import TablePlans
@@ -72,8 +72,7 @@ def catch_up(ports: RunPorts, lease: Lease, plans: TablePlans) -> CaptureReport 
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
-        ports.ledger.abandon(lease, batch.id, error.message)
-        discard(ports, batch)
+        abandon(ports, lease, batch, error.message)
         return f"the log cannot supply what it lacks: {error.message}"
 
 

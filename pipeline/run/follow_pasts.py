@@ -28,6 +28,7 @@ from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.model.load import Load, LoadBegin, SourceReading
 from lockstep.pipeline.model.table_state import OrderKind, StoppedTable, Supplier, TableOrder
 from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of, start_at_known_place
 from lockstep.pipeline.run.catch_up import begin_catching_up, read_proven
 from lockstep.pipeline.run.context import RunPorts
@@ -38,7 +39,6 @@ from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch
 from lockstep.pipeline.run.dump.initial_schemas import history_of, structures_of_server
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
-from lockstep.pipeline.run.repair import discard
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
@@ -325,8 +325,7 @@ def follow_pasts(ports: RunPorts, lease: Lease) -> CaptureReport | None:
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
-        ports.ledger.abandon(lease, batch.id, error.message)
-        discard(ports, batch)
+        abandon(ports, lease, batch, error.message)
         for load in load_by_table.values():
             _give_up_past(ports, lease, load, error.message)
         return None

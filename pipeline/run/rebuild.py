@@ -220,9 +220,9 @@ def _transactions(ports: RunPorts, batch: Batch) -> pa.Table:
     folder = system_table_path(ports.source.name, SystemTable.TRANSACTIONS)
     files = [
         file
-        for part in batch_content(ports.ledger, batch.source, batch.id).system_segments
-        if part.table is SystemTable.TRANSACTIONS
-        for file in part.files
+        for segment in batch_content(ports.ledger, batch.source, batch.id).system_segments
+        if segment.table is SystemTable.TRANSACTIONS
+        for file in segment.files
     ]
     damage = next(iter(ports.segments.damage_sentences(folder, files)), None)
     if not files or damage is not None:
@@ -258,18 +258,18 @@ def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
     lease is needed. Raise `PastRefused` if the lake no longer has the origin, or does
     not have it yet."""
     cut = cut_at(ports, place)
-    parts = _parts_at(ports, table, cut)
-    _require_captured(ports, table, cut, parts)
+    contents = _contents_at(ports, table, cut)
+    _require_captured(ports, table, cut, contents)
     versions = ports.ledger.mirror_versions(ports.source.name, table, cut.previous_batch)
     reasons = []
     base = next((version for version in versions if is_readable(ports, version)), None)
     if base is not None:
         try:
-            return _origin_from_version(ports, table, cut, base, parts)
+            return _origin_from_version(ports, table, cut, base, contents)
         except TableError as error:
             reasons.append(error.reason)
     try:
-        return _origin_from_changelog(ports, table, cut, parts)
+        return _origin_from_changelog(ports, table, cut, contents)
     except TableError as error:
         reasons.append(error.reason)
     raise PastRefused(
@@ -278,16 +278,16 @@ def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
     )
 
 
-def _parts_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableContent]:
+def _contents_at(ports: RunPorts, table: TableName, cut: Cut) -> list[TableContent]:
     """Return the table's content of all batches up to a cut, oldest first."""
-    parts = table_contents(ports.ledger, ports.source.name, table, 1, cut.batch.id)
-    if cut.is_end_of_batch or not parts or parts[-1].batch != cut.batch.id:
-        return parts
-    last = parts[-1]
+    contents = table_contents(ports.ledger, ports.source.name, table, 1, cut.batch.id)
+    if cut.is_end_of_batch or not contents or contents[-1].batch != cut.batch.id:
+        return contents
+    last = contents[-1]
     segments = [segment for segment in last.segments if segment.first_sequence <= cut.sequence]
     events = [event for event in last.events if _lies_before(event, cut)]
     earlier_content = replace(last, segments=tuple(segments), events=tuple(events))
-    return [*parts[:-1], *([earlier_content] if segments or events else [])]
+    return [*contents[:-1], *([earlier_content] if segments or events else [])]
 
 
 def _lies_before(event: TableEvent, cut: Cut) -> bool:
@@ -300,24 +300,28 @@ def _origin_from_version(
     table: TableName,
     cut: Cut,
     base: RecordedMirrorVersion,
-    parts: Sequence[TableContent],
+    contents: Sequence[TableContent],
 ) -> RebuildOrigin:
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
-    later_contents = tuple(part for part in parts if part.batch > base.last_batch)
+    later_contents = tuple(content for content in contents if content.batch > base.last_batch)
     deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
-    if deletion is not None and any(part.batch <= deletion.last_batch for part in later_contents):
+    if deletion is not None and any(
+        content.batch <= deletion.last_batch for content in later_contents
+    ):
         raise TableError(deletion.sentence, hint="")
     plan = plan_merge(later_contents)
-    for part in later_contents:
-        snapshot = part.snapshot
+    for content in later_contents:
+        snapshot = content.snapshot
         if snapshot is not None and (snapshot.columns is not None or has_rows(snapshot)):
-            raise TableError(f"rows of it were read from the source in batch {part.batch}", hint="")
-        for event in part.events:
+            raise TableError(
+                f"rows of it were read from the source in batch {content.batch}", hint=""
+            )
+        for event in content.events:
             if event.kind is TableEventKind.COPIED:
-                reason = f"its rows were those of {event.origin} until batch {part.batch}"
+                reason = f"its rows were those of {event.origin} until batch {content.batch}"
                 raise TableError(reason, hint="")
-    schema_version = schema_version_shown_by(base, parts)
+    schema_version = schema_version_shown_by(base, contents)
     plan = replace(plan, final_version=plan.final_version or schema_version)
     if not plan.replaces_rows:
         schema = ports.mirrors.schema(base.mirror, base.delta_version)
@@ -327,7 +331,7 @@ def _origin_from_version(
     # The table was emptied after the version, so rows of the version count only if they
     # are kept.
     keeps = ports.source.policies_of(table).keeps_rows
-    if keeps and any(part.events for part in later_contents[1:]):
+    if keeps and any(content.events for content in later_contents[1:]):
         # A run keeps the rows that its mirror had when it began. Here all changes are
         # merged at once, so rows that were added after the version and before the table
         # was emptied would be missing.
@@ -342,7 +346,7 @@ def _origin_from_version(
 
 
 def _origin_from_changelog(
-    ports: RunPorts, table: TableName, cut: Cut, parts: Sequence[TableContent]
+    ports: RunPorts, table: TableName, cut: Cut, contents: Sequence[TableContent]
 ) -> RebuildOrigin:
     """Return the origin that begins with an empty table. Raise `TableError` if the
     changelog does not reach back to one."""
@@ -353,14 +357,14 @@ def _origin_from_changelog(
     deletion_notes = ledger.deletion_notes(source, table)
     policies = ports.source.policies_of(table)
     settling_events = [
-        event for part in parts for event in part.events if event.kind in SETTLING_EVENTS
+        event for content in contents for event in content.events if event.kind in SETTLING_EVENTS
     ]
     if ledger.table_states(source)[table].adopted_version is not None:
         raise TableError("its mirror has rows that are older than this ledger", hint="")
     if settling_events:
         reason = "" if deletion_notes.newest is None else deletion_notes.newest.reason
         changes = reload_origin(
-            parts,
+            contents,
             is_adopted=False,
             batches_after_gaps=gaps,
             overlapping_batches=read_twice,
@@ -372,15 +376,15 @@ def _origin_from_changelog(
         if policies.keeps_rows and len(settling_events) > 1:
             raise TableError("rows that were deleted before are kept in its mirror", hint="")
     else:
-        if not parts or any(batch > parts[0].batch for batch in (*gaps, *read_twice)):
+        if not contents or any(batch > contents[0].batch for batch in (*gaps, *read_twice)):
             raise TableError(
                 "its changelog lacks or repeats changes since the table was empty", hint=""
             )
-        if deletion_notes.newest is not None and parts[0].batch <= deletion_notes.last_batch:
+        if deletion_notes.newest is not None and contents[0].batch <= deletion_notes.last_batch:
             raise TableError(deletion_notes.newest.sentence, hint="")
-        plan = plan_merge(parts)
-        changes = ChangelogOrigin(tuple(parts), min(plan.versions, default=plan.final_version))
-    origin = _origin(ports, table, cut, changes, plan_merge(changes.parts))
+        plan = plan_merge(contents)
+        changes = ChangelogOrigin(tuple(contents), min(plan.versions, default=plan.final_version))
+    origin = _origin(ports, table, cut, changes, plan_merge(changes.contents))
     keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
     if keeps_columns and _has_dropped_columns(origin.versions):
         raise TableError("columns that the source dropped stay in its mirror", hint="")
@@ -427,7 +431,7 @@ _REASONS_FOR_REFUSAL: Final = frozenset(
 
 
 def _require_captured(
-    ports: RunPorts, table: TableName, cut: Cut, parts: Sequence[TableContent]
+    ports: RunPorts, table: TableName, cut: Cut, contents: Sequence[TableContent]
 ) -> None:
     """Raise `PastRefused` unless the source had the table at the cut and the lake shows
     it. Raise `NothingMatches` if the lake does not have the table at all."""
@@ -456,7 +460,7 @@ def _require_captured(
             f"{table} cannot be made as of {cut}: {hidden_reason}",
             hint=_earliest_hint(ports, table),
         )
-    if not parts and not ledger.mirror_versions(source, table, cut.previous_batch):
+    if not contents and not ledger.mirror_versions(source, table, cut.previous_batch):
         raise PastRefused(
             f"nothing of {table} was captured up to {cut}", hint=_earliest_hint(ports, table)
         )
@@ -526,7 +530,7 @@ def build(ports: RunPorts, mirrors: Mirrors, origin: RebuildOrigin) -> int:
         with arrow_errors_as_table_error("make it again"):
             if origin.changelog_origin.base is not None:
                 _copy_base(ports, aside, origin.changelog_origin.base, origin)
-            if origin.changelog_origin.parts:
+            if origin.changelog_origin.contents:
                 write_once(aside, _job(aside, origin), no_check)
     except TableError as error:
         raise PastRefused(
@@ -641,8 +645,11 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
 def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
     """Return the job that merges the changes up to the cut as a run would."""
     source = aside.source.name
-    first, last = origin.changelog_origin.parts[0].batch, origin.changelog_origin.parts[-1].batch
-    batch_ids = {part.batch for part in origin.changelog_origin.parts}
+    first, last = (
+        origin.changelog_origin.contents[0].batch,
+        origin.changelog_origin.contents[-1].batch,
+    )
+    batch_ids = {content.batch for content in origin.changelog_origin.contents}
     live_batches = aside.ledger.live_batches(source, first, last)
     batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
     may_repeat = may_repeat_changes(aside, batches)

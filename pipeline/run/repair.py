@@ -17,6 +17,7 @@ from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
 from lockstep.pipeline.model.claim import HINT
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import batch_content
+from lockstep.pipeline.run.abandon import abandon, discard
 from lockstep.pipeline.run.acknowledge import (
     remove_dropped_mirrors,
     remove_snapshots,
@@ -82,6 +83,8 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     notes = [
         abandon(ports, lease, abandonment.batch, abandonment.reason) for abandonment in abandoned
     ]
+    if abandoned:
+        ports.segments.abort_uploads(source)
     damaged_only = [damage for damage in damages if damage.batch.id not in abandoned_ids]
     notes += [
         note
@@ -143,22 +146,6 @@ def _captured_before_override(
         return
     reason = f"{override.author} chose another start ({override.place})"
     yield from (Abandonment(batch, reason) for batch in reversed(captured_batches))
-
-
-def abandon(ports: RunPorts, lease: Lease, batch: Batch, reason: str) -> str:
-    """Abandon a batch and delete its files. Return a sentence about it."""
-    # First the ledger, which checks the lease: a run that lost it must not delete files
-    # of the run that took over.
-    ports.ledger.abandon(lease, batch.id, reason)
-    files = discard(ports, batch)
-    ports.segments.abort_uploads(ports.source.name)
-    return f"batch {batch.id} was abandoned: {reason} ({files} files deleted)"
-
-
-def discard(ports: RunPorts, batch: Batch) -> int:
-    """Delete the files of an abandoned batch, and return their number."""
-    files = ports.segments.discard(ports.source.name, batch.id)
-    return files + ports.spool.discard(ports.source.name, batch.id)
 
 
 def quarantine_damaged(ports: RunPorts, lease: Lease, damage: Damage) -> str | None:

@@ -229,13 +229,16 @@ class StoppedReach:
     def log(self) -> LogSpan | str | None:
         """The part of the log that the table lacks; None if it lacks none. This is not
         cached, because `reason_without_log` may be set later."""
-        span = self._span
+        span = self.log_span
         if self.reason_without_log is None or not isinstance(span, LogSpan):
             return span
         return self.reason_without_log or _reason(self.state)
 
     @cached_property
-    def _span(self) -> LogSpan | str | None:
+    def log_span(self) -> LogSpan | str | None:
+        """The part of the log that the table lacks; None if it lacks none. If the log
+        cannot supply it, a sentence that says why: it was purged, another server
+        answers, or the table did not stop at a known place of this log."""
         ports, order, cursor, facts = self.ports, self.order, self.cursor, self.facts
         if order.stopped is None or cursor is None:
             return "nothing says where in the log it stopped"
@@ -388,9 +391,9 @@ def earlier_version_origin_of(
     `check_files`: also read the files, to find damage. `contents`: the table's content
     in all batches, if it was read already."""
     table = state.table
-    parts = _contents(ports, table) if contents is None else contents
+    contents = _contents(ports, table) if contents is None else contents
     return _usable_origin(
-        ports, table, origin_from_earlier_version(ports, table, parts), check_files=check_files
+        ports, table, origin_from_earlier_version(ports, table, contents), check_files=check_files
     )
 
 
@@ -419,13 +422,13 @@ def _reason_unfit(ports: RunPorts, table: TableName, origin: ChangelogOrigin) ->
     history = ports.ledger.schema_versions(ports.source.name, table)
     if not history or history[-1].knowledge is not Knowledge.KNOWN:
         return "its present structure is not known"
-    segments = [segment for part in origin.parts for segment in part.segments]
+    segments = [segment for content in origin.contents for segment in content.segments]
     try:
         versions = versions_between(ports, table, origin.version, history[-1].version)
         if origin.base is None:
             lineage = lineage_over(ports, versions)
         else:
-            batch_ids = [part.batch for part in origin.parts]
+            batch_ids = [content.batch for content in origin.contents]
             require_copyable(
                 ports, table, f"it would begin with {origin.base}", batch_ids, segments
             )
@@ -445,8 +448,8 @@ def _reason_unfit(ports: RunPorts, table: TableName, origin: ChangelogOrigin) ->
 
 def _damage_sentence(ports: RunPorts, table: TableName, origin: ChangelogOrigin) -> str | None:
     damages: list[str] = []
-    for part in origin.parts:
-        for segment in part.segments:
+    for content in origin.contents:
+        for segment in content.segments:
             version = ports.ledger.schema_version(ports.source.name, table, segment.schema_version)
             folder = changelog_path(ports.source.name, table, version.generation)
             damages += ports.segments.damage_sentences(folder, segment.files)

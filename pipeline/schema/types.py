@@ -1,6 +1,6 @@
-"""The types and names of columns in the lake: the Arrow type, and so the Delta type, of
-each MySQL type, and the spelling of names that Delta or Spark refuse, reserve or treat
-as equal.
+"""The types and names of columns: the families of MySQL's types, the Arrow type, and so
+the Delta type, that each has in the lake, and the spelling of names that Delta or Spark
+refuse, reserve or treat as equal.
 
 The mapping follows the widths of the MySQL manual's chapter "Data Types"; Delta has no
 unsigned integers and at most 38 decimal digits. A type that is not listed is never
@@ -11,8 +11,10 @@ guessed: a `TableError` stops the capture of the table. `pipeline.binlog` and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Mapping
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Final, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,48 +22,72 @@ import pyarrow.compute as pc
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableStructure
 
-_INTEGER_TYPES: dict[tuple[str, bool], pa.DataType] = {
-    ("tinyint", False): pa.int8(),
-    ("tinyint", True): pa.int16(),
-    ("smallint", False): pa.int16(),
-    ("smallint", True): pa.int32(),
-    ("mediumint", False): pa.int32(),
-    ("mediumint", True): pa.int32(),
-    ("int", False): pa.int32(),
-    ("int", True): pa.int64(),
-    ("bigint", False): pa.int64(),
-    ("bigint", True): pa.decimal128(20, 0),
-}
 
-_FIXED_TYPES: dict[str, pa.DataType] = {
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "datetime": pa.timestamp("us"),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-    # The text that MySQL prints, with the column's fractional digits:
-    # -838:59:59.000000.
-    "time": pa.string(),
-    "year": pa.int16(),
-    "char": pa.string(),
-    "varchar": pa.string(),
-    "text": pa.string(),
-    "enum": pa.string(),
-    # The members in the order of the definition, separated by commas.
-    "set": pa.string(),
-    # What SELECT prints, byte for byte.
-    "json": pa.string(),
-    "binary": pa.binary(),
-    "varbinary": pa.binary(),
-    "blob": pa.binary(),
-    # EWKB: well-known binary with the spatial reference id, if there is one, after the
-    # type word.
-    "geometry": pa.binary(),
-    "vector": pa.list_(pa.float32()),
-}
+class Family(Enum):
+    """Column types that are read, converted and compared alike.
 
-TEXT_TYPES = frozenset({"char", "varchar", "text"})
-"""Types whose bytes are characters in the column's character set."""
+    Whatever depends on a column's type matches on its family and ends with
+    `assert_never`, so mypy names each function that a new family needs.
+    """
+
+    INTEGER = auto()
+    FLOATING = auto()
+    DECIMAL = auto()
+    BIT = auto()
+    YEAR = auto()
+    DATE = auto()
+    TIME = auto()
+    DATETIME = auto()
+    TIMESTAMP = auto()
+    TEXT = auto()
+    """Types whose bytes are characters in the column's character set."""
+    ENUM = auto()
+    SET = auto()
+    BYTES = auto()
+    JSON = auto()
+    GEOMETRY = auto()
+    VECTOR = auto()
+
+
+FAMILIES: Final[Mapping[str, Family]] = MappingProxyType(
+    {
+        **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), Family.INTEGER),
+        **dict.fromkeys(("float", "double"), Family.FLOATING),
+        "decimal": Family.DECIMAL,
+        "bit": Family.BIT,
+        "year": Family.YEAR,
+        "date": Family.DATE,
+        "time": Family.TIME,
+        "datetime": Family.DATETIME,
+        "timestamp": Family.TIMESTAMP,
+        **dict.fromkeys(("char", "varchar", "text"), Family.TEXT),
+        "enum": Family.ENUM,
+        "set": Family.SET,
+        **dict.fromkeys(("binary", "varbinary", "blob"), Family.BYTES),
+        "json": Family.JSON,
+        "geometry": Family.GEOMETRY,
+        "vector": Family.VECTOR,
+    }
+)
+"""Every type that a column of the log can have (`Column.type`), with its family. To add
+one: CONTRIBUTING.md, "Add a column type"."""
+
+TEXT_TYPES: Final = frozenset(name for name, family in FAMILIES.items() if family is Family.TEXT)
+
+_INTEGER_TYPES: Final[Mapping[tuple[str, bool], pa.DataType]] = MappingProxyType(
+    {
+        ("tinyint", False): pa.int8(),
+        ("tinyint", True): pa.int16(),
+        ("smallint", False): pa.int16(),
+        ("smallint", True): pa.int32(),
+        ("mediumint", False): pa.int32(),
+        ("mediumint", True): pa.int32(),
+        ("int", False): pa.int32(),
+        ("int", True): pa.int64(),
+        ("bigint", False): pa.int64(),
+        ("bigint", True): pa.decimal128(20, 0),
+    }
+)
 
 MAX_DECIMAL_DIGITS = 38
 """Limit of Spark and Delta; longer decimals become strings."""
@@ -75,24 +101,59 @@ _BIT_DIGITS = 20
 _TYPE_HINT = "exclude the table, or change the column to a type of the MySQL manual's list"
 
 
-def arrow_type(column: Column) -> pa.DataType:
-    """Return the Arrow type of a column's values. Raise TableError for a type that is
-    not listed."""
-    integer = _INTEGER_TYPES.get((column.type, column.unsigned))
-    if integer is not None:
-        return integer
-    if column.type == "decimal":
-        return _decimal_type(column)
-    if column.type == "bit":
-        return _bit_type(column)
-    fixed_type = _FIXED_TYPES.get(column.type)
-    if fixed_type is None:
+def family_of(column: Column) -> Family:
+    """Return the family of a column's type. Raise TableError for a type that is not
+    listed."""
+    family = FAMILIES.get(column.type)
+    if family is None:
         raise TableError(
             f"column {column.name!r} has the type {column.type.upper()}, "
             "which this version does not read",
             hint=_TYPE_HINT,
         )
-    return fixed_type
+    return family
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """Return the Arrow type of a column's values. Raise TableError for a type that is
+    not listed."""
+    match family_of(column):
+        case Family.INTEGER:
+            return _INTEGER_TYPES[column.type, column.unsigned]
+        case Family.FLOATING:
+            return pa.float32() if column.type == "float" else pa.float64()
+        case Family.DECIMAL:
+            return _decimal_type(column)
+        case Family.BIT:
+            return _bit_type(column)
+        case Family.YEAR:
+            return pa.int16()
+        case Family.DATE:
+            return pa.date32()
+        case Family.DATETIME:
+            return pa.timestamp("us")
+        case Family.TIMESTAMP:
+            return pa.timestamp("us", tz="UTC")
+        case Family.TIME:
+            # The text that MySQL prints, with the column's fractional digits:
+            # -838:59:59.000000.
+            return pa.string()
+        case Family.TEXT | Family.ENUM:
+            return pa.string()
+        case Family.SET:  # the members in the order of the definition, separated by commas
+            return pa.string()
+        case Family.JSON:  # what SELECT prints, byte for byte
+            return pa.string()
+        case Family.BYTES:
+            return pa.binary()
+        case Family.GEOMETRY:
+            # EWKB: well-known binary with the spatial reference id, if there is one,
+            # after the type word.
+            return pa.binary()
+        case Family.VECTOR:
+            return pa.list_(pa.float32())
+        case family:
+            assert_never(family)
 
 
 def _decimal_type(column: Column) -> pa.DataType:

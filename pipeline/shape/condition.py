@@ -32,14 +32,16 @@ from datetime import date, datetime
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache, reduce
-from typing import Final
+from typing import Final, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import ParseError, TokenError, exp, parse
 
 from lockstep.pipeline.schema.types import (
+    FAMILIES,
     TEXT_TYPES,
+    Family,
     arrow_type,
     time_to_microseconds,
     times_to_microseconds,
@@ -223,7 +225,8 @@ def _unsupported_error(node: exp.Expr) -> ConditionUnusable:
 
 
 def _truth_test(column: Column) -> _Test:
-    if not column.type.endswith("int") and not pa.types.is_boolean(arrow_type(column)):
+    is_integer = FAMILIES.get(column.type) is Family.INTEGER
+    if not is_integer and not pa.types.is_boolean(arrow_type(column)):
         raise ConditionUnusable(
             f"column {column.name!r} is no whole number and cannot stand alone; compare it"
         )
@@ -262,9 +265,9 @@ def _comparison_test(column: Column, sign: str, literal: Literal) -> _Test:
     column's type or the literal does not allow the comparison."""
     kind = column.type
     try:
-        if kind.endswith("int") or kind in ("bit", "year", "decimal"):
-            return _number_test(column, sign, literal)
         scalar = _scalar(column, literal)
+        if scalar is None:
+            return _number_test(column, sign, literal)
     except ValueError as error:
         if isinstance(error, ConditionUnusable):
             raise
@@ -347,29 +350,40 @@ def _exact_value(literal: Literal) -> Fraction:
     return Fraction(literal.text)
 
 
-def _scalar(column: Column, literal: Literal) -> pa.Scalar:
-    """Return a literal as a value of the column's type in the lake; raise ValueError if
-    it is not a value of that type."""
-    kind = column.type
-    if kind in ("float", "double"):
-        return pa.scalar(float(_exact_value(literal)), pa.float64())
-    if kind in ("binary", "varbinary", "blob"):
-        return pa.scalar(_literal_bytes(column, literal), pa.binary())
-    if kind not in (*TEXT_TYPES, "enum", "set", "date", "datetime", "timestamp", "time"):
-        raise ConditionUnusable(
-            f"column {column.name!r} is {kind.upper()}, which allows only IS NULL"
-        )
+def _scalar(column: Column, literal: Literal) -> pa.Scalar | None:
+    """Return a literal as a value of the column's type in the lake; None for a number
+    that is compared exactly (`_number_test`). Raise ValueError if it is not a value of
+    that type."""
+    match FAMILIES.get(column.type):
+        case Family.INTEGER | Family.BIT | Family.YEAR | Family.DECIMAL:
+            return None
+        case Family.FLOATING:
+            return pa.scalar(float(_exact_value(literal)), pa.float64())
+        case Family.BYTES:
+            return pa.scalar(_literal_bytes(column, literal), pa.binary())
+        case Family.DATE:
+            text = _literal_text(literal)
+            if _DATE.fullmatch(text) is None:
+                raise ValueError(text)
+            return pa.scalar(date.fromisoformat(text))
+        case Family.DATETIME | Family.TIMESTAMP:
+            return _moment_scalar(column.type, _literal_text(literal))
+        case Family.TIME:
+            return pa.scalar(time_to_microseconds(_literal_text(literal)), pa.int64())
+        case Family.TEXT | Family.ENUM | Family.SET:
+            return pa.scalar(_literal_text(literal), pa.string())
+        case Family.JSON | Family.GEOMETRY | Family.VECTOR | None:
+            raise ConditionUnusable(
+                f"column {column.name!r} is {column.type.upper()}, which allows only IS NULL"
+            )
+        case family:
+            assert_never(family)
+
+
+def _literal_text(literal: Literal) -> str:
     if literal.kind != "text":
         raise ValueError(literal.text)
-    if kind == "date":
-        if _DATE.fullmatch(literal.text) is None:
-            raise ValueError(literal.text)
-        return pa.scalar(date.fromisoformat(literal.text))
-    if kind in ("datetime", "timestamp"):
-        return _moment_scalar(kind, literal.text)
-    if kind == "time":
-        return pa.scalar(time_to_microseconds(literal.text), pa.int64())
-    return pa.scalar(literal.text, pa.string())
+    return literal.text
 
 
 def _literal_bytes(column: Column, literal: Literal) -> bytes:

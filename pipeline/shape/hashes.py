@@ -30,13 +30,13 @@ import hashlib
 import hmac
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Final
+from typing import Final, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lockstep.pipeline.proof import canonical
-from lockstep.pipeline.schema.types import TEXT_TYPES
+from lockstep.pipeline.schema.types import FAMILIES, Family
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column
 
@@ -100,7 +100,7 @@ class PrivacyKey:
 def canonical_texts(column: Column, values: pa.Array, *, lower: bool = False) -> pa.Array:
     """Return the canonical text of each value, as bytes; NULL for NULL. `lower`: in
     lower case. Raise TableError for a type without canonical texts."""
-    to_texts = _TEXT_FUNCTIONS.get(column.type)
+    to_texts = _text_function(column)
     if to_texts is None:
         raise TableError(
             f"column {column.name!r} is {column.type.upper()}, which cannot be hashed",
@@ -109,6 +109,11 @@ def canonical_texts(column: Column, values: pa.Array, *, lower: bool = False) ->
     if lower:
         values = pc.utf8_lower(values)
     return to_texts(column, values)
+
+
+def is_hashable(column: Column) -> bool:
+    """Return whether the column's type has canonical texts."""
+    return _text_function(column) is not None
 
 
 _TextFunction = Callable[[Column, pa.Array], pa.Array]
@@ -171,15 +176,25 @@ def _unpadded_bytes(_: Column, values: pa.Array) -> pa.Array:
     return pa.array(unpadded, pa.large_binary())
 
 
-_TEXT_FUNCTIONS: Final[dict[str, _TextFunction]] = {
-    **dict.fromkeys(
-        ("tinyint", "smallint", "mediumint", "int", "bigint", "bit", "year"), _plain_texts
-    ),
-    **dict.fromkeys((*TEXT_TYPES, "json", "varbinary", "blob"), _stored_bytes),
-    **dict.fromkeys(("datetime", "timestamp"), _moment_texts),
-    **dict.fromkeys(("float", "double"), _float_texts),
-    "decimal": _decimal_texts,
-    "date": _plain_texts,
-    "time": _time_texts,
-    "binary": _unpadded_bytes,
-}
+def _text_function(column: Column) -> _TextFunction | None:
+    """Return the function that makes the column's canonical texts; None if its type has
+    none."""
+    match FAMILIES.get(column.type):
+        case Family.INTEGER | Family.BIT | Family.YEAR | Family.DATE:
+            return _plain_texts
+        case Family.FLOATING:
+            return _float_texts
+        case Family.DECIMAL:
+            return _decimal_texts
+        case Family.DATETIME | Family.TIMESTAMP:
+            return _moment_texts
+        case Family.TIME:
+            return _time_texts
+        case Family.TEXT | Family.JSON:
+            return _stored_bytes
+        case Family.BYTES:
+            return _unpadded_bytes if column.type == "binary" else _stored_bytes
+        case Family.ENUM | Family.SET | Family.GEOMETRY | Family.VECTOR | None:
+            return None
+        case family:
+            assert_never(family)

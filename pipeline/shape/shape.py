@@ -42,8 +42,8 @@ from lockstep.pipeline.schema.history import (
     Visibility,
     hides_values,
 )
-from lockstep.pipeline.schema.types import TEXT_TYPES
-from lockstep.pipeline.shape.hashes import HASH_DIGITS
+from lockstep.pipeline.schema.types import FAMILIES, TEXT_TYPES, Family
+from lockstep.pipeline.shape.hashes import HASH_DIGITS, is_hashable
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableStructure
 
@@ -117,10 +117,7 @@ class Shape:
 
 # -- the shape of a structure --------------------------------------------------------------------
 
-_INTEGER_TYPES: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
-_MASKABLE_TYPES: Final = TEXT_TYPES | _INTEGER_TYPES | {"decimal"}
 _MEMBER_TYPES: Final = frozenset({"enum", "set"})
-_DATE_TYPES: Final = frozenset({"date", "datetime", "timestamp"})
 _MEMBERS_UNKNOWN: Final = (
     "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
     "column are not stored; exclude_columns or the mask null hide it"
@@ -233,19 +230,15 @@ def _reason_impossible(column: Column, treatment: Treatment, *, is_key: bool) ->
         case Hash.EXACT:
             if column_type in _MEMBER_TYPES:
                 return _MEMBERS_UNKNOWN.format(column_type.upper(), "hashed")
-            unable = column_type in ("geometry", "vector") or column_type.startswith("compressed")
-            return f"{column_type.upper()} cannot be hashed" if unable else None
+            return None if is_hashable(column) else f"{column_type.upper()} cannot be hashed"
         case Mask(mask):
-            allowed_types = {"year": _DATE_TYPES, "null": frozenset({column_type})}.get(
-                mask, _MASKABLE_TYPES
-            )
             if is_key:
                 return "it belongs to a key that identifies rows; hash_columns may name it"
             if mask != "null" and column_type in _MEMBER_TYPES:
                 return _MEMBERS_UNKNOWN.format(column_type.upper(), f"shown as {treatment}")
             return (
                 None
-                if column_type in allowed_types
+                if mask == "null" or _has_part(FAMILIES.get(column_type), mask)
                 else f"{column_type.upper()} cannot be shown as {treatment}"
             )
         case Conversion():
@@ -262,7 +255,7 @@ def _reason_conversion_impossible(
         case Conversion.BOOLEAN:
             return (
                 None
-                if column_type in _INTEGER_TYPES
+                if FAMILIES.get(column_type) is Family.INTEGER
                 else f"{column_type.upper()} is no whole number"
             )
         case Conversion.MICROSECONDS:
@@ -274,16 +267,44 @@ def _reason_conversion_impossible(
                 return f"{column_type.upper()} is neither BINARY(16) nor CHAR(36)"
             return "two keys that differ by case would be one" if is_key else None
         case Conversion.STRING:
-            allowed_types = (
-                _MASKABLE_TYPES | _MEMBER_TYPES | _DATE_TYPES | {"time", "year", "float", "double"}
-            )
             return (
                 None
-                if column_type in allowed_types
+                if _has_short_text(FAMILIES.get(column_type))
                 else f"{column_type.upper()} has no text to show"
             )
         case _:
             assert_never(conversion)
+
+
+def _has_part(family: Family | None, mask: str) -> bool:
+    """Return whether values of the family have the part that a mask shows: the first or
+    last characters, or the year."""
+    match family:
+        case Family.INTEGER | Family.DECIMAL | Family.TEXT:
+            return mask != "year"
+        case Family.DATE | Family.DATETIME | Family.TIMESTAMP:
+            return mask == "year"
+        case Family.FLOATING | Family.BIT | Family.YEAR | Family.TIME | Family.ENUM | Family.SET:
+            return False
+        case Family.BYTES | Family.JSON | Family.GEOMETRY | Family.VECTOR | None:
+            return False
+        case _:
+            assert_never(family)
+
+
+def _has_short_text(family: Family | None) -> bool:
+    """Return whether a column can be shown as the text that MySQL prints."""
+    match family:
+        case Family.INTEGER | Family.FLOATING | Family.DECIMAL | Family.YEAR:
+            return True
+        case Family.DATE | Family.TIME | Family.DATETIME | Family.TIMESTAMP:
+            return True
+        case Family.TEXT | Family.ENUM | Family.SET:
+            return True
+        case Family.BIT | Family.BYTES | Family.JSON | Family.GEOMETRY | Family.VECTOR | None:
+            return False
+        case _:
+            assert_never(family)
 
 
 def _require_condition(

@@ -30,7 +30,7 @@ from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _TEXT = Column("", "varchar", charset="utf8mb4")
-_LOG_COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
+LOG_COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
     (Column("", "tinyint"), 1, b""),
     (Column("", "smallint"), 2, b""),
     (Column("", "mediumint"), 9, b""),
@@ -59,7 +59,7 @@ _LOG_COLUMNS: Final[tuple[tuple[Column, int, bytes], ...]] = (
 )
 """One column for each decoder of the log: column, type code and metadata."""
 
-_RESULT_COLUMNS: Final[tuple[tuple[Column, ColumnDefinition], ...]] = (
+RESULT_COLUMNS: Final[tuple[tuple[Column, ColumnDefinition], ...]] = (
     (Column("", "tinyint"), ColumnDefinition(1, False, 4)),
     (Column("", "smallint"), ColumnDefinition(2, False, 6)),
     (Column("", "int"), ColumnDefinition(3, False, 11)),
@@ -86,7 +86,7 @@ def rehearse() -> None:
     buffer = TransactionBuffer(_LOG_START, is_captured=lambda _: True, spool=RefusingSpool())
     structure = TableStructure(
         TableName("rehearsal", "every_type"),
-        tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(_LOG_COLUMNS)),
+        tuple(replace(column, name=f"c{n}") for n, (column, _, _) in enumerate(LOG_COLUMNS)),
         ("c0",),
     )
     data = _log_packets()
@@ -107,18 +107,18 @@ def rehearse() -> None:
 
 def _rehearse_result() -> None:
     """Read a row of NULLs and the last packet."""
-    nulls = b"\0" + b"\xff" * ((len(_RESULT_COLUMNS) + 9) // 8)
+    nulls = b"\0" + b"\xff" * ((len(RESULT_COLUMNS) + 9) // 8)
     packets = bytes([len(nulls), 0, 0, 0]) + nulls + b"\x05\0\0\1\xfe\0\0\2\0"
     piece = Received(np.frombuffer(packets, np.uint8).copy(), 0, len(packets))
-    columns, definitions = zip(*_RESULT_COLUMNS, strict=True)
+    columns, definitions = zip(*RESULT_COLUMNS, strict=True)
     list(ResultBatches(columns, definitions, [piece], sequence=0))
 
 
 def _log_packets() -> bytes:
     """Return the log's packets: a format description, a statement, a row."""
-    count = len(_LOG_COLUMNS)
-    type_codes = bytes(code for _, code, _ in _LOG_COLUMNS)
-    metadata = b"".join(data for _, _, data in _LOG_COLUMNS)
+    count = len(LOG_COLUMNS)
+    type_codes = bytes(code for _, code, _ in LOG_COLUMNS)
+    metadata = b"".join(data for _, _, data in LOG_COLUMNS)
     names = b"\x09rehearsal\x00\x0aevery_type\x00"
     nulls = bytearray(b"\xff" * ((count + 7) // 8))
     nulls[(count - 1) >> 3] &= ~(1 << ((count - 1) & 7))

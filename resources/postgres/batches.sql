@@ -19,7 +19,7 @@ join lockstep.sources s on s.name = b.source
 -- name: batches
 select * from lockstep.begun_batches where source = %(source)s order by id desc limit %(limit)s
 
--- name: unfinished
+-- name: unfinished_batches
 select * from lockstep.begun_batches
 where source = %(source)s and state in ('capturing', 'captured', 'merged')
 order by id
@@ -172,7 +172,7 @@ where b.source = %(source)s and b.id between %(first)s and %(last)s
       where t.source = %(source)s and t.database = any(%(databases)s::text[]) and t.name = any(%(names)s::text[])))
 order by b.id
 
--- name: record_source_files
+-- name: record_system_files
 insert into lockstep.source_files (source, batch, name, ordinal, path, images, size, sha256)
 values %s
 
@@ -254,14 +254,14 @@ where source = %(source)s and state not in ('capturing', 'abandoned')
   and id >= lockstep.pruned_through(%(source)s)
 order by id
 
--- name: touched
+-- name: first_changes
 select t.database, t.name, min(t.batch) as batch from lockstep.touched t
 join lockstep.batches b on b.id = t.batch and b.state not in ('capturing', 'abandoned')
 where t.source = %(source)s and t.batch between %(first)s and %(last)s
 group by t.database, t.name
 
 -- What was read from the source is told before an XA transaction.
--- name: marks_within
+-- name: special_batches
 select batch, bool_or(kind = 'learnt') as learnt, count(distinct revision) as revisions,
     case when bool_or(kind = 'source') then 'source'
         when bool_or(kind = 'prepared') then 'prepared' end as elsewhere

@@ -86,7 +86,7 @@ class PostgresConsumers(LedgerTables):
 
 def _open_deliveries(transaction: Transaction, source: str, name: str) -> list[Delivery]:
     """Return the consumer's deliveries that are neither acknowledged nor rolled back."""
-    return [_delivery(row) for row in transaction.all("deliveries_out", source=source, name=name)]
+    return [_delivery(row) for row in transaction.all("open_deliveries", source=source, name=name)]
 
 
 def _delivery(row: Row) -> Delivery:

@@ -46,7 +46,7 @@ order by b.id limit %(limit)s
 insert into lockstep.deliveries (source, consumer, first_batch, last_batch)
 values (%(source)s, %(consumer)s, %(first_batch)s, %(last_batch)s)
 
--- name: deliveries_out
+-- name: open_deliveries
 select d.id, c.source, c.name as consumer,
        f.start_base, f.start_number, f.start_offset, f.start_gtid_set, f.start_server_uuid,
        f.start_committed_at,

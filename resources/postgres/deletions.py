@@ -46,7 +46,7 @@ class PostgresDeletions(LedgerTables):
     def deletion_notes(self, source: str, table: TableName | None = None) -> DeletionNotes:
         notes = [_note(row) for row in self._all("deletion_notes", source=source)]
         if table is not None:
-            for row in self._all("cleared_of_table", source=source, **table_columns(table)):
+            for row in self._all("deletion_notes_of_table", source=source, **table_columns(table)):
                 # Changes of all tables up to the last note are deleted anyway.
                 if not notes or row["through"] > notes[-1].last_batch:
                     notes.append(

@@ -14,7 +14,7 @@ join lockstep.batches b on b.id = n.through
 where n.newest or n.pruned_at is null
 order by n.through
 
--- name: cleared_of_table
+-- name: deletion_notes_of_table
 select b.id as through, b.end_base, b.end_number, b.end_offset, b.end_gtid_set, b.end_server_uuid,
     b.end_committed_at
 from lockstep.batches b

@@ -139,14 +139,14 @@ class PostgresLeases(LedgerTables):
     # -- runs that Dagster does not record -----------------------------------------------------
 
     def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
-        row = self._only("runs_elsewhere", source=source, after=after, through=through)
+        row = self._only("runs_outside_dagster", source=source, after=after, through=through)
         return RunsOutsideDagster(row["runs"], tuple(row["batches"]), row["died"], row["forgotten"])
 
     def writes_outside_dagster(
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
     ) -> list[WritesOutsideDagster]:
         rows = self._all(
-            "written_elsewhere",
+            "writes_outside_dagster",
             source=source,
             after=after,
             through=through,
@@ -207,7 +207,7 @@ class Heartbeat:
         """Send a heartbeat; return False if the lock is lost."""
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(query("beat"), self._values)
+                cursor.execute(query("heartbeat"), self._values)
                 return cursor.rowcount == 1
         except psycopg2.Error as error:
             # A transaction of this run may lock the row for longer than `lock_timeout`:

@@ -52,7 +52,7 @@ order by l.token desc limit 1
 -- name: fence
 select token from lockstep.sources where name = %(source)s for no key update
 
--- name: beat
+-- name: heartbeat
 update lockstep.sources set beat_at = clock_timestamp()
 where name = %(source)s and token = %(token)s
 
@@ -87,7 +87,7 @@ delete from lockstep.spark_clients where source = %(source)s and client = %(clie
 -- -- runs that Dagster does not record -------------------------------------------------------
 
 -- Tokens have no gaps, so leases that are missing were deleted.
--- name: runs_elsewhere
+-- name: runs_outside_dagster
 select count(*) filter (where not l.in_dagster and l.dagster_run is not null) as runs,
     count(*) filter (where not l.in_dagster and l.dagster_run is not null and l.ended_at is null) as died,
     %(through)s - %(after)s - count(*) as forgotten,
@@ -102,7 +102,7 @@ from lockstep.leases l
 where l.source = %(source)s and l.token > %(after)s and l.token <= %(through)s
 
 -- A run of Dagster's that was killed may have settled writes that it did not report.
--- name: written_elsewhere
+-- name: writes_outside_dagster
 select distinct on (w.database collate "C", w.name collate "C") w.*,
     array_agg(w.first_batch) over of_table as firsts, array_agg(w.last_batch) over of_table as lasts
 from lockstep.writes w

@@ -80,7 +80,7 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
     """Set each table that an abandoned batch changed to the state to which the table's
     events of other batches lead."""
     history: dict[TableName, list[Row]] = {}
-    for row in transaction.all("events_touched", source=lease.source, batch=batch):
+    for row in transaction.all("life_events_of_batch", source=lease.source, batch=batch):
         history.setdefault(table_of(row), []).append(row)
     batches = {row["batch"] for rows in history.values() for row in rows}
     batches |= {row["told"].get("stopped_batch") for rows in history.values() for row in rows}
@@ -97,7 +97,7 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
     _write_changes(
         transaction, lease, [(state, event) for state in states if state is not None], None
     )
-    transaction.run("count_behind_of_source", source=lease.source)
+    transaction.run("note_missing_batches_of_source", source=lease.source)
 
 
 _StateChange = tuple[TableState, life.Event]

@@ -33,7 +33,7 @@ where source = %(source)s and state in ('captured', 'merged', 'acknowledged')
 order by id desc limit 1
 
 -- All events of the tables of which a batch recorded an event, or that stopped in it.
--- name: events_touched
+-- name: life_events_of_batch
 select e.* from lockstep.table_life e
 where e.source = %(source)s and (e.database, e.name) in (
     select database, name from lockstep.table_life where batch = %(batch)s

@@ -61,7 +61,7 @@ class PostgresTables(LedgerTables):
         return {state.table: state for state in states}
 
     def partial_tables(self, source: str) -> list[Extent]:
-        return self._cached(_extent, "partial", source=source)
+        return self._cached(_extent, "partial_tables", source=source)
 
     def note_complete(self, lease: Lease, batch: int, tables: Collection[TableName]) -> None:
         with self._transaction(lease) as transaction:
@@ -77,7 +77,9 @@ class PostgresTables(LedgerTables):
                 transaction, lease, [(quarantined.table, quarantine_event(quarantined, stopped))]
             )
             note_behind(transaction, lease.source, quarantined.table)
-            transaction.run("give_up", source=lease.source, **table_columns(quarantined.table))
+            transaction.run(
+                "give_up_intents", source=lease.source, **table_columns(quarantined.table)
+            )
 
     def record_event(self, lease: Lease, table: TableName, event: MirrorEvent) -> TableState:
         with self._transaction(lease) as transaction:
@@ -230,7 +232,7 @@ def record_extents(
 def note_behind(transaction: Transaction, source: str, table: TableName) -> None:
     """If the table is stopped or its mirror is behind already, record the first batch
     whose changes the mirror lacks."""
-    transaction.run("count_behind", source=source, **table_columns(table))
+    transaction.run("note_missing_batches", source=source, **table_columns(table))
 
 
 def _extent(row: Row) -> Extent:

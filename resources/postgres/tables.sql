@@ -3,7 +3,7 @@
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
 
--- name: partial
+-- name: partial_tables
 select n.* from (
     select distinct on (e.database, e.name) e.* from lockstep.extents e
     join lockstep.batches b on b.id = e.batch and b.state <> 'abandoned'
@@ -21,17 +21,17 @@ insert into lockstep.extents (
 ) values %s
 
 -- A table that stops lacks what is not merged by then; one that was behind catches up.
--- name: count_behind
+-- name: note_missing_batches
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
 where source = %(source)s and database = %(database)s and name = %(name)s
   and (condition = 'stopped' or behind_batch is not null)
 
--- name: count_behind_of_source
+-- name: note_missing_batches_of_source
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
 where source = %(source)s and behind_batch is not null
 
 -- What is captured of a table while its rows are being read waits for them.
--- name: count_behind_of_loading
+-- name: note_missing_batches_of_loading
 update lockstep.table_states set behind_batch = lockstep.behind(source, database, name, behind_batch)
 where source = %(source)s and condition = 'following' and need is not null
 

@@ -44,15 +44,15 @@ absent, but nothing is missing."""
 
 _CHANGED_BY_SETTLING = (
     "table_states",
-    "partial",
+    "partial_tables",
     "open_orders",
-    "pending",
+    "pending_batches",
     "open_intents",
     "newest_writes",
-    "looked",
+    "examined_versions",
     "gaps",
 )
-"""Cached statements (`Subject._cached`) whose rows change when a write is settled."""
+"""Cached statements (`LedgerTables._cached`) whose rows change when a write is settled."""
 
 
 class PostgresWrites(LedgerTables):
@@ -62,7 +62,7 @@ class PostgresWrites(LedgerTables):
     # -- mirrors -------------------------------------------------------------------------------
 
     def pending_batches(self, source: str) -> dict[TableName, list[int]]:
-        rows = self._cached(dict, "pending", source=source)
+        rows = self._cached(dict, "pending_batches", source=source)
         return {table_of(row): [*row["batches"]] for row in rows}
 
     def open_intents(self, source: str) -> list[Intent]:
@@ -97,14 +97,14 @@ class PostgresWrites(LedgerTables):
                 record_events(transaction, lease, [(intent.table, MirrorWritten(shows))])
             note_behind(transaction, lease.source, intent.table)
             if is_examined:
-                transaction.run("note_settled_looked", source=lease.source, id=intent.id)
+                transaction.run("note_settled_version", source=lease.source, id=intent.id)
 
     def give_up(self, lease: Lease, table: TableName) -> None:
         with self._transaction(lease) as transaction:
-            transaction.run("give_up", source=lease.source, **table_columns(table))
+            transaction.run("give_up_intents", source=lease.source, **table_columns(table))
 
     def intents_of_batch(self, source: str, batch: int) -> list[Intent]:
-        return [_intent(row) for row in self._all("intended", source=source, batch=batch)]
+        return [_intent(row) for row in self._all("intents_of_batch", source=source, batch=batch)]
 
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
         return dict(
@@ -120,7 +120,7 @@ class PostgresWrites(LedgerTables):
         before: int = 0,
     ) -> RecordedMirrorVersion | None:
         values = {"write": write, "applications": sorted(applications), "before": before}
-        row = self._first("pinned", source=source, **values)
+        row = self._first("mirror_version", source=source, **values)
         return None if row is None else _mirror_version(row)
 
     def version_set(self, source: str, batch: int) -> RecordedVersionSet:
@@ -156,7 +156,7 @@ class PostgresWrites(LedgerTables):
             transaction.run("note_upkeep_version", source=lease.source, token=lease.token, **values)
 
     def clock(self) -> datetime:
-        moment: datetime = self._only("ledger_clock")["moment"]
+        moment: datetime = self._only("clock")["moment"]
         return moment
 
     # -- revisions -----------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class PostgresWrites(LedgerTables):
         keys = {"source": lease.source, "catalog": catalog, **table_columns(table)}
         with self._transaction(lease, changes=()) as transaction:
             if entry is None:
-                transaction.run("forget_registration", **keys)
+                transaction.run("delete_registration", **keys)
                 return
             transaction.run(
                 "note_registration",
@@ -232,20 +232,22 @@ class PostgresWrites(LedgerTables):
         return self._identity
 
     def examined_versions(self, source: str) -> dict[str, int]:
-        rows = self._cached(dict, "looked", source=source)
+        rows = self._cached(dict, "examined_versions", source=source)
         return {row["folder"]: row["delta_version"] for row in rows}
 
     def note_examined_versions(self, lease: Lease, versions: Mapping[str, int | None]) -> None:
-        with self._transaction(lease, changes=("looked",)) as transaction:
+        with self._transaction(lease, changes=("examined_versions",)) as transaction:
             removed_folders = [folder for folder, version in versions.items() if version is None]
             if removed_folders:
-                transaction.run("forget_looked", source=lease.source, folders=removed_folders)
+                transaction.run(
+                    "delete_examined_versions", source=lease.source, folders=removed_folders
+                )
             rows = [
                 {"source": lease.source, "folder": folder, "delta_version": version}
                 for folder, version in versions.items()
                 if version is not None
             ]
-            transaction.insert("note_looked", rows)
+            transaction.insert("note_examined_versions", rows)
 
     def replacement_times(self, source: str, folders: Sequence[str]) -> dict[str, datetime | None]:
         rows = self._all("replacement_times", source=source, folders=list(folders))
@@ -262,7 +264,7 @@ class PostgresWrites(LedgerTables):
         with self._transaction(lease) as transaction:
             transaction.run("number_above", batch=batch, txn_version=txn_version)
             if inherited is not None:
-                transaction.run("forget_inherited", source=lease.source)
+                transaction.run("delete_inherited_batches", source=lease.source)
             for span in inherited or ():
                 ends = {"above": span.after, "through": span.through}
                 transaction.run("inherit", source=lease.source, **ends)
@@ -272,7 +274,7 @@ class PostgresWrites(LedgerTables):
         return batch
 
     def inherited_batches(self, source: str) -> tuple[BatchSpan, ...]:
-        rows = self._all("inherited", source=source)
+        rows = self._all("inherited_batches", source=source)
         return tuple(BatchSpan(row["above"], row["through"]) for row in rows)
 
 

@@ -1,7 +1,7 @@
 -- -- mirrors ----------------------------------------------------------------------------------
 
 -- Besides what waits: what a table that is followed again missed while the others went on.
--- name: pending
+-- name: pending_batches
 select database, name, array_agg(batch order by batch) as batches from (
     select database, name, batch from lockstep.waiting where source = %(source)s
     union
@@ -39,12 +39,12 @@ where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_versio
 select from lockstep.writes
 where source = %(source)s and id = %(id)s and app_id = %(app_id)s and txn_version = %(txn_version)s
 
--- name: give_up
+-- name: give_up_intents
 update lockstep.writes set given_up_at = clock_timestamp()
 where source = %(source)s and database = %(database)s and name = %(name)s
   and settled_at is null and given_up_at is null
 
--- name: intended
+-- name: intents_of_batch
 select * from lockstep.writes
 where source = %(source)s and %(batch)s between first_batch and last_batch
 order by id
@@ -61,7 +61,7 @@ left join lateral (
     order by delta_version desc limit 1
 ) w on true
 
--- name: pinned
+-- name: mirror_version
 select id as write, database, name, mirror, table_id, last_batch,
     lockstep.newest_same(source, mirror, delta_version) as delta_version
 from lockstep.writes
@@ -208,7 +208,7 @@ insert into lockstep.upkept (source, mirror, delta_version, shows, token)
 values (%(source)s, %(mirror)s, %(delta_version)s, %(shows)s, %(token)s)
 on conflict (source, mirror, delta_version) do nothing
 
--- name: ledger_clock
+-- name: clock
 select clock_timestamp() as moment
 
 -- -- revisions --------------------------------------------------------------------------------
@@ -273,7 +273,7 @@ on conflict on constraint registrations_pk do update set
     content = excluded.content,
     shows = excluded.shows
 
--- name: forget_registration
+-- name: delete_registration
 delete from lockstep.registrations
 where source = %(source)s and catalog = %(catalog)s
   and database = %(database)s and name = %(name)s
@@ -288,20 +288,20 @@ on conflict on constraint catalogs_pk do update set statement = excluded.stateme
 -- name: identity
 select id::text as id from lockstep.ledger
 
--- name: looked
+-- name: examined_versions
 select folder, delta_version from lockstep.looked where source = %(source)s order by folder
 
--- name: note_settled_looked
+-- name: note_settled_version
 insert into lockstep.looked (source, folder, delta_version)
 select source, mirror, delta_version from lockstep.writes where source = %(source)s and id = %(id)s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
--- name: note_looked
+-- name: note_examined_versions
 insert into lockstep.looked (source, folder, delta_version) values %s
 on conflict (source, folder) do update set delta_version = excluded.delta_version
 
 -- Another table in such a folder begins at version 0 again: what upkeep made there says nothing of it.
--- name: forget_looked
+-- name: delete_examined_versions
 with gone as (
     delete from lockstep.upkept where source = %(source)s and mirror = any(%(folders)s)
 )
@@ -328,12 +328,12 @@ select setval(pg_get_serial_sequence('lockstep.batches', 'id'),
 -- name: highest_number
 select coalesce(pg_sequence_last_value(pg_get_serial_sequence('lockstep.batches', 'id')), 0) as batch
 
--- name: forget_inherited
+-- name: delete_inherited_batches
 delete from lockstep.inherited where source = %(source)s
 
 -- name: inherit
 insert into lockstep.inherited (source, above, through)
 values (%(source)s, %(above)s, %(through)s)
 
--- name: inherited
+-- name: inherited_batches
 select above, through from lockstep.inherited where source = %(source)s order by above

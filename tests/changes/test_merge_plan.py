@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lockstep.pipeline.mirror.merging import plan_merge, read_before
 from lockstep.pipeline.model.batch import TableContent
-from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.segment import RowCounts, Segment
 from lockstep.pipeline.values.table import TableName
@@ -45,7 +45,7 @@ def test_only_what_comes_behind_the_last_truncate_counts() -> None:
 
 def test_a_table_that_was_read_begins_with_its_rows() -> None:
     """What the log held of it before, and an older reading, matter no more."""
-    older, newer = SnapshotPart(TABLE, 4, 3, ()), SnapshotPart(TABLE, 6, 20, ())
+    older, newer = SnapshotFiles(TABLE, 4, 3, ()), SnapshotFiles(TABLE, 6, 20, ())
     plan = plan_merge(
         [
             TableContent(1, (segment(4, 4, 9),), (event(TableEventKind.REREAD, 3, 4),), older),
@@ -58,8 +58,8 @@ def test_a_table_that_was_read_begins_with_its_rows() -> None:
 
 def test_columns_that_were_read_settle_nothing() -> None:
     """All images count; the newest reading has the columns. Behind a TRUNCATE it is nothing."""
-    older = SnapshotPart(TABLE, 2, 5, (), ("g",))
-    newer = SnapshotPart(TABLE, 3, 9, (), ("g", "h"))
+    older = SnapshotFiles(TABLE, 2, 5, (), ("g",))
+    newer = SnapshotFiles(TABLE, 3, 9, (), ("g", "h"))
     changed = event(TableEventKind.CHANGED, 5, 2)
     parts = [
         TableContent(1, (segment(1, 1, 5),)),
@@ -75,7 +75,7 @@ def test_columns_that_were_read_settle_nothing() -> None:
 
 def test_a_table_that_was_emptied_behind_a_reading_has_none_of_it() -> None:
     """TRUNCATE comes last: the rows that were read are gone too."""
-    read = SnapshotPart(TABLE, 2, 3, ())
+    read = SnapshotFiles(TABLE, 2, 3, ())
     events = (event(TableEventKind.REREAD, 3, 2), event(TableEventKind.TRUNCATED, 7, 2))
     plan = plan_merge([TableContent(1, (segment(2, 4, 6),), events, read)])
     assert (plan.replaces_rows, plan.snapshot, plan.segments) == (True, None, ())
@@ -83,7 +83,7 @@ def test_a_table_that_was_emptied_behind_a_reading_has_none_of_it() -> None:
 
 def test_rows_read_over_several_batches_belong_behind_the_first() -> None:
     """All that was captured since then comes over them, unless the table was emptied meanwhile."""
-    read = SnapshotPart(TABLE, 2, 10, ())
+    read = SnapshotFiles(TABLE, 2, 10, ())
     since, later = segment(2, 11, 20), segment(2, 31, 32)
     joined = TableContent(3, (later,), (event(TableEventKind.REREAD, 30, 2),), read)
     plan = plan_merge([TableContent(1, (segment(2, 1, 9),)), TableContent(2, (since,)), joined])
@@ -99,14 +99,14 @@ def test_rows_that_were_read_have_a_write_of_their_own_before_they_go() -> None:
         1,
         (segment(2, 4, 9),),
         (event(TableEventKind.REREAD, 3, 2),),
-        SnapshotPart(TABLE, 2, 3, ()),
+        SnapshotFiles(TABLE, 2, 3, ()),
     )
     between = TableContent(2, (segment(2, 11, 12),))
     emptied = TableContent(3, (), (event(TableEventKind.TRUNCATED, 13, 2),))
     assert read_before([first, between]) is None
     assert read_before([first, between, emptied]) == 1
     for low, last in ((14, 1), (5, None)):
-        read = SnapshotPart(TABLE, 2, low, ())
+        read = SnapshotFiles(TABLE, 2, low, ())
         again = TableContent(3, (), (event(TableEventKind.REREAD, 14, 2),), read)
         assert read_before([first, between, again]) == last
 

@@ -10,7 +10,7 @@ from lockstep.pipeline.model.batch import BatchState, Cursor, RequestCounts
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.table_state import (
     OrderKind,
-    SnapshotPart,
+    SnapshotFiles,
     StoppedTable,
     TableCondition,
 )
@@ -103,7 +103,7 @@ def test_files_belong_to_their_rows_however_postgres_numbers_them(
     batch = begun(ledger, lease)
     made = record(batch, STOCK, ORDERS, first=True)
     parts = tuple(
-        SnapshotPart(one.table, 1, batch.base, (replace(one.files[0], path=f"{one.table}"),))
+        SnapshotFiles(one.table, 1, batch.base, (replace(one.files[0], path=f"{one.table}"),))
         for one in made.segments
     )
     ledger.record_capture(lease, batch.id, replace(made, snapshots=parts))

@@ -9,7 +9,7 @@ import pytest
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import (
-    SnapshotPart,
+    SnapshotFiles,
     StopPlace,
     TableCondition,
     TableEvent,
@@ -75,8 +75,8 @@ def test_events_and_snapshots_are_given_back_whole(ledger: Ledger, lease: Lease)
         event(batch, TableEventKind.DROPPED, 10),
     )
     parts = (
-        SnapshotPart(STOCK, 1, batch.base, ()),
-        SnapshotPart(ORDERS, 2, batch.base + 4, FILES, ("a", "b")),
+        SnapshotFiles(STOCK, 1, batch.base, ()),
+        SnapshotFiles(ORDERS, 2, batch.base + 4, FILES, ("a", "b")),
     )
     made = replace(
         with_events(batch, *events),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin, LoadFollowed, LoadJoined
-from lockstep.pipeline.model.table_state import OrderKind, SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import OrderKind, SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
@@ -73,7 +73,7 @@ def joins(batch: Batch, load: Load) -> CaptureRecord:
     return replace(
         record(batch),
         events=(TableEvent(ORDERS, TableEventKind.REREAD, batch.base, 1, place(200), "loaded"),),
-        snapshots=(SnapshotPart(ORDERS, version, sequence, load.files),),
+        snapshots=(SnapshotFiles(ORDERS, version, sequence, load.files),),
         joined_loads=(LoadJoined(load.id, ORDERS),),
     )
 
@@ -168,7 +168,7 @@ def test_a_whole_load_is_joined_by_the_batch_that_follows_it(ledger: Ledger, lea
         follows(begun, load),
         tables=(state(ORDERS),),
         joined_loads=(LoadJoined(load.id, ORDERS),),
-        snapshots=(SnapshotPart(ORDERS, 1, begun.base, (FILE,)),),
+        snapshots=(SnapshotFiles(ORDERS, 1, begun.base, (FILE,)),),
     )
     ledger.record_capture(lease, begun.id, both)
     assert ledger.open_loads(lease.source) == []

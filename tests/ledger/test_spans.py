@@ -17,7 +17,7 @@ from lockstep.pipeline.model.batch import (
     EndedTransaction,
     ExtraRows,
 )
-from lockstep.pipeline.model.table_state import SnapshotPart, TableEvent, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, batch_content, table_contents
 from lockstep.pipeline.replay.spans import Span, batches_in_span, ends_early, needed_id_ranges
 from lockstep.pipeline.schema.history import BatchHistory
@@ -101,7 +101,7 @@ class Made:
             read = kind is TableEventKind.REREAD
             why = "partitions were exchanged" if read else None
             event = TableEvent(ORDERS, kind, batch.base, 1, place(end.at.offset), why)
-            parts = (SnapshotPart(ORDERS, 1, batch.base, FILES),) if read else ()
+            parts = (SnapshotFiles(ORDERS, 1, batch.base, FILES),) if read else ()
             told = replace(told, events=(event,), snapshots=parts)
         if chance() < 0.3:
             told = replace(told, prepared_transactions=(prepared(batch, b"x%d" % batch.id),))
@@ -204,7 +204,7 @@ def test_a_span_has_what_its_batches_have(ledger: Ledger, lease: Lease) -> None:
         replace(
             record(second, ORDERS),
             events=(truncated, reread),
-            snapshots=(SnapshotPart(STOCK, 1, second.base, (read,)),),
+            snapshots=(SnapshotFiles(STOCK, 1, second.base, (read,)),),
         ),
     )
     lost = next_captured(ledger, lease, STOCK)

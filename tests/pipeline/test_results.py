@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lockstep.pipeline.binlog.rows.rows import CELL_DECODERS
 from lockstep.pipeline.resultset.column_arrays import DECODERS, mismatched_column
 from lockstep.pipeline.resultset.packets import (
     MAX_ROW_BYTES,
@@ -20,6 +19,7 @@ from lockstep.pipeline.resultset.packets import (
     ErrorPacket,
     read_warning_count,
 )
+from lockstep.pipeline.schema.types import FAMILIES
 from lockstep.pipeline.values.errors import SourceUnavailable, TableError
 from lockstep.pipeline.values.table import Column
 from tests.pipeline.results_made import EOF, KINDS, OK, Kind, batches, counted, packets, row, values
@@ -153,7 +153,7 @@ def test_a_row_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_every_type_of_the_log_is_read_from_rows_too() -> None:
     """The two tables name the same types, and each has codes."""
-    assert DECODERS.keys() == CELL_DECODERS.keys()
+    assert DECODERS.keys() == FAMILIES.keys()
 
 
 def test_columns_that_are_defined_otherwise() -> None:

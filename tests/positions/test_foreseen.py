@@ -209,7 +209,7 @@ class Foresight(Chance):
         segments, mirrors = ReadSegments(self.shop), ReadMirrors(self.shop)
         ports = replace(follower.ports(), segments=segments, mirrors=mirrors)
         rebuild_as_of(ports, MemoryCopies(follower.lake), origin, f"/past/{len(self.places)}")
-        base, parts = origin.changelog_origin.base, origin.changelog_origin.parts
+        base, parts = origin.changelog_origin.base, origin.changelog_origin.contents
         named = {f.path for part in parts for segment in part.segments for f in segment.files}
         assert segments.read <= named
         assert mirrors.read == (set() if base is None else {(base.mirror, base.delta_version)})

@@ -7,10 +7,9 @@ server may leave only unchanged columns out of after images.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Final
+from typing import Final, assert_never
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +36,7 @@ from lockstep.pipeline.binlog.values.strings import (
     vectors,
 )
 from lockstep.pipeline.binlog.values.temporal import dates, datetimes, times, timestamps
+from lockstep.pipeline.schema.types import Family, family_of
 from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits
 from lockstep.pipeline.values.table import Column, TableStructure
@@ -46,28 +46,42 @@ MAX_CELLS: Final = 1 << 22
 """Most images, and most cells, that are decoded at a time."""
 
 
-CELL_DECODERS: Final[Mapping[str, Callable[[Column, Cells], pa.Array]]] = MappingProxyType(
-    {
-        **dict.fromkeys(("tinyint", "smallint", "mediumint", "int", "bigint"), integers),
-        **dict.fromkeys(("float", "double"), integers),
-        "decimal": decimals,
-        "bit": bits,
-        "year": years,
-        "date": dates,
-        "time": times,
-        "datetime": datetimes,
-        "timestamp": timestamps,
-        **dict.fromkeys(("char", "varchar", "text"), texts),
-        **dict.fromkeys(("binary", "varbinary", "blob"), binaries),
-        "enum": enums,
-        "set": sets,
-        "json": documents,
-        "geometry": geometries,
-        "vector": vectors,
-    }
-)
-"""A type's name (`table_map`) → the function that makes an Arrow array of its cells, in
-the Arrow type that `schema.types` gives."""
+def cell_decoder(column: Column) -> Callable[[Column, Cells], pa.Array]:
+    """Return the function that makes an Arrow array of the column's cells, in the type
+    that `schema.types.arrow_type` gives."""
+    match family_of(column):
+        case Family.INTEGER | Family.FLOATING:
+            return integers
+        case Family.DECIMAL:
+            return decimals
+        case Family.BIT:
+            return bits
+        case Family.YEAR:
+            return years
+        case Family.DATE:
+            return dates
+        case Family.TIME:
+            return times
+        case Family.DATETIME:
+            return datetimes
+        case Family.TIMESTAMP:
+            return timestamps
+        case Family.TEXT:
+            return texts
+        case Family.ENUM:
+            return enums
+        case Family.SET:
+            return sets
+        case Family.BYTES:
+            return binaries
+        case Family.JSON:
+            return documents
+        case Family.GEOMETRY:
+            return geometries
+        case Family.VECTOR:
+            return vectors
+        case family:
+            assert_never(family)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +272,7 @@ class TableDecoder:
             cells = Cells(
                 block.data, at, layout, bool(image_arrays.has_nulls[index]), in_key=is_in_key
             )
-            array = CELL_DECODERS[column.type](column, cells)
+            array = cell_decoder(column)(column, cells)
             arrays.append(array)
             if cells.softened:
                 if is_in_key:

@@ -28,7 +28,7 @@ from lockstep.pipeline.mirror.layout import (
 from lockstep.pipeline.mirror.marks import changelog_rows, file_schema
 from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
 from lockstep.pipeline.model.table_state import (
-    SnapshotPart,
+    SnapshotFiles,
     StoppedTable,
     TableCondition,
     TableEvent,
@@ -243,7 +243,7 @@ class CapturedTables:
         table."""
         self.policies_of = policies_of
         self.events: list[TableEvent] = []
-        self.snapshots: list[SnapshotPart] = []
+        self.snapshots: list[SnapshotFiles] = []
         self.followed_loads: list[LoadFollowed] = []
         self.joined_loads: list[LoadJoined] = []
         self.finished_loads: list[LoadProgress] = []

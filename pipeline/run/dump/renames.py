@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import application_id
-from lockstep.pipeline.mirror.merging import parts_since_settled, plan_merge
+from lockstep.pipeline.mirror.merging import contents_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import table_contents
@@ -152,7 +152,7 @@ class CopyDecider:
     def _is_being_rewritten(self, table: TableName) -> bool:
         """Return whether a batch that is not merged yet has rows of the table that were
         read from MySQL, or rewrites its mirror."""
-        contents = tuple(parts_since_settled(self._waiting_contents(table)))
+        contents = tuple(contents_since_settled(self._waiting_contents(table)))
         merge_plan = plan_merge(contents)
         kinds = {event.kind for content in contents for event in content.events}
         return bool(merge_plan.snapshot or merge_plan.completion or TableEventKind.REBUILT in kinds)

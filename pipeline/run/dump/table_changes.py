@@ -19,7 +19,7 @@ from typing import Final
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.mirror.merging import ChangelogOrigin
 from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
-from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEventKind
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.captured_tables import CapturedTable, CapturedTables
 from lockstep.pipeline.run.dump.cascade_watch import UnloggedCascade
@@ -441,7 +441,7 @@ class TableChanges:
         if reading.load is not None:
             self._tables.joined_loads.append(LoadJoined(reading.load.id, reading.table))
             self._tables.finished_loads.append(reading.load.progress)
-        part = SnapshotPart(reading.table, version, sequence, reading.files, reading.columns)
+        part = SnapshotFiles(reading.table, version, sequence, reading.files, reading.columns)
         self._tables.snapshots.append(part)
 
     def rewrite(self, table: TableName, origin: ChangelogOrigin) -> None:

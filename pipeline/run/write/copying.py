@@ -28,7 +28,12 @@ import pyarrow as pa
 
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.mirror.lineage import is_stamp
-from lockstep.pipeline.mirror.merging import MergePlan, before_copy, parts_since_settled, plan_merge
+from lockstep.pipeline.mirror.merging import (
+    MergePlan,
+    before_copy,
+    contents_since_settled,
+    plan_merge,
+)
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import table_contents
@@ -76,32 +81,32 @@ class CopiedRows:
 @dataclass(frozen=True, slots=True)
 class _FormerName:
     """What a table had under one former name: the version of its mirror to copy, and
-    `parts`, the content of batches up to the change `end`, which `plan` merges into
+    `contents`, the content of batches up to the change `end`, which `plan` merges into
     it."""
 
     table: TableName
     plan: MergePlan
-    parts: tuple[TableContent, ...]
+    contents: tuple[TableContent, ...]
     copied_version: RecordedMirrorVersion | None
     end: int
 
 
 def find_copied_rows(
-    ports: RunPorts, intent: Intent, plan: MergePlan, parts: Sequence[TableContent]
+    ports: RunPorts, intent: Intent, plan: MergePlan, contents: Sequence[TableContent]
 ) -> CopiedRows | None:
     """Return the rows with which the intent's table begins; None if no RENAME gave it
     another table's rows. Raise `TableError` if those are unknown and have to be read
-    from the source. `parts`: the table's content of the covered batches; `plan`: how
+    from the source. `contents`: the table's content of the covered batches; `plan`: how
     they are merged."""
-    event, contents = plan.copy_event, parts
+    event = plan.copy_event
     if event is None:
         return None
     former_names: list[_FormerName] = []
     while event is not None:
-        batch = next(part.batch for part in contents if event in part.events)
+        batch = next(content.batch for content in contents if event in content.events)
         former = _former_name(ports, intent, event, batch)
         former_names.insert(0, former)
-        event, contents = former.plan.copy_event, former.parts
+        event, contents = former.plan.copy_event, former.contents
     first = former_names[0]
     for former in former_names:
         _require_apart(former, 0 if former is first else former.plan.above)
@@ -116,7 +121,12 @@ def find_copied_rows(
         tuple((former.table, *_first_and_last_version(ports, former)) for former in former_names),
         tuple(
             sorted(
-                {part.batch for former in former_names for part in former.parts if part.segments}
+                {
+                    content.batch
+                    for former in former_names
+                    for content in former.contents
+                    if content.segments
+                }
             )
         ),
     )
@@ -130,19 +140,19 @@ def _former_name(ports: RunPorts, intent: Intent, event: TableEvent, batch: int)
     base = _copied_version(ports, intent, table, batch)
     begins = 1 if base is None else base.last_batch + 1
     all_contents = table_contents(ports.ledger, ports.source.name, table, begins, batch)
-    # Without a mirror version, `parts` begins with an event that settles all rows, so a
-    # second try finds the same parts.
-    parts = tuple(parts_since_settled(before_copy(all_contents, event)))
+    # Without a mirror version, `contents` begins with an event that settles all rows, so a
+    # second try finds the same contents.
+    contents = tuple(contents_since_settled(before_copy(all_contents, event)))
     deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
-    if deletion is not None and any(part.batch <= deletion.last_batch for part in parts):
+    if deletion is not None and any(content.batch <= deletion.last_batch for content in contents):
         raise reread_error(f"{deletion.sentence}, which it had as {table}")
-    plan = plan_merge(parts)
-    kinds = {event.kind for part in parts for event in part.events}
+    plan = plan_merge(contents)
+    kinds = {event.kind for content in contents for event in content.events}
     if plan.snapshot or plan.completion or TableEventKind.REBUILT in kinds:
         raise reread_error(f"rows that were read of it as {table} had not been merged")
     if not plan.replaces_rows and base is None:
         raise reread_error(f"no version of the mirror that it had as {table} is known")
-    return _FormerName(table, plan, parts, None if plan.replaces_rows else base, event.sequence)
+    return _FormerName(table, plan, contents, None if plan.replaces_rows else base, event.sequence)
 
 
 def _copied_version(
@@ -185,10 +195,10 @@ def _first_and_last_version(ports: RunPorts, former: _FormerName) -> tuple[int, 
         assert plan.first_version is not None, "the log says what all its rows were"
         return plan.first_version, plan.final_version
     for first in (max(1, base.last_batch - _RECENT), 1):
-        parts = table_contents(
+        contents = table_contents(
             ports.ledger, ports.source.name, former.table, first, base.last_batch
         )
-        if parts and (shown_version := plan_merge(parts).final_version):
+        if contents and (shown_version := plan_merge(contents).final_version):
             return shown_version, plan.final_version or shown_version
     raise reread_error(f"it is not known which structure its mirror had as {former.table}")
 

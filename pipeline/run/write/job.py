@@ -44,12 +44,12 @@ from lockstep.pipeline.mirror.merging import (
     ChangelogOrigin,
     MergePlan,
     RowsLost,
-    parts_since_settled,
+    contents_since_settled,
     plan_merge,
 )
 from lockstep.pipeline.model.batch import Batch, BatchState, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
-from lockstep.pipeline.model.table_state import SnapshotPart, TableEventKind, TableState
+from lockstep.pipeline.model.table_state import SnapshotFiles, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import table_contents
 from lockstep.pipeline.ports.mirror_writes import MirrorStep
 from lockstep.pipeline.run.commit_metadata import commit_metadata
@@ -205,7 +205,7 @@ def table_records(
     spans: dict[tuple[int, int], list[TableName]] = {}
     for table, batches in missing_batches.items():
         spans.setdefault((batches[0].id, batches[-1].id), []).append(table)
-    parts: dict[TableName, list[TableContent]] = {table: [] for table in missing_batches}
+    contents: dict[TableName, list[TableContent]] = {table: [] for table in missing_batches}
     for span, tables in spans.items():
         # Publishing has asked for this batch with all its tables: the ledger kept the
         # answer.
@@ -213,7 +213,7 @@ def table_records(
         for content in ledger.contents(source, *span, tables_to_read):
             content_by_table = content.by_table()
             for table in content.changed_tables.intersection(tables):
-                parts[table].append(content_by_table[table])
+                contents[table].append(content_by_table[table])
     history: dict[TableName, list[SchemaVersion]] = {table: [] for table in missing_batches}
     statement_numbers = set[int]()
     for version in ledger.schema_versions(source, *missing_batches):
@@ -232,7 +232,7 @@ def table_records(
     }
     return {
         table: TableRecords(
-            parts[table],
+            contents[table],
             history[table],
             newest[app_ids[table]],
             statements,
@@ -258,8 +258,8 @@ def task_of(
     ]
     if not covered_batches:
         raise reread_error("a write to its mirror was begun, and the changes for it are gone")
-    parts, origin = _contents_and_origin(ports, records, covered_batches, intent)
-    plan = plan_merge(parts)
+    contents, origin = _contents_and_origin(ports, records, covered_batches, intent)
+    plan = plan_merge(contents)
     if plan.is_dropped and plan.copy_event is not None:
         # The table was dropped in the same write, so its rows are never shown.
         plan = replace(plan, segments=(), copy_event=None)
@@ -267,10 +267,10 @@ def task_of(
     if intent.id and (plan.copy_event is not None or origin is not None):
         commit = ports.mirrors.find_commit(state.mirror, intent.app_id, intent.txn_version)
     # A commit that was made has the copied rows: their origin need not exist any more.
-    copied_rows = find_copied_rows(ports, intent, plan, parts) if commit is None else None
+    copied_rows = find_copied_rows(ports, intent, plan, contents) if commit is None else None
     if origin is not None:
         plan = replace(plan, replaces_rows=True, first_version=origin.version)
-        batch_ids = tuple(part.batch for part in parts)
+        batch_ids = tuple(content.batch for content in contents)
         copied_rows = CopiedRows(intent.table, origin.base, 0, 0, (), (), batch_ids)
     if copied_rows is not None and copied_rows.copied_version is not None:
         intent = replace(intent, copied_write_id=copied_rows.copied_version.write_id)
@@ -280,8 +280,8 @@ def task_of(
         plan = replace(plan, final_version=state.mirror_version or _last_known_version(records))
     segments = [*(() if copied_rows is None else copied_rows.segments), *plan.segments]
     files = [file for segment in segments for file in segment.files]
-    snapshots = [part for part in (plan.snapshot, plan.completion) if part is not None]
-    files += [file for part in snapshots for file in part.files]
+    snapshots = [snapshot for snapshot in (plan.snapshot, plan.completion) if snapshot is not None]
+    files += [file for snapshot in snapshots for file in snapshot.files]
     kind = WriteKind.REWRITE if plan.replaces_rows else WriteKind.MERGE
     final_version = records.versions.get(plan.final_version)
     if final_version is None:  # its batch was abandoned
@@ -328,18 +328,18 @@ def _contents_and_origin(
     rebuild the mirror, return all content since the table was empty, and None; or the
     content since an earlier version of the mirror, and that version as an origin."""
     batch_ids = {batch.id for batch in covered_batches}
-    parts = [part for part in records.contents if part.batch in batch_ids]
-    events = [event for part in parts for event in part.events]
+    contents = [content for content in records.contents if content.batch in batch_ids]
+    events = [event for content in contents for event in content.events]
     rebuild_events = [event for event in events if event.kind is TableEventKind.REBUILT]
     if not rebuild_events or any(event.kind in SETTLING_EVENTS for event in events):
-        return parts, None
+        return contents, None
     first = covered_batches[0].id
     earlier_contents = table_contents(ports.ledger, ports.source.name, intent.table, 1, first - 1)
-    all_contents = [*earlier_contents, *parts]
+    all_contents = [*earlier_contents, *contents]
     if rebuild_events[-1].origin is None:
-        return parts_since_settled(all_contents), None
+        return contents_since_settled(all_contents), None
     origin = origin_of_write(ports, intent, all_contents, first)
-    return origin.parts, origin
+    return origin.contents, origin
 
 
 def _last_known_version(records: TableRecords) -> int:
@@ -426,8 +426,8 @@ def _require_snapshot(records: TableRecords, task: Task) -> None:
         batch.id for batch in task.batches if batch.state is BatchState.ACKNOWLEDGED
     }
     if any(
-        part.batch in acknowledged_batches and part.snapshot in needed_snapshots
-        for part in records.contents
+        content.batch in acknowledged_batches and content.snapshot in needed_snapshots
+        for content in records.contents
     ):
         raise reread_error("rows that were read of it were not merged in time")
 
@@ -668,11 +668,11 @@ def _moments_of(
     return moments
 
 
-def snapshot_paths(ports: RunPorts, part: SnapshotPart) -> tuple[str, ...]:
+def snapshot_paths(ports: RunPorts, snapshot: SnapshotFiles) -> tuple[str, ...]:
     """Return the absolute paths of the files with rows that were read from the
     source."""
-    folder = snapshot_path(ports.source.name, part.table)
-    return tuple(ports.mirrors.path(f"{folder}/{file.path}") for file in part.files)
+    folder = snapshot_path(ports.source.name, snapshot.table)
+    return tuple(ports.mirrors.path(f"{folder}/{file.path}") for file in snapshot.files)
 
 
 def is_out_of_order(versions: Sequence[SchemaVersion]) -> bool:
@@ -824,7 +824,7 @@ def _earlier_drop(
     if first.kind is TableEventKind.DROPPED or not batches:
         return ()
     earlier_contents = table_contents(ports.ledger, ports.source.name, table, 1, batches[0].id - 1)
-    events = [event for part in earlier_contents for event in part.events]
+    events = [event for content in earlier_contents for event in content.events]
     if not events or events[-1].kind is not TableEventKind.DROPPED:
         return ()
     return (RowsLost(events[-1].sequence, events[-1]),)

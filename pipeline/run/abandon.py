@@ -1,0 +1,35 @@
+"""Abandoning a batch (the part of the log that one run captures): the ledger takes it
+back, and its files are deleted. Another batch can then read that part of the log again.
+
+Four steps of a run abandon a batch, each with its reason:
+
+- `repair`: a dead run left it unfinished, its files are damaged, or a person chose another start
+  (`batches_to_abandon`);
+- `capture`: rows were decoded with a wrong structure (`_abandon_misread`);
+- `catch_up`, `follow_pasts`: the log cannot be read or decoded as planned.
+
+Only the newest batch can be abandoned, and only while no table shows changes of it. In
+the ledger it stays, as abandoned; its tables get the states that they would have
+without its events (`undo_batch` in `resources.postgres.life_events`).
+"""
+
+from __future__ import annotations
+
+from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.values.decisions import Lease
+
+
+def abandon(ports: RunPorts, lease: Lease, batch: Batch, reason: str) -> str:
+    """Abandon a batch and delete its files. Return a sentence about it."""
+    # First the ledger, which checks the lease: a run that lost it must not delete files
+    # of the run that took over.
+    ports.ledger.abandon(lease, batch.id, reason)
+    files = discard(ports, batch)
+    return f"batch {batch.id} was abandoned: {reason} ({files} files deleted)"
+
+
+def discard(ports: RunPorts, batch: Batch) -> int:
+    """Delete the files of an abandoned batch, and return their number."""
+    files = ports.segments.discard(ports.source.name, batch.id)
+    return files + ports.spool.discard(ports.source.name, batch.id)
