@@ -37,7 +37,7 @@ Images = tuple[pa.Table, StagedFiles]
 """Row images, and the part of a write whose files contain them."""
 
 Flags = npt.NDArray[np.bool_]
-Places = npt.NDArray[np.int64]
+Indexes = npt.NDArray[np.int64]
 """Indexes of images in the order of `_sequence`."""
 
 OTHER_KEY_REASON = (
@@ -87,25 +87,59 @@ def coalesced(
 
     `marks`: further columns of the images to keep. `doubtful_through`: a `_sequence`;
     it is unknown which changes up to it the mirror shows, so a row whose key changed up
-    to there cannot be looked up. `ignores_deletes`: deletes are ignores_deletes
+    to there cannot be looked up. `ignores_deletes`: deleted rows stay
     (`mapping.outcome`). Raise `TableError` if a row cannot be identified.
     """
-    names = ["_change_type", "_sequence", *marks]
+    names = schema.names
+    spelled = changelog_spelling(names)
+    kept = kept_columns((part.columns for _, part in images), schema)
+    lacking = lacking_columns([part for _, part in images], schema)
+    images = [(row_images(table), part) for table, part in images]
     all_images = pa.concat_tables(
-        mapped(table, part.columns, schema, names) for table, part in images
+        mapped(table, part.columns, schema, ["_change_type", "_sequence", *marks])
+        for table, part in images
     )
-    order = np.argsort(all_images.column("_sequence").to_numpy(), kind="stable")
-    all_images = all_images.take(pa.array(order))
-    spelled = changelog_spelling(schema.names)
+    sequence = all_images.column("_sequence").to_numpy()
+    order = np.argsort(sequence, kind="stable")
+    all_images, sequence = all_images.take(pa.array(order)), sequence[order]
     rows = _follow_rows(all_images, [spelled[name] for name in key])
     presence = _Presence(images, order, rows)
-    return _Coalescing(all_images, rows, presence, schema, tuple(key)).table(
-        kept_columns((part.columns for _, part in images), schema),
-        lacking_columns([part for _, part in images], schema),
-        marks,
-        doubtful_through=doubtful_through,
-        ignores_deletes=ignores_deletes,
-    )
+
+    columns = {
+        name: all_images.column(name).take(pa.array(rows.last)) for name in ("_change_type", *marks)
+    }
+    kind = outcome(columns["_change_type"], ignores_deletes=ignores_deletes)
+    columns["_change_type"] = kind
+    unknown: dict[str, Flags] = {}
+    for index, name in enumerate(names):
+        origins = rows.last
+        if name in kept or name in lacking:
+            if name in key and not presence.of_column(index).all():
+                raise TableError(OTHER_KEY_REASON, hint=RESUME_HINT)
+            origins, unknown[name] = presence.newest(index)
+        values = all_images.column(spelled[name])
+        columns[spelled[name]] = values.take(pa.array(origins, mask=unknown.get(name)))
+
+    # A deleted row needs its values only where it stays in the mirror.
+    needs_values = "_committed_at" in marks or is_present(kind).to_numpy()
+    lacks = {name: unknown[name] & needs_values for name in lacking}
+    oldest = rows.newest(np.zeros(len(sequence), np.bool_))
+    is_looked_up = np.any(list(lacks.values()), axis=0)
+    if (is_looked_up & rows.lost[oldest]).any():
+        raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
+    moved = rows.moved & (sequence <= doubtful_through)
+    if (is_looked_up & moved[rows.newest(moved)]).any():
+        raise TableError(MOVED_ROW_REASON, hint=NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
+    for name in kept:
+        # A value that is looked up is not kept, too.
+        keeps = unknown[name] & (name not in lacking)
+        columns[keep_names(names)[name]] = pa.array(keeps)
+    for name in lacking:
+        columns[lack_names(names)[name]] = pa.array(lacks[name])
+    for name in key:
+        values = all_images.column(spelled[name])
+        columns[origin_names(names)[name]] = values.take(pa.array(oldest))
+    return pa.table(columns), tuple(name for name in lacking if lacks[name].any())
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +148,27 @@ class _Rows:
     `_sequence`, except `last`, which has the index of each key's last image.
 
     `before`: the index of the same row's previous image, or -1. `moved`: the previous
-    image has another key. `begins`: the row has no earlier image with this key.
-    `inserted`: the image is an insert. `lost`: the image changes a row that an earlier
-    image deleted.
+    image has another key. `begins`: the row has no earlier image with this key. `lost`:
+    the image changes a row that an earlier image deleted.
     """
 
-    before: Places
+    before: Indexes
     moved: Flags
     begins: Flags
-    inserted: Flags
     lost: Flags
-    last: Places
+    last: Indexes
+
+    def newest(self, wanted: Flags) -> Indexes:
+        """Return for each key the index of its row's newest wanted image, or of the
+        row's oldest image if none is wanted. Each round doubles the distance, so long
+        chains take few rounds."""
+        own = np.arange(len(self.before))
+        reached = np.where(wanted | (self.before < 0), own, self.before)
+        while True:
+            further = reached[reached]
+            if (further == reached).all():
+                return reached[self.last]
+            reached = further
 
 
 def _follow_rows(all_images: pa.Table, key: Sequence[str]) -> _Rows:
@@ -158,10 +202,10 @@ def _follow_rows(all_images: pa.Table, key: Sequence[str]) -> _Rows:
     moved = paired & (identities != identities[before])
     before[inserted | lost] = -1
     last = order[np.append(~has_next_with_key, True)] if count else order
-    return _Rows(before, moved, inserted | moved | lost, inserted, lost, last)
+    return _Rows(before, moved, inserted | moved | lost, lost, last)
 
 
-def _identities(all_images: pa.Table, key: Sequence[str]) -> Places:
+def _identities(all_images: pa.Table, key: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return a number for each image; images with the same key get the same number."""
     identities = np.zeros(len(all_images), np.int64)
     for name in key:
@@ -177,159 +221,44 @@ def _identities(all_images: pa.Table, key: Sequence[str]) -> Places:
 class _Presence:
     """Which columns each image has. Images are in the order of `_sequence`."""
 
-    def __init__(self, images: Sequence[Images], order: Places, rows: _Rows) -> None:
-        self._parts = [(part.columns, *_bits(table, part)) for table, part in images]
+    def __init__(self, images: Sequence[Images], order: Indexes, rows: _Rows) -> None:
+        self._parts = [(part.columns, _present_bits(table, part)) for table, part in images]
         self._order = order
-        self._begins = rows.begins
+        self._rows = rows
+        self._newest: dict[bytes, Indexes] = {}
 
-    def column(self, index: int) -> Flags:
+    def of_column(self, index: int) -> Flags:
         """Return for each image whether it has the mirror's column `index`. If a
         version of the table does not have the column, a row that begins with an image
         of that version has NULL in it, so that image counts as having the column."""
-        has = [_has(columns[index], bits, count) for columns, bits, count in self._parts]
-        absent = np.repeat(
-            [columns[index].is_absent for columns, _, _ in self._parts],
-            [count for _, _, count in self._parts],
-        )
-        present: Flags = np.concatenate(has)[self._order]
-        return present | (absent[self._order] & self._begins)
+        present = [_has_column(columns[index], bits) for columns, bits in self._parts]
+        absent = [np.full(len(bits), columns[index].is_absent) for columns, bits in self._parts]
+        starts_absent: Flags = np.concatenate(absent)[self._order] & self._rows.begins
+        return starts_absent | np.concatenate(present)[self._order]
+
+    def newest(self, index: int) -> tuple[Indexes, Flags]:
+        """Return for each key the index of its row's newest image that has the column,
+        and whether no image has it."""
+        present = self.of_column(index)
+        # Most columns are present in the same images.
+        cache_key = present.tobytes()
+        if cache_key not in self._newest:
+            self._newest[cache_key] = self._rows.newest(present)
+        newest = self._newest[cache_key]
+        return newest, ~present[newest]
 
 
-def _bits(table: pa.Table, part: StagedFiles) -> tuple[Flags | None, int]:
-    """Return a bit for each image and column, true if the image has the column, or None
-    if all images have all columns; and the number of images."""
-    images = row_images(table)
+def _present_bits(images: pa.Table, part: StagedFiles) -> Flags:
+    """Return a row of bits per image: whether it has the column with that
+    `ColumnOrigin.present_bit`. A column without a bit is present."""
     if part.present_column is None:
-        return None, len(images)
-    bits = images.column(part.present_column).combine_chunks()
-    return unpack_bits(bits), len(images)
+        return np.zeros((len(images), 0), np.bool_)
+    return unpack_bits(images.column(part.present_column).combine_chunks())
 
 
-def _has(column: ColumnOrigin, bits: Flags | None, count: int) -> Flags:
+def _has_column(column: ColumnOrigin, bits: Flags) -> Flags:
     if column.is_absent:
-        return np.zeros(count, np.bool_)
-    if bits is None or column.present_bit is None:
-        return np.ones(count, np.bool_)
-    return (
-        np.ones(count, np.bool_)
-        if column.present_bit >= bits.shape[1]
-        else bits[:, column.present_bit]
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Coalescing:
-    """All images of a table, from which the last image of each key is completed."""
-
-    all_images: pa.Table
-    rows: _Rows
-    presence: _Presence
-    schema: pa.Schema
-    key: tuple[str, ...]
-
-    def table(
-        self,
-        kept: Sequence[str],
-        lacking: Sequence[str],
-        marks: Sequence[str],
-        *,
-        doubtful_through: int,
-        ignores_deletes: bool,
-    ) -> tuple[pa.Table, tuple[str, ...]]:
-        names = self.schema.names
-        spelled = changelog_spelling(names)
-        last, oldest = self.rows.last, _ends_of(self.rows.before, None)[self.rows.last]
-        kind = self.all_images.column("_change_type").take(pa.array(last))
-        kind = outcome(kind, ignores_deletes=ignores_deletes)
-        # A deleted row needs its values only where it stays in the mirror.
-        needs_values = (
-            is_present(kind).to_numpy()
-            if "_committed_at" not in marks
-            else np.ones(len(last), np.bool_)
-        )
-        columns = {"_change_type": kind}
-        columns |= {mark: self.all_images.column(mark).take(pa.array(last)) for mark in marks}
-        unknown: dict[str, Flags] = {}
-        places: dict[bytes, Places] = {}
-        for index, name in enumerate(names):
-            origins = last
-            if name in kept or name in lacking:
-                has = self.presence.column(index)
-                if name in self.key and not has.all():
-                    raise TableError(OTHER_KEY_REASON, hint=RESUME_HINT)
-                origins, unknown[name] = self._newest(has, places)
-            values = self.all_images.column(spelled[name])
-            columns[spelled[name]] = values.take(pa.array(origins, mask=unknown.get(name)))
-        for name in kept:
-            if name not in lacking:
-                columns[keep_names(names)[name]] = pa.array(unknown[name])
-        return self._with_lacks(
-            columns, unknown, needs_values, oldest, kept, lacking, doubtful_through=doubtful_through
-        )
-
-    def _newest(self, has: Flags, places: dict[bytes, Places]) -> tuple[Places, Flags]:
-        """Return for each key the index of its row's newest image that has a column,
-        and whether no image has it. `has`: for each image, whether it has the column.
-        `places` caches the indexes by `has`, which is equal for most columns."""
-        same = has.tobytes()
-        if same not in places:
-            places[same] = _ends_of(self.rows.before, has)[self.rows.last]
-        newest = places[same]
-        return newest, ~has[newest]
-
-    def _moved(self, doubtful_through: int) -> Flags:
-        """Return for each key whether its row had another key in an image up to a
-        `_sequence`."""
-        numbers = self.all_images.column("_sequence").to_numpy()
-        moved: Flags = self.rows.moved & (numbers <= doubtful_through)
-        of_keys: Flags = moved[_ends_of(self.rows.before, moved)[self.rows.last]]
-        return of_keys
-
-    def _with_lacks(
-        self,
-        columns: dict[str, pa.ChunkedArray],
-        unknown: dict[str, Flags],
-        needs_values: Flags,
-        oldest: Places,
-        kept: Sequence[str],
-        lacking: Sequence[str],
-        *,
-        doubtful_through: int,
-    ) -> tuple[pa.Table, tuple[str, ...]]:
-        """Return `columns` with the columns of `lack_names` and `origin_names`; and the
-        columns in which at least one row lacks its value. `unknown`: for each column
-        and key, whether no image of the row has the column. `needs_values`: for each
-        key, whether its row needs all values. `oldest`: for each key, the index of its
-        row's oldest image."""
-        names = self.schema.names
-        lacks = {name: unknown[name] & needs_values for name in lacking}
-        for name in kept:
-            if name in lacking:
-                columns[keep_names(names)[name]] = pa.array(np.zeros(len(oldest), np.bool_))
-        asked = np.zeros(len(oldest), np.bool_)
-        for mark in lacks.values():
-            asked |= mark
-        if (asked & self.rows.lost[oldest]).any():
-            raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
-        if (asked & self._moved(doubtful_through)).any():
-            raise TableError(MOVED_ROW_REASON, hint=NEXT_RUN_HINT, need=Need.ROWS, by=StoppedBy.RUN)
-        for name, mark in lacks.items():
-            columns[lack_names(names)[name]] = pa.array(mark)
-        for name in self.key:
-            values = self.all_images.column(changelog_spelling(names)[name])
-            columns[origin_names(names)[name]] = values.take(pa.array(oldest))
-        return pa.table(columns), tuple(name for name, mark in lacks.items() if mark.any())
-
-
-def _ends_of(before: Places, stops: Flags | None) -> Places:
-    """Follow `before` from each image until `stops` is true or the row's oldest image
-    is reached, and return the index of that image. An image at which `stops` is true is
-    its own result. Each round doubles the distance, so long chains take few rounds."""
-    own = np.arange(len(before))
-    ends = before < 0 if stops is None else stops | (before < 0)
-    reached = np.where(ends, own, before)
-    while True:
-        further = reached[reached]
-        if (further == reached).all():
-            return reached
-        reached = further
+        return np.zeros(len(bits), np.bool_)
+    if column.present_bit is None or column.present_bit >= bits.shape[1]:
+        return np.ones(len(bits), np.bool_)
+    return bits[:, column.present_bit]

@@ -146,12 +146,13 @@ class PostgresBatches(LedgerTables):
 
     def acknowledge(self, lease: Lease, batch: int, requests: RequestCounts | None = None) -> None:
         with self._transaction(lease, changes=_CHANGED_BY_PROGRESS) as transaction:
-            values = {"source": lease.source, "batch": batch}
-            own, spark = (requests.lockstep, requests.spark) if requests else (None, None)
-            transaction.run_or_refuse(
-                "acknowledge", "batches_known", **values, own=own, spark=spark
-            )
-            transaction.run("record_version_set", **values)
+            keys = {"source": lease.source, "batch": batch}
+            counts = {
+                "own": requests and requests.lockstep,
+                "spark": requests and requests.spark,
+            }
+            transaction.run_or_refuse("acknowledge", "batches_known", **keys, **counts)
+            transaction.run("record_version_set", **keys)
 
     # -- what one batch captured ---------------------------------------------------------------
 
@@ -160,7 +161,7 @@ class PostgresBatches(LedgerTables):
         keys = {"source": source, "batch": batch}
         with self._transaction(lease) as transaction:
             record_history(transaction, source, batch, record.history)
-            start_rows = transaction.all("batch_start", source=source, batch=batch)
+            start_rows = transaction.all("batch_start", **keys)
             events = capture_events(
                 batch,
                 coordinates_of(start_rows[0], "start") if start_rows else record.end.at,
@@ -175,14 +176,11 @@ class PostgresBatches(LedgerTables):
                 loaded=[load.table for load in record.joined_loads],
             )
             life_events.record_events(transaction, lease, events, batch)
-            _record_segments(transaction, source, batch, record.segments)
-            system_files = [
-                {**keys, "name": part.table.value, **file}
-                for part in record.system_segments
-                for file in file_rows(part.files)
-            ]
-            transaction.insert("record_system_files", system_files)
-            _record_events(transaction, source, batch, record)
+            _record_segments(transaction, keys, record.segments)
+            _record_system_segments(transaction, keys, record.system_segments)
+            # After the versions and states of their tables.
+            _record_table_events(transaction, keys, record.events)
+            _record_snapshots(transaction, keys, record.snapshots)
             record_loads(transaction, source, batch, record)
             tables.record_extents(transaction, source, batch, record.extents)
             for stopped in record.stopped_tables:
@@ -191,29 +189,31 @@ class PostgresBatches(LedgerTables):
             _record_prepared(transaction, source, batch, record)
             if record.scope is not None:
                 include, exclude = list(record.scope.include), list(record.scope.exclude)
-                values = {"source": source, "batch": batch, "include": include}
-                transaction.run("record_scope", **values, exclude=exclude)
-            _record_set_anchors(transaction, source, batch, record.set_anchors)
-            values = {"source": source, "batch": batch, **_capture_columns(record)}
-            transaction.run_or_refuse("end_capture", "batches_known", **values)
+                transaction.run("record_scope", **keys, include=include, exclude=exclude)
+            _record_set_anchors(transaction, keys, record.set_anchors)
+            columns = _capture_columns(record)
+            transaction.run_or_refuse("end_capture", "batches_known", **keys, **columns)
 
     def contents(
         self, source: str, first: int, last: int, tables: Collection[TableName] | None = None
     ) -> list[BatchContent]:
-        values: dict[str, Any] = {"first": first, "last": last, "databases": None, "names": None}
-        if tables is None and first == last:
-            return self._cached(_content, "contents", source=source, **values)
-        if tables is not None:
-            values["databases"] = sorted({table.database for table in tables})
-            values["names"] = sorted({table.name for table in tables})
-        rows = self._all("contents", source=source, **values)
-        contents = map(_content, rows)
         if tables is None:
-            return list(contents)
+            everything = {"first": first, "last": last, "databases": None, "names": None}
+            if first == last:
+                return self._cached(_content, "contents", source=source, **everything)
+            return list(map(_content, self._all("contents", source=source, **everything)))
+        rows = self._all(
+            "contents",
+            source=source,
+            first=first,
+            last=last,
+            databases=sorted({table.database for table in tables}),
+            names=sorted({table.name for table in tables}),
+        )
         # The query selects by database and by name separately, so it returns some
         # tables too many.
-        wanted = (content.for_tables(frozenset(tables)) for content in contents)
-        return [content for content in wanted if content.changed_tables]
+        contents = (_content(row).for_tables(frozenset(tables)) for row in rows)
+        return [content for content in contents if content.changed_tables]
 
     def open_prepared(self, source: str) -> list[PreparedTransaction]:
         return self._cached(_prepared, "open_prepared", source=source)
@@ -300,10 +300,8 @@ def _cursor(row: Row) -> tuple[str, Cursor]:
 # -- what one batch captured -------------------------------------------------------------------
 
 
-def _record_segments(
-    transaction: Transaction, source: str, batch: int, segments: Sequence[Segment]
-) -> None:
-    rows = [{"source": source, "batch": batch, **_segment_columns(segment)} for segment in segments]
+def _record_segments(transaction: Transaction, keys: Row, segments: Sequence[Segment]) -> None:
+    rows = [{**keys, **_segment_columns(segment)} for segment in segments]
     ids = {
         (table_of(row), row["schema_version"]): row["id"]
         for row in transaction.insert("record_segments", rows)
@@ -316,24 +314,35 @@ def _record_segments(
     transaction.insert("record_segment_files", files)
 
 
-def _record_events(
-    transaction: Transaction, source: str, batch: int, record: CaptureRecord
+def _record_system_segments(
+    transaction: Transaction, keys: Row, segments: Sequence[SystemTableSegment]
 ) -> None:
-    """Record events and snapshots. Their tables, versions and states must be recorded
-    before."""
-    keys = {"source": source, "batch": batch}
-    ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
-    events = [
-        {**keys, "ordinal": next(ordinals[event.table]), **_event_columns(event)}
-        for event in record.events
+    files = [
+        {**keys, "name": segment.table.value, **file}
+        for segment in segments
+        for file in file_rows(segment.files)
     ]
-    transaction.insert("record_table_events", events)
-    rows = [{**keys, **_snapshot_columns(part)} for part in record.snapshots]
+    transaction.insert("record_system_files", files)
+
+
+def _record_table_events(transaction: Transaction, keys: Row, events: Sequence[TableEvent]) -> None:
+    ordinals: dict[TableName, Iterator[int]] = defaultdict(count)
+    rows = [
+        {**keys, "ordinal": next(ordinals[event.table]), **_event_columns(event)}
+        for event in events
+    ]
+    transaction.insert("record_table_events", rows)
+
+
+def _record_snapshots(
+    transaction: Transaction, keys: Row, snapshots: Sequence[SnapshotFiles]
+) -> None:
+    rows = [{**keys, **_snapshot_columns(snapshot)} for snapshot in snapshots]
     ids = {table_of(row): row["id"] for row in transaction.insert("record_snapshots", rows)}
     files = [
-        {"snapshot": ids[part.table], **file}
-        for part in record.snapshots
-        for file in file_rows(part.files)
+        {"snapshot": ids[snapshot.table], **file}
+        for snapshot in snapshots
+        for file in file_rows(snapshot.files)
     ]
     transaction.insert("record_snapshot_files", files)
 
@@ -344,20 +353,19 @@ def _record_prepared(
     """Record ended XA transactions before prepared ones, because an XID may be used
     again once its transaction has ended."""
     for ended in record.ended_transactions:
-        values = {
-            "ended_by": batch,
-            "committed": ended.committed,
+        transaction.run_or_refuse(
+            "record_end",
+            "prepared_known",
+            source=source,
+            ended_by=batch,
+            committed=ended.committed,
             **_prepared_columns(ended.prepared),
-        }
-        transaction.run_or_refuse("record_end", "prepared_known", source=source, **values)
+        )
     for prepared in record.prepared_transactions:
         transaction.run("record_prepared", source=source, **_prepared_columns(prepared))
 
 
-def _record_set_anchors(
-    transaction: Transaction, source: str, batch: int, anchors: Sequence[SetAnchor]
-) -> None:
-    keys = {"source": source, "batch": batch}
+def _record_set_anchors(transaction: Transaction, keys: Row, anchors: Sequence[SetAnchor]) -> None:
     rows = [
         {**keys, "ordinal": ordinal, "origin": anchor.origin, **columns_of(anchor)}
         for ordinal, anchor in enumerate(anchors)
@@ -367,14 +375,13 @@ def _record_set_anchors(
 
 def _capture_columns(value: CaptureRecord) -> dict[str, Any]:
     """Return the columns of the batch's own row; all else is in rows of other tables."""
+    process = value.server_process
     return {
         **position_columns(value.end),
         **columns_of(value.anchor, prefix="anchor_"),
         **columns_of(value, "changes", "transactions", "log_bytes", "passed_statements", "by_gtid"),
-        "server_started_at": None
-        if value.server_process is None
-        else value.server_process.started_at,
-        "server_resets": None if value.server_process is None else value.server_process.resets,
+        "server_started_at": process and process.started_at,
+        "server_resets": process and process.resets,
     }
 
 
@@ -438,8 +445,8 @@ def _event_columns(value: TableEvent) -> dict[str, Any]:
         **columns_of(value),
         **table_columns(value.table),
         **place_columns("place", value.place),
-        "origin_database": None if origin is None else origin.database,
-        "origin_name": None if origin is None else origin.name,
+        "origin_database": origin and origin.database,
+        "origin_name": origin and origin.name,
     }
 
 
@@ -466,10 +473,10 @@ def _prepared_columns(value: PreparedTransaction) -> dict[str, Any]:
     return {
         **columns_of(value, "batch", "position"),
         **columns_of(value.xid),
-        "path": None if file is None else file.path,
-        "size": None if file is None else file.size,
-        "sha256": None if file is None else file.sha256,
-        "file_key": None if file is None else file.key,
+        "path": file and file.path,
+        "size": file and file.size,
+        "sha256": file and file.sha256,
+        "file_key": file and file.key,
     }
 
 

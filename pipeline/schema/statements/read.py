@@ -44,6 +44,9 @@ from lockstep.pipeline.schema.statements.table_statements import (
 )
 from lockstep.pipeline.values.table import TableName
 
+Understood = tuple[SchemaChange, ...] | Irrelevant
+Reading = Understood | NotUnderstood
+
 
 @dataclass(frozen=True, slots=True)
 class Harmless:
@@ -105,14 +108,12 @@ HARMLESS_STATEMENTS: Final = (
 )
 
 
-Understood = tuple[SchemaChange, ...] | Irrelevant
-
 _UNKNOWN_TABLE: Final = 1051
 """ER_BAD_TABLE_ERROR: DROP TABLE named tables that do not exist; all others were
 dropped."""
 
 
-def read_change(text: str, context: StatementContext) -> Understood | NotUnderstood:
+def read_change(text: str, context: StatementContext) -> Reading:
     """Return the changes that a logged statement makes to structures. A text that
     cannot be read is returned as `NotUnderstood`, never raised. `text`: decoded by the
     client's character set."""
@@ -124,7 +125,7 @@ def read_change(text: str, context: StatementContext) -> Understood | NotUnderst
         reading = NotUnderstood(f"it ran under sql_mode={grammar}", _possible_tables(reading))
     if _may_set_mode(text, context):
         reading = _read_under_all_modes(text, context, reading)
-    if isinstance(reading, Irrelevant | NotUnderstood):
+    if not isinstance(reading, tuple):
         return reading
     if context.error not in (0, _UNKNOWN_TABLE):
         # A server logs a failed statement if it has already changed something. MySQL
@@ -148,7 +149,25 @@ def _may_mean_temporary(change: SchemaChange) -> bool:
     return isinstance(change, AlterTable | RenameTables | RepairTables | TruncateTable)
 
 
-def _read_text(text: str, context: StatementContext) -> Understood | NotUnderstood:
+def _defines_columns(reading: Reading) -> bool:
+    return isinstance(reading, tuple) and any(
+        any(isinstance(clause, DefineColumn | AlterDefault) for clause in change.clauses)
+        if isinstance(change, AlterTable)
+        else isinstance(change, CreateTable | CreateSelect)
+        for change in reading
+    )
+
+
+def _possible_tables(reading: Reading) -> tuple[TableName, ...] | None:
+    match reading:
+        case Irrelevant():
+            return ()
+        case NotUnderstood():
+            return reading.possible_tables
+    return affected_tables(reading)
+
+
+def _read_text(text: str, context: StatementContext) -> Reading:
     try:
         reader = StatementReader(text, context)
     except CannotRead as error:
@@ -175,59 +194,6 @@ def _with_engine(change: SchemaChange, engine: str) -> SchemaChange:
     if not isinstance(change, CreateTable) or change.options.engine is not None:
         return change
     return replace(change, options=replace(change.options, engine=engine))
-
-
-# -- SET STATEMENT sql_mode ---------------------------------------------------------
-
-
-def _may_set_mode(text: str, context: StatementContext) -> bool:
-    """Return whether SET STATEMENT may set `sql_mode`. In this case the event has the
-    new mode, but the server parsed the text under the session's mode."""
-    if not context.facts.is_mariadb or "sql_mode" not in text.lower():
-        return False
-    try:
-        return StatementReader(text, context).sees("SET", "STATEMENT")
-    except CannotRead:
-        return True
-
-
-def _read_under_all_modes(
-    text: str, context: StatementContext, reading: Understood | NotUnderstood
-) -> Understood | NotUnderstood:
-    """Return the reading if it is the same under every `sql_mode`, else
-    `NotUnderstood`. A statement that defines a column is always `NotUnderstood`: the
-    column's type and default depend on more modes than the two that govern quoting."""
-    modes = (
-        context.sql_mode & ~(ANSI_QUOTES | NO_BACKSLASH_ESCAPES) | quotes | escapes
-        for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
-    )
-    readings = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
-    defines_columns = not isinstance(reading, NotUnderstood) and _defines_columns(reading)
-    if not defines_columns and all(each == reading for each in readings):
-        return reading
-    possible_tables = {_possible_tables(each) for each in readings}
-    reason = "SET STATEMENT changes sql_mode, and the log does not tell the session's own"
-    return NotUnderstood(reason, possible_tables.pop() if len(possible_tables) == 1 else None)
-
-
-def _defines_columns(changes: Understood) -> bool:
-    return not isinstance(changes, Irrelevant) and any(
-        isinstance(change, CreateTable | CreateSelect)
-        or (
-            isinstance(change, AlterTable)
-            and any(isinstance(c, DefineColumn | AlterDefault) for c in change.clauses)
-        )
-        for change in changes
-    )
-
-
-def _possible_tables(reading: Understood | NotUnderstood) -> tuple[TableName, ...] | None:
-    match reading:
-        case Irrelevant():
-            return ()
-        case NotUnderstood():
-            return reading.possible_tables
-    return affected_tables(reading)
 
 
 # -- by the first words -------------------------------------------------------------
@@ -343,21 +309,20 @@ def _read_harmless(reader: StatementReader) -> Irrelevant:
     """Read a statement that is on the list `HARMLESS_STATEMENTS`. Raise CannotRead if
     it is not on the list, or if another statement follows it."""
     first_token = reader.next()
-    if first_token.keyword in ("CREATE", "ALTER", "DROP"):
+    is_ddl = first_token.keyword in ("CREATE", "ALTER", "DROP")
+    if is_ddl:
         skip_attributes(reader)
     else:
         reader.accept_any("NO_WRITE_TO_BINLOG", "LOCAL")
-    for harmless in HARMLESS_STATEMENTS:
+    # SET STATEMENT … FOR runs any statement; `read_settings` reads it for MariaDB.
+    sets_statement = first_token.keyword == "SET" and reader.sees("STATEMENT")
+    for harmless in () if sets_statement else HARMLESS_STATEMENTS:
         for words in harmless.beginnings:
             if first_token.keyword == words[0] and reader.accept(*words[1:]):
-                # SET STATEMENT … FOR runs any statement; `read_settings` reads it for
-                # MariaDB.
-                if first_token.keyword == "SET" and reader.sees("STATEMENT"):
-                    break
                 if not harmless.may_contain_statements and reader.skip_rest() > 0:
                     raise CannotRead(f"another statement follows {' '.join(words)}")
                 return Irrelevant(" ".join(words))
-    word = reader.peek().text[:40] if first_token.keyword in ("CREATE", "ALTER", "DROP") else ""
+    word = reader.peek().text[:40] if is_ddl else ""
     beginning = f"{first_token.keyword or 'the statement'} {word}".strip()
     raise CannotRead(f"{beginning} is not on the list of statements to pass over")
 
@@ -420,36 +385,41 @@ def _tables_of_unreadable(reader: StatementReader) -> tuple[TableName, ...] | No
 # So if it sets `sql_mode`, the log does not say under which mode the text was parsed.
 
 _LOGGED_VARIABLES: Final = frozenset(
-    {"character_set_server", "collation_server", "explicit_defaults_for_timestamp"}
-    | {"sql_mode", "time_zone", "timestamp"}
+    {
+        "character_set_server",
+        "collation_server",
+        "explicit_defaults_for_timestamp",
+        "sql_mode",
+        "time_zone",
+        "timestamp",
+    }
 )
 """Variables whose values are logged in the statement's event."""
 
 _NEUTRAL_VARIABLES: Final = frozenset(
-    {"alter_algorithm", "analyze_sample_percentage", "aria_repair_threads"}
-    | {"aria_sort_buffer_size", "binlog_alter_two_phase", "binlog_annotate_row_events"}
-    | {"binlog_format", "binlog_row_image", "bulk_insert_buffer_size", "check_constraint_checks"}
-    | {"foreign_key_checks", "gtid_domain_id", "gtid_seq_no", "histogram_size", "histogram_type"}
-    | {"idle_readonly_transaction_timeout", "idle_transaction_timeout"}
-    | {"idle_write_transaction_timeout", "innodb_lock_wait_timeout", "innodb_snapshot_isolation"}
-    | {"innodb_strict_mode", "innodb_table_locks", "innodb_tmpdir", "interactive_timeout"}
-    | {"join_buffer_size", "lc_messages", "lock_wait_timeout", "log_disabled_statements"}
-    | {"log_queries_not_using_indexes", "log_slow_admin_statements", "log_slow_query"}
-    | {"log_slow_query_time", "log_slow_rate_limit", "log_warnings", "long_query_time"}
-    | {"low_priority_updates", "max_allowed_packet", "max_error_count", "max_heap_table_size"}
-    | {"max_session_mem_used", "max_statement_time", "myisam_repair_threads"}
-    | {"myisam_sort_buffer_size", "net_read_timeout", "net_write_timeout", "note_verbosity"}
-    | {"old_alter_table", "optimizer_switch", "profiling", "progress_report_time"}
-    | {"pseudo_thread_id", "read_buffer_size", "read_rnd_buffer_size", "server_id"}
-    | {"skip_parallel_replication", "skip_replication", "slow_query_log", "sort_buffer_size"}
-    | {"sql_log_bin", "sql_notes", "sql_warnings", "system_versioning_alter_history"}
-    | {"tmp_disk_table_size", "tmp_memory_table_size", "tmp_table_size", "transaction_isolation"}
-    | {"tx_isolation", "unique_checks", "use_stat_tables", "wait_timeout", "wsrep_on"}
-    | {"wsrep_osu_method"}
+    """
+    alter_algorithm analyze_sample_percentage aria_repair_threads aria_sort_buffer_size
+    binlog_alter_two_phase binlog_annotate_row_events binlog_format binlog_row_image
+    bulk_insert_buffer_size check_constraint_checks foreign_key_checks gtid_domain_id
+    gtid_seq_no histogram_size histogram_type idle_readonly_transaction_timeout
+    idle_transaction_timeout idle_write_transaction_timeout innodb_lock_wait_timeout
+    innodb_snapshot_isolation innodb_strict_mode innodb_table_locks innodb_tmpdir
+    interactive_timeout join_buffer_size lc_messages lock_wait_timeout log_disabled_statements
+    log_queries_not_using_indexes log_slow_admin_statements log_slow_query log_slow_query_time
+    log_slow_rate_limit log_warnings long_query_time low_priority_updates max_allowed_packet
+    max_error_count max_heap_table_size max_session_mem_used max_statement_time
+    myisam_repair_threads myisam_sort_buffer_size net_read_timeout net_write_timeout
+    note_verbosity old_alter_table optimizer_switch profiling progress_report_time
+    pseudo_thread_id read_buffer_size read_rnd_buffer_size server_id skip_parallel_replication
+    skip_replication slow_query_log sort_buffer_size sql_log_bin sql_notes sql_warnings
+    system_versioning_alter_history tmp_disk_table_size tmp_memory_table_size tmp_table_size
+    transaction_isolation tx_isolation unique_checks use_stat_tables wait_timeout wsrep_on
+    wsrep_osu_method
+    """.split()  # noqa: SIM905 - a list literal would have a line for each name
 )
 """Variables that affect neither structures nor stored values."""
 
-_ENGINE_VARIABLES: Final = frozenset({"default_storage_engine", "storage_engine"})
+_ENGINE_VARIABLES: Final = ("default_storage_engine", "storage_engine")
 
 
 def read_settings(reader: StatementReader) -> tuple[str | None, tuple[str, ...]]:
@@ -486,3 +456,30 @@ def _read_assignment(reader: StatementReader) -> tuple[str, tuple[Token, ...]]:
         depth += reader.sees_symbol("(") - reader.sees_symbol(")")
         tokens.append(reader.next())
     return variable, tuple(tokens)
+
+
+def _may_set_mode(text: str, context: StatementContext) -> bool:
+    """Return whether SET STATEMENT may set `sql_mode`. In this case the event has the
+    new mode, but the server parsed the text under the session's mode."""
+    if not context.facts.is_mariadb or "sql_mode" not in text.lower():
+        return False
+    try:
+        return StatementReader(text, context).sees("SET", "STATEMENT")
+    except CannotRead:
+        return True
+
+
+def _read_under_all_modes(text: str, context: StatementContext, reading: Reading) -> Reading:
+    """Return the reading if it is the same under every `sql_mode`, else
+    `NotUnderstood`. A statement that defines a column is always `NotUnderstood`: the
+    column's type and default depend on more modes than the two that govern quoting."""
+    modes = (
+        context.sql_mode & ~(ANSI_QUOTES | NO_BACKSLASH_ESCAPES) | quotes | escapes
+        for quotes, escapes in product((0, ANSI_QUOTES), (0, NO_BACKSLASH_ESCAPES))
+    )
+    readings = [_read_text(text, replace(context, sql_mode=mode)) for mode in modes]
+    if not _defines_columns(reading) and all(each == reading for each in readings):
+        return reading
+    possible_tables = {_possible_tables(each) for each in readings}
+    reason = "SET STATEMENT changes sql_mode, and the log does not tell the session's own"
+    return NotUnderstood(reason, possible_tables.pop() if len(possible_tables) == 1 else None)
