@@ -22,7 +22,7 @@ from pydantic import (
 from lockstep.pipeline.catalog import DATABASE_PLACEHOLDER
 from lockstep.pipeline.replay.partitions import Partitions
 from lockstep.pipeline.upkeep.decide import UpkeepPolicy
-from lockstep.pipeline.values.policies import DEFAULT_KEEP
+from lockstep.pipeline.values.retention import DEFAULT_KEEP
 from lockstep.pipeline.values.survey import is_loopback
 from lockstep.resources.config.secrets import has_password, is_reference, is_sensitive, resolve
 from lockstep.resources.config.sources import SourceSection

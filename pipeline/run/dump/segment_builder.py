@@ -199,8 +199,8 @@ class Segmenter:
     of the log again.
 
     `nulled_counts`: number of values, by column, that a policy replaced by NULL.
-    `unknown_code_counts`: number of texts, by column, with a code that has no character
-    and became U+FFFD."""
+    `undefined_code_counts`: number of texts, by column, with a code that has no
+    character and became U+FFFD."""
 
     def __init__(
         self,
@@ -230,7 +230,7 @@ class Segmenter:
         )
         self.rewrite, self.begin_load = table_changes.rewrite, table_changes.begin_load
         self.row_count = 0
-        self.nulled_counts, self.unknown_code_counts = Counter[str](), Counter[str]()
+        self.nulled_counts, self.undefined_code_counts = Counter[str](), Counter[str]()
         self.tables_with_defaults: Set[TableName] = self._decoder.tables_with_defaults
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
@@ -420,8 +420,8 @@ class Segmenter:
         self.row_count += counts.total
         for column, count in images.nulled_counts.items():
             self.nulled_counts[f"{segment.version.table}.{column}"] += count
-        for column, count in images.unmapped_counts.items():
-            self.unknown_code_counts[f"{segment.version.table}.{column}"] += count
+        for column, count in images.undefined_code_counts.items():
+            self.undefined_code_counts[f"{segment.version.table}.{column}"] += count
 
     # -- changes by foreign keys that are not logged ------------------------------------------
 

@@ -43,7 +43,8 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
-from lockstep.pipeline.values.policies import DEFAULT_KEEP, Readers, Retention
+from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_uncluster
 from lockstep.resources.lake.delta.columns import (
     VECTORS_PROPERTY,
