@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -41,6 +42,15 @@ SETTINGS = (
     "--secure-file-priv=",
 )
 
+
+ENDS_WITH_STARTER = (
+    sys.executable,
+    "-I",
+    "-S",
+    str(Path(__file__).with_name("ends_with_starter.py")),
+)
+"""The words that make a command end with the process that starts it, if its standard input is a
+pipe."""
 
 EnsureDataFolder = Callable[[Program, Path, Path, Sequence[str]], None]
 """A function that creates a missing data folder, given the program, the folder, the cache and the
@@ -204,8 +214,8 @@ def _initialise(program: Program, prepared_folder: Path, initial_options: tuple[
 
 
 class ProgramMySql:
-    """A `mysqld` of this host in a session of its own. `settings` and `prepare` are MySQL's by
-    default; MariaDB has its own."""
+    """A `mysqld` of this host in a session of its own, which is killed if this process ends without
+    stopping it. `settings` and `prepare` are MySQL's by default; MariaDB has its own."""
 
     host = "127.0.0.1"
     user = "root"
@@ -279,6 +289,7 @@ class ProgramMySql:
         with self.log.open("ab") as log:
             return subprocess.Popen(
                 [
+                    *ENDS_WITH_STARTER,
                     *self._program.command,
                     *root_options(),
                     f"--datadir={self.data}",
@@ -289,12 +300,11 @@ class ProgramMySql:
                     *self._settings,
                     *self._options,
                 ],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 # Ctrl-C must not end the server: its user stops it in order.
                 start_new_session=True,
-                preexec_fn=_restore_interrupt,
             )
 
     def _await_greeting(self, process: subprocess.Popen[bytes]) -> None:
@@ -319,16 +329,13 @@ class ProgramMySql:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _restore_interrupt() -> None:
-    # A shell makes jobs that it starts with `&` ignore SIGINT, and children inherit that.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if process.stdin is not None:
+            process.stdin.close()
 
 
 def kill_leftover(data: Path) -> None:
-    """Kill the server that still runs on this data folder because the process that started it was
-    killed."""
+    """Kill the server that still runs on this data folder, and wait for its end: the process that
+    started it was killed a moment ago."""
     try:
         pid = int((data / "mysqld.pid").read_text())
         command = Path(f"/proc/{pid}/cmdline").read_bytes()

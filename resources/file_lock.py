@@ -58,16 +58,31 @@ def _report_holders(descriptor: int, path: Path) -> None:
 
 
 def _holders(descriptor: int) -> list[str]:
-    """Return descriptions of the processes that hold a lock of the file. Linux lists
-    locks with kind, process and file (device and inode), see proc_locks(5)."""
-    inode = os.fstat(descriptor).st_ino
-    holders = []
+    """Return descriptions of the processes that hold a lock of the file, on Linux."""
     with suppress(OSError):
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()
-            if words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode):
-                holders.append(_process_description(words[4]))
-    return holders
+        file = f"{_device(descriptor)}:{os.fstat(descriptor).st_ino}"
+        return list(map(_process_description, lock_holders(Path("/proc/locks").read_text(), file)))
+    return []
+
+
+def lock_holders(locks: str, file: str) -> list[str]:
+    """Return the ids of the processes that hold a lock of a file, from the content of
+    /proc/locks: its lines have kind, process and file, see proc_locks(5). `file`: device
+    and inode as there, such as `fe:00:1234`."""
+    lines = map(str.split, locks.splitlines())
+    return [words[4] for words in lines if words[1] == "FLOCK" and words[5] == file]
+
+
+def _device(descriptor: int) -> str:
+    """Return the device of the file's mount as /proc/locks has it. `st_dev` may be
+    another number, such as that of a subvolume of Btrfs."""
+    status = Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+    [mount] = (line.split()[1] for line in status.splitlines() if line.startswith("mnt_id:"))
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        words = line.split()
+        if words[0] == mount:
+            return ":".join(f"{int(number):02x}" for number in words[2].split(":"))
+    raise FileNotFoundError(f"no mount {mount}")
 
 
 def _process_description(pid: str) -> str:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
 import shutil
 import signal
 import tempfile
+import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from hypothesis import settings
+
+from lockstep.resources.lake.store.staging import LockedFolder, make_locked_folder
 
 pytest_plugins = [
     "tests.fix_ledger",
@@ -45,13 +50,54 @@ ROOM: Final = 8 << 30
 
 def keep_files_in_memory() -> None:
     """Have tests and their servers write to memory, where there is room: no power is cut in them
-    either way, and writing to a disk is a tenth of what they take. TMPDIR, if set, says where."""
+    either way, and writing to a disk is a tenth of what they take. TMPDIR, if set, says where: also
+    to the processes among which the tests are distributed."""
     if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK):
         return
     told = Path("/proc/meminfo").read_text(encoding="ascii")
     [available] = re.findall(r"^MemAvailable: *(\d+) kB$", told, re.M)
     if min(int(available) << 10, shutil.disk_usage(MEMORY).free) > ROOM:
-        os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
+        own = own_folder(MEMORY)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(own.folder)
+        atexit.register(leave, own, os.getpid())
+
+
+PREFIX: Final = "lockstep-tests-"
+KEPT_SECONDS: Final = 86_400
+"""How long the files of tests that failed are there, unless their session is killed."""
+
+FAILED: Final[list[pytest.Session]] = []
+"""This process's session, if a test failed."""
+
+
+def own_folder(parent: Path) -> LockedFolder:
+    """A folder for the files of this session. Those of sessions that were killed are removed, which
+    hold no lock any more, and those that `leave` left for a day."""
+    for folder in parent.glob(f"{PREFIX}*/"):
+        with suppress(FileNotFoundError):  # another session removes it, too
+            left = not folder.with_name(f"{folder.name}.lock").exists()
+            if left and time.time() - folder.stat().st_mtime > KEPT_SECONDS:
+                shutil.rmtree(folder, ignore_errors=True)
+    own = make_locked_folder(parent, PREFIX)
+    # The embedded Postgres has its socket there, and another account if the tests are root's.
+    own.folder.chmod(0o711)
+    return own
+
+
+def leave(own: LockedFolder, process: int) -> None:
+    """At a process's end; one that it forked does not come to it. Without its lock, the folder of a
+    session in which tests failed can be looked at."""
+    if os.getpid() != process:
+        return
+    if FAILED:
+        own.folder.with_name(f"{own.folder.name}.lock").unlink()
+    else:
+        own.end()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.testsfailed:
+        FAILED.append(session)
 
 
 keep_files_in_memory()

@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 
 import pytest
 
+from demo.mysqld import ENDS_WITH_STARTER
 from lockstep.resources.lake.spark.java import require_java
 from tests.fix_connect import free_port
 
@@ -49,10 +50,12 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [
+                *ENDS_WITH_STARTER,
                 *(java, "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
                 *("-cp", f"{folder}:{jars}/*", _MAIN, "-p", str(port)),
             ],
             cwd=folder,
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
         )
@@ -60,8 +63,8 @@ def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         _until_it_listens(process, port)
         yield f"thrift://127.0.0.1:{port}"
     finally:
-        process.kill()
-        process.wait()
+        with process:
+            process.kill()
 
 
 def _until_it_listens(process: subprocess.Popen[bytes], port: int) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from demo.mysqld import ENDS_WITH_STARTER
 from lockstep.pipeline.values.retries import SPARK
 from lockstep.resources.lake.spark.remote import RemoteSpark, SparkServer
 from tests.e2e.project import environment
@@ -54,10 +55,10 @@ def serve(folder: Path) -> ConnectServer:
     )
     with (folder / "said").open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "lockstep.cli", "spark", "serve"],
+            [*ENDS_WITH_STARTER, sys.executable, "-m", "lockstep.cli", "spark", "serve"],
             cwd=folder,
             env=environment(SPARK_TOKEN="of-tests"),
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=said,
             stderr=said,
         )
@@ -79,8 +80,8 @@ def connect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connect
     """The server of this process."""
     begun = serve(tmp_path_factory.mktemp("connect") / "project")
     yield begun
-    begun.process.terminate()
-    begun.process.wait()
+    with begun.process:
+        begun.process.terminate()
 
 
 @pytest.fixture

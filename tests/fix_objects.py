@@ -21,6 +21,7 @@ from uuid import uuid4
 
 import pytest
 
+from demo.mysqld import ENDS_WITH_STARTER
 from lockstep.resources.lake.store.paths import ObjectPath, object_path
 
 BUCKET = "lake"
@@ -103,13 +104,14 @@ def object_store(object_address: ObjectStore) -> Iterator[ObjectStore]:
         yield object_address
     finally:
         for process in (server, faults):
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            with process:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _started(module: str, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments],
+        [*ENDS_WITH_STARTER, sys.executable, "-m", module, *arguments],
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

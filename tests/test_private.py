@@ -195,3 +195,15 @@ def test_a_lock_that_is_waited_for_names_its_holder(
     told = screen.getvalue()
     assert told.startswith(f"Waiting for process {holder.pid} ({sys.executable} -c")
     assert told.endswith(f", which holds the lock {path}.\n")
+
+
+def test_a_file_of_another_device_is_another_file() -> None:
+    """Inodes are numbered by file system: `/proc/locks` has both, and who waits for a lock."""
+    locks = (
+        "1: FLOCK  ADVISORY  WRITE 101 fe:00:42 0 EOF\n"
+        "1: -> FLOCK  ADVISORY  WRITE 102 fe:00:42 0 EOF\n"
+        "2: FLOCK  ADVISORY  WRITE 103 00:1b:42 0 EOF\n"
+        "3: FLOCK  ADVISORY  READ 104 fe:00:42 0 EOF\n"
+        "4: POSIX  ADVISORY  WRITE 105 fe:00:42 0 EOF\n"
+    )
+    assert file_lock.lock_holders(locks, "fe:00:42") == ["101", "104"]

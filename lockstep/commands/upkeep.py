@@ -38,7 +38,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     with context.adapters() as adapters:
         for source in context.sources(arguments.source):
             report = _upkeep_report(arguments, context, adapters, source.name, only_tables)
-            for line in _report_lines(report, is_planned=arguments.dry_run):
+            for line in upkeep_lines(report, is_planned=arguments.dry_run):
                 context.say(f"{source.name}: {line}")
             payload[source.name] = _report_values(report, is_planned=arguments.dry_run)
     return Outcome(exits.DONE, {"sources": payload})
@@ -67,7 +67,8 @@ def _upkeep_report(
         return upkeep(ports, lake, policy, holder_name("upkeep"), only_tables)
 
 
-def _report_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
+def upkeep_lines(report: UpkeepReport, *, is_planned: bool) -> Iterator[str]:
+    """Yield what the command prints of one source's upkeep."""
     deleted_words = "would be deleted" if is_planned else "deleted"
     yield from _changes_lines(report.changes, is_planned=is_planned)
     if report.checkpoints.count:
@@ -105,7 +106,7 @@ def _changes_lines(changes: ChangesPlan, *, is_planned: bool) -> Iterator[str]:
     if changes.deleted.count:
         yield f"changes: {_total_words(changes.deleted)} {would_be}deleted"
     if changes.ledger_rows:
-        yield f"ledger: {pluralize(changes.ledger_rows, 'row')} about them deleted"
+        yield f"ledger: {pluralize(changes.ledger_rows, 'row')} about them {would_be}deleted"
 
 
 def _table_lines(upkeep: TableUpkeep, *, is_planned: bool) -> Iterator[str]:

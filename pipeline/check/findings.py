@@ -19,7 +19,8 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.mirror_names import MirrorNames
-from lockstep.pipeline.values.policies import DEFAULT_KEEP, LakePolicies, Retention
+from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
 from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns, TableStructure
 

@@ -35,7 +35,7 @@ from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
-from lockstep.pipeline.values.policies import Retention
+from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import Column, TableStructure
 

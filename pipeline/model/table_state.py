@@ -78,13 +78,15 @@ class StoppedTable:
 class TableState:
     """A captured table as the ledger knows it.
 
-    `generation` is the number of times that its changelog and mirror were created, and
-    part of every application id; `changelog_generation` and `mirror_generation` count
-    within it how often one of the two alone was created again. `mirror` and `changelog`
-    are paths relative to the lake's folder. `mirror_version`: the schema version that
-    the mirror shows, or None before the first settled write of a generation.
-    `adopted_version`: the Delta version that the mirror had when a ledger that was made
-    from the lake (`lockstep recover`) continued it, in this generation.
+    `generation` rises when changelog and mirror begin again: lake and ledger disagree,
+    the mirror of a dropped table was removed, or another ledger takes over.
+    `changelog_generation` rises when a structure or setting does not fit the changelog,
+    `mirror_generation` when the mirror is replaced. All three are part of application
+    ids, so that writes are numbered from one again. `mirror` and `changelog` are paths
+    relative to the lake's folder. `mirror_version`: the schema version that the mirror
+    shows, or None before the first settled write of a generation. `adopted_version`:
+    the Delta version that the mirror had when a ledger that was made from the lake
+    (`lockstep recover`) continued it, in this generation.
 
     `stopped_by`, `reason`, `hint` and `position` are only set for a stopped table.
     `stopped`: how far a stopped or dropped table was captured; None if it was not

@@ -369,7 +369,7 @@ def _capture_batch(
         *reading.row_statements.passed_sentences(),
         *softened_lines(segmenter.nulled_counts, "zero or partial dates are NULL"),
         *softened_lines(
-            segmenter.unknown_code_counts, "values hold codes that have no character: U+FFFD"
+            segmenter.undefined_code_counts, "values hold codes that have no character: U+FFFD"
         ),
     ):
         ports.progress.note(line)
@@ -436,7 +436,8 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
 
 
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
-    """Quarantine tables whose mirror would have the folder of another table's mirror."""
+    """Quarantine tables whose mirror would have the folder of another table's
+    mirror."""
     ports, segmenter = capture.basis.ports, capture.segmenter
     if not ports.source.mirror_names.rules:
         return

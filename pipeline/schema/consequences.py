@@ -36,16 +36,25 @@ from lockstep.pipeline.values.table import TableName
 
 
 class Action(StrEnum):
-    """An action of a run on a table's mirror; the most severe comes last."""
+    """An action of a run on a table's mirror; the most severe comes last.
+    `pipeline.run.dump.table_changes` carries it out at the statement's place in the
+    log."""
 
     NOTHING = "nothing"
     FOLLOW = "follow"
+    """The mirror gets the columns that the table has now."""
     EMPTY = "empty"
+    """The changelog gets a truncate row. The next write replaces the mirror by the rows
+    after the statement."""
     CREATE = "create"
     DROP = "drop"
     COPY = "copy"
+    """The mirror begins with the rows of another table's mirror."""
     REREAD = "re-read"
+    """The table stops. A second capture of the same run reads its rows, or only its new
+    columns, from MySQL. A run with `--until` leaves that to the next run."""
     QUARANTINE = "quarantined"
+    """The table stops until a person resumes it."""
 
 
 ROW_KEEPING_ACTIONS: Final = frozenset({Action.NOTHING, Action.FOLLOW})

@@ -138,7 +138,7 @@ class Shaper:
             images,
             columns=self._treat_columns(images.columns),
             nulled_counts=self._shown_counts(images.nulled_counts),
-            unmapped_counts=self._shown_counts(images.unmapped_counts),
+            undefined_code_counts=self._shown_counts(images.undefined_code_counts),
             present=self._shown_bits(images.present),
             logged=self._shown_bits(images.logged),
             updated=self._shown_bits(images.updated),

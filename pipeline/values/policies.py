@@ -1,19 +1,15 @@
-"""The policies of a source in lockstep.toml: where its runs start, how its lake
-follows, and how long versions of a mirror (the Delta table with a table's current rows)
-stay readable.
+"""The policies of a source in lockstep.toml: where its runs start, and how its lake
+follows. A mirror is the Delta table with a table's current rows.
 
 Belongs here: the words of each policy, their meaning, and the default, which never
 loses data. Does not: the consequences of a policy (`pipeline.schema.consequences`,
 `pipeline.start.rules`, `pipeline.mirror`), reading the file (`resources.config`),
-settings for files (`pipeline.upkeep.decide`) and for proofs (`pipeline.source_plan`),
-reading, writing or judging the properties of a mirror (`resources.lake`,
-`pipeline.check.mirrors`).
+settings for files (`pipeline.upkeep.decide`) and for proofs (`pipeline.source_plan`).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
@@ -95,9 +91,10 @@ class Deletes(Policy):
 
 class Truncates(Policy):
     """A TRUNCATE deletes all rows, and `deletes` says what becomes of them; or the rows
-    stay, and the changelog has no truncate row either. This counts for statements that
-    are read from then on. With `ignore`, a table without a key is quarantined, and rows
-    that are gone when a table is re-read stay, since they may have been truncated."""
+    stay, and the changelog has no truncate row either. A change of this setting applies
+    to statements that are read after it. With `ignore`, a table without a key is
+    quarantined, and rows that MySQL no longer has when a table is re-read stay, since a
+    TRUNCATE may have deleted them."""
 
     DELETE = "delete"
     IGNORE = "ignore"
@@ -113,9 +110,9 @@ class Readers(Policy):
 
 
 class ForeignKeys(Policy):
-    """Rows that a foreign key changes where the server does not log it (MariaDB; MySQL
-    with `innodb_native_foreign_keys=ON`; MySQL versions that never log them):
-    quarantine the tables that lost them, or re-read them from MySQL."""
+    """A foreign key changed rows, which the server does not log (MariaDB; MySQL with
+    `innodb_native_foreign_keys=ON`; MySQL versions that never log them): quarantine the
+    tables of these rows, or re-read them from MySQL."""
 
     QUARANTINE = "quarantine"
     RESNAPSHOT = "resnapshot"
@@ -147,8 +144,13 @@ class LakePolicies:
     @property
     def toml(self) -> str:
         """The policies that differ from the default, as lockstep.toml has them."""
-        policies = ((field, getattr(self, field.name)) for field in fields(self))
-        return to_toml({field.name: value for field, value in policies if value != field.default})
+        return to_toml(
+            {
+                field.name: value
+                for field in fields(self)
+                if (value := getattr(self, field.name)) != field.default
+            }
+        )
 
     @property
     def keeps_rows(self) -> bool:
@@ -170,74 +172,3 @@ def to_toml(policies: Mapping[str, object]) -> str:
 def keeps_rows(deletes: Deletes, truncates: Truncates) -> bool:
     """Return whether rows that were deleted at the source stay in a mirror."""
     return deletes is not Deletes.REMOVE or truncates is Truncates.IGNORE
-
-
-# -- how long versions stay readable -----------------------------------------------------------
-# Delta documentation, "Table properties": VACUUM deletes files that were replaced longer ago than
-# `delta.deletedFileRetentionDuration`. Each checkpoint deletes commits older than
-# `delta.logRetentionDuration`, even if their version was the newest until just now. Therefore the
-# log is kept longer than the files.
-
-DEFAULT_KEEP: Final = timedelta(days=30)
-"""How long versions stay readable if `keep` under [lake] is not set."""
-
-EXTRA_LOG_RETENTION: Final = timedelta(days=30)
-"""How much longer the log is kept than replaced files. It has to cover the time between
-two checkpoints and the time for which a version was the newest before it was
-replaced."""
-
-FILES_PROPERTY: Final = "delta.deletedFileRetentionDuration"
-LOG_PROPERTY: Final = "delta.logRetentionDuration"
-_DEFAULTS: Final = {FILES_PROPERTY: timedelta(days=7), LOG_PROPERTY: timedelta(days=30)}
-_PART: Final = re.compile(r"(\d+)\s+(second|minute|hour|day|week)s?", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """The times for which a Delta table keeps replaced `files`, and commits in its
-    `log`."""
-
-    files: timedelta
-    log: timedelta
-
-    @classmethod
-    def for_keep(cls, keep: timedelta) -> Retention:
-        """Return the retention of a new mirror whose versions are to stay readable for
-        `keep`."""
-        return cls(keep, keep + EXTRA_LOG_RETENTION)
-
-    @classmethod
-    def of(cls, properties: dict[str, str]) -> Retention | None:
-        """Return the retention that a table's properties set, or None if one is
-        unreadable."""
-        spans = {
-            name: _span(properties[name])
-            for name in (FILES_PROPERTY, LOG_PROPERTY)
-            if name in properties
-        }
-        files, log = (
-            spans.get(FILES_PROPERTY, _DEFAULTS[FILES_PROPERTY]),
-            spans.get(LOG_PROPERTY, _DEFAULTS[LOG_PROPERTY]),
-        )
-        return None if files is None or log is None else cls(files, log)
-
-    def properties(self) -> dict[str, str]:
-        return {FILES_PROPERTY: _text(self.files), LOG_PROPERTY: _text(self.log)}
-
-    def covers(self, keep: timedelta) -> bool:
-        """Return whether versions stay readable for `keep`."""
-        return min(self.files, self.log) >= keep
-
-
-def _span(text: str) -> timedelta | None:
-    interval = text.strip().lower().removeprefix("interval").strip()
-    parts = _PART.findall(interval)
-    if not parts or _PART.sub("", interval).strip():
-        return None
-    return sum((timedelta(**{f"{unit}s": int(number)}) for number, unit in parts), timedelta())
-
-
-def _text(span: timedelta) -> str:
-    if span % timedelta(days=1):
-        return f"interval {int(span.total_seconds())} seconds"
-    return f"interval {span.days} days"

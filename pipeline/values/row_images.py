@@ -41,17 +41,16 @@ class RowImages:
     `event`: int32, index of the image's event among the decoded events. `row`: int32,
     the row's index within its event; the two images of an update share it.
     `change_type`: int8, index into `CHANGE_TYPES`. `nulled_counts`: per column, the
-    number of values that a policy replaced by NULL. `unmapped_counts`: per column, the
-    number of texts with a code that has no character; they have U+FFFD. `present`:
-    binary, per image one bit for each column, the lowest for the first: whether its
-    value is known. A column without its bit is NULL. The bits are NULL for an image
-    that has every column, and `present` is None if every image has every column.
-    `logged`: like `present`, for the columns that the server logged. `present` has more
-    bits: the defaults of an inserted row are known although they were not logged.
-    `updated`: like `present`, for the columns that an update changed. Only an update's
-    image after the change has these bits; `updated` is None if the caller did not ask
-    for it.
-    """
+    number of values that a policy replaced by NULL. `undefined_code_counts`: per
+    column, the number of texts with a code that has no character; they have U+FFFD.
+    `present`: binary, per image one bit for each column, the lowest for the first:
+    whether its value is known. A column without its bit is NULL. The bits are NULL for
+    an image that has every column, and `present` is None if every image has every
+    column. `logged`: like `present`, for the columns that the server logged. `present`
+    has more bits: the defaults of an inserted row are known although they were not
+    logged. `updated`: like `present`, for the columns that an update changed. Only an
+    update's image after the change has these bits; `updated` is None if the caller did
+    not ask for it."""
 
     columns: pa.RecordBatch
     event: pa.Int32Array
@@ -59,7 +58,7 @@ class RowImages:
     change_type: pa.Int8Array
     nulled_counts: Mapping[str, int]
     present: pa.BinaryArray | None = None
-    unmapped_counts: Mapping[str, int] = field(default_factory=dict)
+    undefined_code_counts: Mapping[str, int] = field(default_factory=dict)
     logged: pa.BinaryArray | None = None
     updated: pa.BinaryArray | None = None
 
@@ -72,17 +71,17 @@ def merge_images(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> Ro
     parts = [images for images, _ in apart]
     event = np.concatenate([indices[images.event.to_numpy()] for images, indices in apart])
     order = pa.array(np.argsort(event, kind="stable"))
-    softened, unknown = Counter[str](), Counter[str]()
+    nulled_counts, undefined_code_counts = Counter[str](), Counter[str]()
     for images in parts:
-        softened.update(images.nulled_counts)
-        unknown.update(images.unmapped_counts)
+        nulled_counts.update(images.nulled_counts)
+        undefined_code_counts.update(images.undefined_code_counts)
     return RowImages(
         columns=pa.concat_batches([images.columns for images in parts]).take(order),
         event=pa.array(event.astype(np.int32)).take(order),
         row=pa.concat_arrays([images.row for images in parts]).take(order),
         change_type=pa.concat_arrays([images.change_type for images in parts]).take(order),
-        nulled_counts=softened,
-        unmapped_counts=unknown,
+        nulled_counts=nulled_counts,
+        undefined_code_counts=undefined_code_counts,
         present=_bits_together([(images.present, images) for images in parts], order),
         logged=_bits_together([(images.logged, images) for images in parts], order),
         updated=_bits_together([(images.updated, images) for images in parts], order),

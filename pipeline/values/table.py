@@ -43,7 +43,7 @@ class TableName:
 class Column:
     """One column as the log describes it.
 
-    `type` is MySQL's base type in lower case ("int", "varchar", "datetime", …).
+    `type` is a name of `schema.types.FAMILIES` ("int", "varchar", "datetime", …).
     `length` is bytes for strings and BINARY, fractional digits for temporal types.
     `charset` is MySQL's character set name, "binary" for byte strings, None elsewhere.
     """

@@ -13,7 +13,7 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.pipeline.values.policies import DEFAULT_KEEP
+from lockstep.pipeline.values.retention import DEFAULT_KEEP
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments

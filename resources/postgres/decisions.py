@@ -42,12 +42,12 @@ class PostgresDecisions(LedgerTables):
                 "decide",
                 source=lease.source,
                 token=lease.token,
+                **columns_of(decision, *_PLAIN_FIELDS),
                 facts=json.dumps(dict(decision.facts)),
                 gap_tables=list(decision.gap_tables),
                 recovery=None if decision.recovery is None else decision.recovery.name.lower(),
-                **columns_of(decision, *_PLAIN_FIELDS),
-                structures=_tables_json(decision.structures),
                 **coordinate_columns(decision.head),
+                structures=_tables_json(decision.structures),
             )
             return _decision(row)
 
@@ -61,8 +61,14 @@ class PostgresDecisions(LedgerTables):
 
     def choose_start(self, lease: Lease, *, place: str, reason: str, author: str) -> Override:
         with self._transaction(lease) as transaction:
-            values = {"place": place, "reason": reason, "author": author}
-            row = transaction.only("choose_start", source=lease.source, token=lease.token, **values)
+            row = transaction.only(
+                "choose_start",
+                source=lease.source,
+                token=lease.token,
+                place=place,
+                reason=reason,
+                author=author,
+            )
             return _override(row)
 
     def open_override(self, source: str) -> Override | None:
@@ -72,9 +78,13 @@ class PostgresDecisions(LedgerTables):
         rows = self._cached(dict, "gaps", source=source)
         if not rows:
             return []
-        first_batch, kinds = min(row["batch"] for row in rows), [kind.value for kind in CLOSING]
-        events = self._all("closing_events", source=source, first_batch=first_batch, kinds=kinds)
-        closing_events = [_closing_event_of(row) for row in events]
+        event_rows = self._all(
+            "closing_events",
+            source=source,
+            first_batch=min(row["batch"] for row in rows),
+            kinds=[kind.value for kind in CLOSING],
+        )
+        closing_events = [_closing_event(row) for row in event_rows]
         proofs = [table_proof(row) for row in self._all("proofs", source=source)]
         return [
             with_closed(
@@ -94,7 +104,7 @@ def _decision(row: Row) -> RecordedDecision:
         gap_tables=tuple(row["gap_tables"]),
         recovery=None if row["recovery"] is None else Recovery[row["recovery"].upper()],
         head=None if row["head_base"] is None else coordinates_of(row, "head"),
-        structures=_tables_of(row),
+        structures=_tables(row["structures"]),
     )
     return RecordedDecision(row["id"], row["decided_at"], decision)
 
@@ -102,12 +112,11 @@ def _decision(row: Row) -> RecordedDecision:
 def _tables_json(tables: tuple[TableName, ...] | None) -> str | None:
     if tables is None:
         return None
-    return json.dumps([[table.database, table.name] for table in tables])
+    return json.dumps([(table.database, table.name) for table in tables])
 
 
-def _tables_of(row: Row) -> tuple[TableName, ...] | None:
-    tables = row["structures"]
-    return None if tables is None else tuple(TableName(*table) for table in tables)
+def _tables(json_tables: list[list[str]] | None) -> tuple[TableName, ...] | None:
+    return None if json_tables is None else tuple(TableName(*names) for names in json_tables)
 
 
 def _override(row: Row) -> Override:
@@ -127,11 +136,13 @@ def _gap(row: Row) -> Gap:
     )
 
 
-def _closing_event_of(row: Row) -> ClosingEvent:
-    """Return an event of a table that may close a gap."""
-    taker = row["taker_name"] and TableName(row["taker_database"], row["taker_name"])
-    kind = row["kind"] and TableEventKind(row["kind"])
-    place = row["place_number"], row["place_offset"]
+def _closing_event(row: Row) -> ClosingEvent:
+    is_rename = row["kind"] is None
     return ClosingEvent(
-        str(table_of(row)), row["batch"], row["acknowledged_at"], kind, str(taker or ""), place
+        table=str(table_of(row)),
+        batch=row["batch"],
+        at=row["acknowledged_at"],
+        kind=None if is_rename else TableEventKind(row["kind"]),
+        new_name=str(TableName(row["taker_database"], row["taker_name"])) if is_rename else "",
+        place=(row["place_number"], row["place_offset"]),
     )

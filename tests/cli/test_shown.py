@@ -26,6 +26,7 @@ from lockstep.commands.status import (
     inactive_tables,
     inactive_values,
 )
+from lockstep.commands.upkeep import upkeep_lines
 from lockstep.context import CommandContext
 from lockstep.pipeline.check import Finding
 from lockstep.pipeline.model.batch import Batch, BatchState
@@ -52,6 +53,9 @@ from lockstep.pipeline.run.replay.segment_comparison import (
     content_difference,
 )
 from lockstep.pipeline.run.stop_errors import stopped_tables
+from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport
+from lockstep.pipeline.upkeep.changes import ChangesPlan
+from lockstep.pipeline.upkeep.decide import FileTotal
 from lockstep.pipeline.values.consumers import Consumer
 from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.gtid import GtidSet
@@ -254,6 +258,17 @@ def test_tables_that_stopped_for_one_reason_are_told_together() -> None:
         "  hint: 2 more: `lockstep status` shows all of them",
         "shop.x is stopped by Lockstep at a place: it differs",
         "  hint: look",
+    ]
+
+
+@pytest.mark.parametrize(("is_planned", "said"), [(True, "would be deleted"), (False, "deleted")])
+def test_a_plan_of_upkeep_says_what_would_be_done(is_planned: bool, said: str) -> None:
+    """Of files and of the ledger's rows alike."""
+    changes = ChangesPlan(deleted=FileTotal(2, 2048), ledger_rows=3)
+    lines = [*upkeep_lines(UpkeepReport((), 0.0, changes), is_planned=is_planned)]
+    assert lines[:2] == [
+        f"changes: 2 files (2.0 KiB) {said}",
+        f"ledger: 3 rows about them {said}",
     ]
 
 

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from threading import Thread
 
 import pymysql
 import pytest
@@ -61,8 +63,8 @@ def test_two_servers_at_once_are_two(mysql_program: MySql, tmp_path: Path) -> No
     assert not any(is_mysql_greeting(server.host, server.port) for server in (first, second))
 
 
-def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: Path) -> None:
-    """A server whose starter was killed does not keep the next one from its data folder."""
+def test_a_server_ends_with_its_starter(mysql_program: MySql, tmp_path: Path) -> None:
+    """Also if that is killed; it does not keep the next one from its data folder."""
     if not isinstance(mysql_program, Program):
         pytest.skip("only a program of this machine has a process here")
     starter = (
@@ -81,10 +83,30 @@ def test_leftover_of_a_killed_process_is_ended(mysql_program: MySql, tmp_path: P
         text=True,
         check=False,
     )
+    for _ in range(600):
+        if has_ended(int(killed.stdout)):
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("it runs on")
     with mysql_server(mysql_program, tmp_path, os.environ) as server:
         assert (killed.returncode, asked(server, "select 1")) == (-signal.SIGKILL, (1,))
-        state = Path(f"/proc/{killed.stdout.strip()}/stat")
-        assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def has_ended(process: int) -> bool:
+    state = Path(f"/proc/{process}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+def test_a_server_survives_the_thread_that_started_it(mysql_program: MySql, tmp_path: Path) -> None:
+    """Tests start servers in threads of their own."""
+    server = mysql_server(mysql_program, tmp_path, os.environ)
+    starting = Thread(target=server.start)
+    starting.start()
+    starting.join()
+    with server:
+        time.sleep(0.5)
+        assert asked(server, "select 1") == (1,)
 
 
 def test_a_data_folder_is_born_with_its_options(mysql_program: MySql, tmp_path: Path) -> None:

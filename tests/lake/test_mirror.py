@@ -21,7 +21,7 @@ from lockstep.pipeline.values.errors import (
     MirrorRefused,
     TableError,
 )
-from lockstep.pipeline.values.policies import DEFAULT_KEEP, Retention
+from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from tests.lake.conftest import ALIKE, Lake
 from tests.lake.made import (
     PEOPLE,

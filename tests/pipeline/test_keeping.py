@@ -8,7 +8,7 @@ import pytest
 
 from lockstep.pipeline.check.findings import MirrorRetention, findings_of
 from lockstep.pipeline.check.mirrors import KEEPING_RULES
-from lockstep.pipeline.values.policies import DEFAULT_KEEP, FILES_PROPERTY, LOG_PROPERTY, Retention
+from lockstep.pipeline.values.retention import DEFAULT_KEEP, FILES_PROPERTY, LOG_PROPERTY, Retention
 from tests.pipeline.preflight_made import ORDERS, looked
 
 DAY = timedelta(days=1)

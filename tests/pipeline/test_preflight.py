@@ -37,8 +37,9 @@ from lockstep.pipeline.values.errors import (
     ServerSettings,
 )
 from lockstep.pipeline.values.mirror_names import MirrorNames, MirrorNameTemplate
-from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies, Retention
+from lockstep.pipeline.values.policies import Deletes, ForeignKeys, LakePolicies
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.survey import (
     Channel,
     LogFilters,

@@ -5,13 +5,16 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from lockstep.pipeline.catalog import EntryColumn
+from lockstep.pipeline.mirror.fold import key_hashes
 from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.rows import schema_of
-from lockstep.pipeline.schema.types import FAMILIES, Family, arrow_schema, arrow_type
+from lockstep.pipeline.schema.types import FAMILIES, Family, arrow_schema, arrow_type, sql_type
 from lockstep.pipeline.snapshot.keys import FORMS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.rehearsal import LOG_COLUMNS, RESULT_COLUMNS
+from lockstep.resources.unity.catalog import column_json
 
 
 @pytest.mark.parametrize(
@@ -55,29 +58,41 @@ def test_a_vector_is_no_key() -> None:
 
 # -- tables of types that mypy does not compare with the families -------------------------------
 
+COLUMNS = tuple(
+    Column("c", kind, False, length=1, precision=4, scale=2, charset="utf8mb4", members=("a",))
+    for kind in FAMILIES
+)
+"""A column of each type."""
+
 
 def test_every_type_cuts_a_table_into_chunks_or_is_known_not_to() -> None:
-    """Only the key columns before one without a form are used."""
+    """`FORMS` in `snapshot.keys`: only the key columns before one without a form are used."""
     without = {"enum", "set", "text", "blob", "json", "geometry", "vector"}
     assert FAMILIES.keys() - FORMS.keys() == without
 
 
 def test_every_type_has_an_implicit_default_or_is_known_to_have_none() -> None:
-    """Where there is none, rows that are there when a column is added are read from the source."""
-    columns = [
-        Column("c", kind, False, length=1, precision=4, scale=2, charset="utf8mb4", members=("a",))
-        for kind in FAMILIES
-    ]
-    structure = TableStructure(TableName("a", "b"), tuple(columns), ())
+    """`schema.fills`: without one, rows that are there when a column is added are read again."""
+    structure = TableStructure(TableName("a", "b"), COLUMNS, ())
     fills = {
         column.type: fill_of(schema, arrow_type(column), None)
-        for column, schema in zip(columns, schema_of(structure).columns, strict=True)
+        for column, schema in zip(COLUMNS, schema_of(structure).columns, strict=True)
     }
     assert {kind for kind, fill in fills.items() if fill is None} == {"geometry", "vector"}
 
 
+def test_every_arrow_type_has_a_name_and_a_hash() -> None:
+    """`sql_type` in `schema.types`, `resources.unity.catalog`, `mirror.fold`: a list is no key."""
+    for column in COLUMNS:
+        kind = arrow_type(column)
+        name = column_json(EntryColumn("c", sql_type(kind)), 0)["type_name"]
+        assert (name == "STRING") == pa.types.is_string(kind), kind
+        if not pa.types.is_list(kind):
+            assert len(key_hashes(pa.table({"c": pa.array([None], kind)}))) == 1
+
+
 def test_every_family_is_compiled_at_set_up() -> None:
-    """From the log, each; from a result, each decoder once."""
+    """`resources.mysql.rehearsal`: of the log, each; of a result, each decoder once."""
     assert {FAMILIES[column.type] for column, _, _ in LOG_COLUMNS} == set(Family)
     same_as_others = {Family.FLOATING, Family.BIT, Family.TIMESTAMP, Family.ENUM, Family.SET}
     same_as_others |= {Family.BYTES, Family.JSON}

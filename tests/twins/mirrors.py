@@ -22,7 +22,7 @@ from lockstep.pipeline.model.lake_commit import (
     metadata_of_kind,
     read_metadata,
 )
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
     CountedReplace,
     MirrorStep,
@@ -33,7 +33,8 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit, TableError
-from lockstep.pipeline.values.policies import DEFAULT_KEEP, Readers, Retention
+from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from tests.twins.lake import MemoryCommit, MemoryLake
 from tests.twins.mirror_writes import evolved, written
 

@@ -18,9 +18,9 @@ from lockstep.pipeline.values.errors import TableError
 
 Places = npt.NDArray[np.int32]
 
-NULL, ABSENT, SOFTENED = -1, -2, -3
+NULL, ABSENT, NULLED = -1, -2, -3
 """Negative numbers in place of an offset. NULL: the value is NULL. ABSENT: the row
-image does not have the column. SOFTENED: Arrow cannot hold the value (a zero date),
+image does not have the column. NULLED: Arrow cannot hold the value (a zero date),
 which becomes NULL."""
 
 
@@ -48,7 +48,8 @@ _TEMPORAL_SIZES: Final = {_TIMESTAMP2: 4, _DATETIME2: 5, _TIME2: 3}
 _ENUM, _SET, _STRING = 247, 248, 254
 JSON: Final = 245
 _LENGTH_PREFIXED_TYPES: Final = frozenset({242, JSON, 252, 255})
-"""VECTOR, JSON, BLOB, GEOMETRY: the metadata is the number of bytes of a cell's length."""
+"""VECTOR, JSON, BLOB, GEOMETRY: the metadata is the number of bytes of a cell's
+length."""
 
 # Limits of valid metadata. 38 digits after the point is MariaDB's limit, MySQL's is 30.
 _MEMBER_BYTES: Final = {_ENUM: (1, 2), _SET: (1, 2, 3, 4, 8)}
@@ -123,29 +124,29 @@ def cell_length(data: Bytes, at: int, size: int) -> int:
 @dataclass(slots=True)
 class Cells:
     """One column of many row images: `at[i]` is the place of image i's cell in `data`,
-    or NULL, ABSENT, SOFTENED. Decoders need not check bounds: whoever found the cells
+    or NULL, ABSENT, NULLED. Decoders need not check bounds: whoever found the cells
     has. `has_nulls` is False if every image has a cell. `in_key`: the column is part of
     a key.
 
-    The decoders set the rest. `softened`: the number of zero dates that became NULL.
-    `ambiguous_image`: in a key, the first image whose bytes decode to the same text as
-    other bytes, or -1. `undefined_codes`: the number of values with a code that the
-    character set does not define; the text has U+FFFD for it."""
+    The decoders set the rest. `nulled_count`: the number of zero dates that became
+    NULL. `ambiguous_image`: in a key, the first image whose bytes decode to the same
+    text as other bytes, or -1. `undefined_code_count`: the number of values with a code
+    that the character set does not define; the text has U+FFFD for it."""
 
     data: Bytes
     at: Places
     layout: Layout
     has_nulls: bool
-    softened: int = 0
+    nulled_count: int = 0
     in_key: bool = False
     ambiguous_image: int = -1
-    undefined_codes: int = 0
+    undefined_code_count: int = 0
 
     def __len__(self) -> int:
         return len(self.at)
 
     def validity_bitmap(self) -> pa.Buffer | None:
-        return validity_bitmap(self.at) if self.has_nulls or self.softened else None
+        return validity_bitmap(self.at) if self.has_nulls or self.nulled_count else None
 
 
 def validity_bitmap(at: Places) -> pa.Buffer:

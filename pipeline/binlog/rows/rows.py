@@ -8,7 +8,7 @@ server may leave only unchanged columns out of after images.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, assert_never
 
 import numpy as np
@@ -26,7 +26,7 @@ from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.binlog.stream.ring import Block, Integers
 from lockstep.pipeline.binlog.values.charsets import ambiguous_key
 from lockstep.pipeline.binlog.values.json import documents
-from lockstep.pipeline.binlog.values.numbers import bits, decimals, integers, years
+from lockstep.pipeline.binlog.values.numbers import bits, decimals, plain_numbers, years
 from lockstep.pipeline.binlog.values.strings import (
     binaries,
     enums,
@@ -41,9 +41,9 @@ from lockstep.pipeline.values.errors import DamagedEvent, TableError
 from lockstep.pipeline.values.row_images import CHANGE_TYPES, RowImages, pack_bits
 from lockstep.pipeline.values.table import Column, TableStructure
 
-MAX_IMAGES: Final = 1 << 17
-MAX_CELLS: Final = 1 << 22
-"""Most images, and most cells, that are decoded at a time."""
+_MAX_IMAGES: Final = 1 << 17
+_MAX_CELLS: Final = 1 << 22
+"""Largest numbers of images and of cells that are decoded at a time."""
 
 
 def cell_decoder(column: Column) -> Callable[[Column, Cells], pa.Array]:
@@ -51,7 +51,7 @@ def cell_decoder(column: Column) -> Callable[[Column, Cells], pa.Array]:
     that `schema.types.arrow_type` gives."""
     match family_of(column):
         case Family.INTEGER | Family.FLOATING:
-            return integers
+            return plain_numbers
         case Family.DECIMAL:
             return decimals
         case Family.BIT:
@@ -85,16 +85,26 @@ def cell_decoder(column: Column) -> Callable[[Column, Cells], pa.Array]:
 
 
 @dataclass(frozen=True, slots=True)
-class _ImageArrays:
-    """The arrays that `images.walk` fills. `cells`: the place of each cell, columns x
-    images. `has_nulls`: for each column, True if a cell is NULL or absent. `event`,
-    `row`, `kind`: for each image its event, its row in the event, and its kind."""
+class _Images:
+    """Images that `images.walk` located. `cells`: the place of each cell, columns x
+    images; there may be more images than the other arrays have. `has_nulls`: for each
+    column, True if a cell is NULL or absent. `event`, `row`, `kind`: for each image its
+    event, its row in the event, and its kind. `is_complete`: each image has every
+    column of the table map."""
 
-    cells: npt.NDArray[np.int32]
+    cells: Places
     has_nulls: npt.NDArray[np.bool_]
     event: npt.NDArray[np.int32]
     row: npt.NDArray[np.int32]
     kind: npt.NDArray[np.int8]
+    is_complete: bool
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def cells_of(self, column: int) -> Places:
+        """Return the places of a column's cells."""
+        return self.cells[column, : len(self)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,19 +169,8 @@ class TableDecoder:
         read.
         """
         for first_event, portion in split_portions(block):
-            for image_arrays, count, is_complete in self._walk_batches(portion):
-                update_bits = (
-                    self._changed_columns(portion.data, image_arrays, count)
-                    if self._reports_updates
-                    else None
-                )
-                present = (
-                    None
-                    if is_complete
-                    else _present_bits(image_arrays.cells[:, :count], image_arrays.kind[:count])
-                )
-                decoded = self._decode_images(portion, image_arrays, count, first_event, present)
-                yield decoded if update_bits is None else replace(decoded, updated=update_bits)
+            for located in self._locate(portion):
+                yield self._decode_images(portion, located, first_event)
 
     def first_changed_events(self, block: Block, candidates: Collection[int]) -> dict[int, int]:
         """Return the columns of `candidates` (numbers from 0) whose bytes an update
@@ -179,15 +178,12 @@ class TableDecoder:
         same errors as `count_images`.
         """
         first_events: dict[int, int] = {}
-        for image_arrays, count, _ in self._walk_batches(block):
-            kinds = image_arrays.kind[:count]
-            for column in candidates:
-                if column in first_events:
-                    continue
-                cells = image_arrays.cells[column, :count]
-                image = _first_changed_image(block.data, cells, kinds, self._layouts[column].size)
+        for located in self._locate(block):
+            for column in [number for number in candidates if number not in first_events]:
+                cells, size = located.cells_of(column), self._layouts[column].size
+                image = _first_changed_image(block.data, cells, located.kind, size)
                 if image >= 0:
-                    first_events[column] = int(image_arrays.event[image])
+                    first_events[column] = int(located.event[image])
         return first_events
 
     def count_images(self, block: Block) -> ImageCounts:
@@ -195,22 +191,23 @@ class TableDecoder:
         errors as `decode`, except those for values."""
         kinds = np.zeros(len(CHANGE_TYPES), np.int64)
         rows = np.zeros(len(block.events), np.int64)
-        for image_arrays, count, _ in self._walk_batches(block):
-            kind = image_arrays.kind[:count]
-            kinds += np.bincount(kind, minlength=len(CHANGE_TYPES))
-            events = image_arrays.event[:count][kind != images.BEFORE]
-            rows += np.bincount(events, minlength=len(rows))
+        for located in self._locate(block):
+            kinds += np.bincount(located.kind, minlength=len(kinds))
+            rows += np.bincount(located.event[located.kind != BEFORE], minlength=len(rows))
         return ImageCounts(kinds, rows)
 
-    def _walk_batches(self, block: Block) -> Iterator[tuple[_ImageArrays, int, bool]]:
-        """Yield batches of images: the places of their cells in the structure's
-        columns, the number of images, and True if each image has every column of the
-        table map."""
+    def _locate(self, block: Block) -> Iterator[_Images]:
+        """Yield the images of the block's events in batches, with the places of their
+        cells in the structure's columns."""
         state = np.zeros(images.STATE_SIZE, np.int64)
-        events, capacity = block.events, self._image_capacity(block.events)
+        events, column_count = block.events, len(self._logged_sizes)
+        capacity = self._image_capacity(events)
         code = images.FULL
         while code == images.FULL:
-            image_arrays = self._allocate(capacity)
+            cells = np.empty((column_count, capacity), np.int32)
+            has_nulls = np.zeros(column_count, np.bool_)
+            event, row = np.empty(capacity, np.int32), np.empty(capacity, np.int32)
+            kind = np.empty(capacity, np.int8)
             state[images.INCOMPLETE] = 0
             code = images.walk(
                 block.data,
@@ -218,25 +215,23 @@ class TableDecoder:
                 self._logged_sizes,
                 self._json,
                 state,
-                image_arrays.cells,
-                image_arrays.has_nulls,
-                image_arrays.event,
-                image_arrays.row,
-                image_arrays.kind,
+                cells,
+                has_nulls,
+                event,
+                row,
+                kind,
             )
             if code not in (images.DONE, images.FULL):
                 raise self._walk_error(code, int(events[state[images.EVENT], ring.OFFSET]))
             is_complete = not state[images.INCOMPLETE]
             self._complete = self._complete and is_complete
+            if self._visible is not None:
+                cells, has_nulls = cells[self._visible], has_nulls[self._visible]
             count = int(state[images.IMAGES])
-            if count and self._visible is not None:
-                cells, has_nulls = (
-                    image_arrays.cells[self._visible],
-                    image_arrays.has_nulls[self._visible],
+            if count:
+                yield _Images(
+                    cells, has_nulls, event[:count], row[:count], kind[:count], is_complete
                 )
-                yield replace(image_arrays, cells=cells, has_nulls=has_nulls), count, is_complete
-            elif count:
-                yield image_arrays, count, is_complete
 
     def _image_capacity(self, events: Integers) -> int:
         """Return the number of images for which to allocate: the most that can be in
@@ -244,72 +239,53 @@ class TableDecoder:
         width = len(self._logged_sizes)
         least_size = max((width + 7) // 8, 1)
         possible = int(events[:, ring.SIZE].sum()) // least_size + 2
-        return max(min(possible, MAX_IMAGES, MAX_CELLS // max(width, 1)), 2)
+        return max(min(possible, _MAX_IMAGES, _MAX_CELLS // max(width, 1)), 2)
 
-    def _allocate(self, capacity: int) -> _ImageArrays:
-        return _ImageArrays(
-            np.empty((len(self._logged_sizes), capacity), np.int32),
-            np.zeros(len(self._logged_sizes), np.bool_),
-            np.empty(capacity, np.int32),
-            np.empty(capacity, np.int32),
-            np.empty(capacity, np.int8),
-        )
-
-    def _decode_images(
-        self,
-        block: Block,
-        image_arrays: _ImageArrays,
-        count: int,
-        first_event: int,
-        present: pa.Array | None,
-    ) -> RowImages:
-        arrays, softened, unknown = [], {}, {}
+    def _decode_images(self, block: Block, located: _Images, first_event: int) -> RowImages:
+        updated = self._changed_columns(block.data, located) if self._reports_updates else None
+        # Only now, because an absent cell counts as unchanged.
+        present = None if located.is_complete else _fill_absent_cells(located)
+        arrays, nulled_counts, undefined_code_counts = [], {}, {}
         for index, (column, layout) in enumerate(
             zip(self._structure.columns, self._layouts, strict=True)
         ):
             is_in_key = column.name in self._key
-            at = image_arrays.cells[index, :count]
-            cells = Cells(
-                block.data, at, layout, bool(image_arrays.has_nulls[index]), in_key=is_in_key
-            )
-            array = cell_decoder(column)(column, cells)
-            arrays.append(array)
-            if cells.softened:
-                if is_in_key:
-                    # NULL for each such date would give the same key to different rows.
-                    raise TableError(
-                        f"key column {column.name!r} holds a zero or partial date",
-                        hint="correct those rows in the source, or exclude the table",
-                    )
-                softened[column.name] = cells.softened
-            if cells.ambiguous_image >= 0:
-                event, row = (
-                    image_arrays.event[cells.ambiguous_image],
-                    image_arrays.row[cells.ambiguous_image],
+            has_nulls = bool(located.has_nulls[index])
+            cells = Cells(block.data, located.cells_of(index), layout, has_nulls, in_key=is_in_key)
+            arrays.append(cell_decoder(column)(column, cells))
+            if is_in_key and cells.nulled_count:
+                # NULL for each such date would give the same key to different rows.
+                raise TableError(
+                    f"key column {column.name!r} holds a zero or partial date",
+                    hint="correct those rows in the source, or exclude the table",
                 )
+            if cells.ambiguous_image >= 0:
+                event = located.event[cells.ambiguous_image]
+                row = located.row[cells.ambiguous_image]
                 offset = int(block.events[event, ring.OFFSET])
                 place = f"row {row} of the event at offset {offset} of the log"
                 raise ambiguous_key(column, place)
-            if cells.undefined_codes:
-                unknown[column.name] = cells.undefined_codes
+            if cells.nulled_count:
+                nulled_counts[column.name] = cells.nulled_count
+            if cells.undefined_code_count:
+                undefined_code_counts[column.name] = cells.undefined_code_count
         return RowImages(
             columns=pa.RecordBatch.from_arrays(arrays, schema=self._schema),
-            event=pa.array(image_arrays.event[:count] + np.int32(first_event)),
-            row=pa.array(image_arrays.row[:count]),
-            change_type=pa.array(image_arrays.kind[:count]),
-            nulled_counts=softened,
-            unmapped_counts=unknown,
+            event=pa.array(located.event + np.int32(first_event)),
+            row=pa.array(located.row),
+            change_type=pa.array(located.kind),
+            nulled_counts=nulled_counts,
+            undefined_code_counts=undefined_code_counts,
             present=present,
             logged=present,
+            updated=updated,
         )
 
-    def _changed_columns(
-        self, data: npt.NDArray[np.uint8], image_arrays: _ImageArrays, count: int
-    ) -> pa.Array:
-        kinds = image_arrays.kind[:count]
-        changed = np.zeros((count, len(self._layouts)), np.bool_)
-        _fill_changed(data, image_arrays.cells, kinds, self._sizes, changed)
-        return pack_bits(changed, kinds != images.AFTER)
+    def _changed_columns(self, data: Bytes, located: _Images) -> pa.Array:
+        """Return `RowImages.updated`."""
+        changed = np.zeros((len(located), len(self._layouts)), np.bool_)
+        _fill_changed(data, located.cells, located.kind, self._sizes, changed)
+        return pack_bits(changed, located.kind != AFTER)
 
     def _walk_error(self, code: int, offset: int) -> DamagedEvent | TableError:
         name = self._structure.name
@@ -327,11 +303,12 @@ class TableDecoder:
         return damaged(f"a row event of {name} does not match its table map, at offset {offset}")
 
 
-def _present_bits(cells: Places, kinds: npt.NDArray[np.int8]) -> pa.Array | None:
-    """Return `RowImages.present` for cells (columns x images); None if no cell is
-    absent. Before that, a cell that an after image lacks is set to that of its before
-    image, because the statement did not change it."""
-    after = np.flatnonzero(kinds == AFTER)
+def _fill_absent_cells(located: _Images) -> pa.Array | None:
+    """Set each cell that an after image lacks to that of its before image, because the
+    statement did not change it. Return `RowImages.present`; None if no cell is absent
+    then."""
+    cells = located.cells[:, : len(located)]
+    after = np.flatnonzero(located.kind == AFTER)
     new_cells = cells[:, after]
     cells[:, after] = np.where(new_cells == ABSENT, cells[:, after - 1], new_cells)
     present = cells != ABSENT

@@ -43,7 +43,7 @@ from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.values.table import Column
 
 
-def integers(column: Column, cells: Cells) -> pa.Array:
+def plain_numbers(column: Column, cells: Cells) -> pa.Array:
     """TINYINT to BIGINT → the smallest signed Arrow integer that holds them, or
     decimal(20,0); FLOAT → float32, DOUBLE → float64, by copying their bits."""
     array_type = arrow_type(column)

@@ -58,14 +58,14 @@ type."""
 def texts(column: Column, cells: Cells) -> pa.Array:
     """Return the values of a CHAR, VARCHAR or TEXT column as strings. Raise TableError
     for bytes that are not valid in the column's character set. Set
-    `cells.ambiguous_image` and `cells.undefined_codes`."""
+    `cells.ambiguous_image` and `cells.undefined_code_count`."""
     charset = column.charset or "utf8mb4"
     array = _decode_text(column, cells, charset)
     if is_ambiguous(charset):
         if cells.in_key:
             cells.ambiguous_image = _first_ambiguous(column, cells, charset)
         if charset in CHARSETS_WITH_REPLACEMENT:
-            cells.undefined_codes = pc.sum(pc.match_substring(array, REPLACEMENT)).as_py() or 0
+            cells.undefined_code_count = pc.sum(pc.match_substring(array, REPLACEMENT)).as_py() or 0
     return array
 
 

@@ -30,7 +30,7 @@ from lockstep.pipeline.binlog.arrays.array_access import (
     u24,
     u32,
 )
-from lockstep.pipeline.binlog.arrays.cells import SOFTENED, Cells, Places, allocate
+from lockstep.pipeline.binlog.arrays.cells import NULLED, Cells, Places, allocate
 from lockstep.pipeline.binlog.arrays.compiled import kernel, part
 from lockstep.pipeline.binlog.stream.framing import damaged
 from lockstep.pipeline.values.errors import TableError
@@ -77,7 +77,7 @@ def _moments(column: Column, cells: Cells, write: _WriteMoments, kind: pa.DataTy
 def _check_outcome(column: Column, cells: Cells, outcome: tuple[int, int]) -> None:
     """Store the number of values that became NULL, and raise the error for the worst
     quality. `outcome`: both numbers."""
-    cells.softened, worst_quality = outcome
+    cells.nulled_count, worst_quality = outcome
     if worst_quality == _WRONG:
         raise TableError(
             f"column {column.name!r} holds an invalid date, such as February 31",
@@ -129,7 +129,7 @@ def _write_dates(data: Bytes, at: Places, out: Bytes) -> tuple[int, int]:
             if quality == _GOOD:
                 value = _days_since_1970(year, month, day)
             else:
-                at[i] = SOFTENED
+                at[i] = NULLED
                 soft_count += quality == _SOFT
                 worst_quality = max(worst_quality, quality)
         put32(out, i * 4, value)
@@ -180,7 +180,7 @@ def _write_datetimes(
                     + micros
                 )
             else:
-                at[i] = SOFTENED
+                at[i] = NULLED
                 soft_count += quality == _SOFT
                 worst_quality = max(worst_quality, quality)
         put64(out, i * 8, value)
@@ -191,9 +191,9 @@ def _write_datetimes(
 def _write_timestamps(
     data: Bytes, at: Places, is_old_format: bool, scale: int, out: Bytes
 ) -> tuple[int, int]:
-    """Write microseconds since 1970; return what `_write_dates` does. A value is seconds
-    since 1970, big-endian (little-endian in the old format). All zeros are the zero
-    date."""
+    """Write microseconds since 1970; return what `_write_dates` does. A value is
+    seconds since 1970, big-endian (little-endian in the old format). All zeros are the
+    zero date."""
     soft_count = worst_quality = 0
     for i in range(len(at)):
         value = 0
@@ -204,7 +204,7 @@ def _write_timestamps(
                 worst_quality = _BROKEN
             value = seconds * 1_000_000 + micros
             if value == 0:
-                at[i] = SOFTENED
+                at[i] = NULLED
                 soft_count += 1
         put64(out, i * 8, value)
     return soft_count, worst_quality

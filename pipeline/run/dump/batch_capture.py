@@ -129,7 +129,7 @@ class BatchCapture:
             log_bytes=record.log_bytes,
             counts=counts,
             quarantined=record.stopped_tables,
-            softened_counts=self.segmenter.nulled_counts + self.segmenter.unknown_code_counts,
+            softened_counts=self.segmenter.nulled_counts + self.segmenter.undefined_code_counts,
             repairs=repairs,
             start_seconds=start_seconds,
             capture_seconds=perf_counter() - timer_start,

@@ -197,8 +197,8 @@ class Segmenter:
     of the log again.
 
     `nulled_counts`: number of values, by column, that a policy replaced by NULL.
-    `unknown_code_counts`: number of texts, by column, with a code that has no character
-    and became U+FFFD."""
+    `undefined_code_counts`: number of texts, by column, with a code that has no
+    character and became U+FFFD."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class Segmenter:
         self.note_lost_rows, self.reach = changes.stop_with_lost_rows, changes.reach
         self.stop, self.rewrite, self.begin_load = changes.stop, changes.rewrite, changes.begin_load
         self.row_count = 0
-        self.nulled_counts, self.unknown_code_counts = Counter[str](), Counter[str]()
+        self.nulled_counts, self.undefined_code_counts = Counter[str](), Counter[str]()
         self.tables_with_defaults: Set[TableName] = self._decoder.tables_with_defaults
         """Tables with inserted rows whose missing columns got the DEFAULT of the
         history."""
@@ -405,8 +405,8 @@ class Segmenter:
         self.row_count += counts.total
         for column, count in images.nulled_counts.items():
             self.nulled_counts[f"{segment.version.table}.{column}"] += count
-        for column, count in images.unmapped_counts.items():
-            self.unknown_code_counts[f"{segment.version.table}.{column}"] += count
+        for column, count in images.undefined_code_counts.items():
+            self.undefined_code_counts[f"{segment.version.table}.{column}"] += count
 
     # -- changes by foreign keys that are not logged ------------------------------------------
 

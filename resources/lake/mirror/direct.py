@@ -51,82 +51,6 @@ NO_FILE_LIST: Final = {"spark.databricks.delta.allFilesInCrc.enabled": "false"}
 files."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Transaction:
-    """An open Delta transaction in Java. `jvm`: py4j's view of Java; `log`, `snapshot`
-    and `java_transaction`: Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
-
-    jvm: Any
-    log: Any
-    snapshot: Any
-    java_transaction: Any
-
-    def action(self, content: Mapping[str, Any]) -> Any:
-        """Return the Java object for an action of the Delta protocol; `content` is its
-        JSON."""
-        actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
-        return actions.fromJson(json.dumps(content))
-
-    def operation(self, name: str, *arguments: Any) -> Any:
-        """Return the operation that the table's history shows for the commit."""
-        operation_class = java_class(self.jvm, f"org.apache.spark.sql.delta.DeltaOperations${name}")
-        return operation_class(*arguments)
-
-    @property
-    def scala_none(self) -> Any:
-        """Scala's `None`."""
-        return scala_object(self.jvm, "scala.None")
-
-    def scala_seq(self, values: Iterable[Any]) -> Any:
-        """Return the values as a `Seq` of Scala."""
-        array_list = java_class(self.jvm, "java.util.ArrayList")()
-        for value in values:
-            array_list.add(value)
-        converters = java_class(self.jvm, "scala.jdk.javaapi.CollectionConverters")
-        return converters.asScala(array_list).toSeq()
-
-    def commit(self, actions: Iterable[Any], operation: Any) -> None:
-        self.java_transaction.commit(self.scala_seq(actions), operation)
-
-
-@contextmanager
-def _transaction(
-    session: SparkSession, path: LakePath, *, skip_file_list: bool
-) -> Iterator[_Transaction]:
-    """Open a transaction on the newest version of a table, or on a table that does not
-    exist yet. `skip_file_list`: the commit's checksum file need not list the table's
-    files. Delta would run a query for the list if the previous checksum file has none
-    (`delta_log.should_skip_file_list`)."""
-    with (
-        _active_session(session) as jvm,
-        session_settings(session, NO_FILE_LIST if skip_file_list else {}),
-    ):
-        logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
-        pair = logs.forTableWithSnapshot(java_session(session), str(path))
-        log, snapshot = pair.productElement(0), pair.productElement(1)
-        scala_none = scala_object(jvm, "scala.None")
-        java_transaction = log.startTransaction(scala_none, java_class(jvm, "scala.Some")(snapshot))
-        yield _Transaction(jvm, log, snapshot, java_transaction)
-
-
-def _now() -> int:
-    """Return the current time as Delta writes it: milliseconds since 1970."""
-    return int(time.time() * 1000)
-
-
-@contextmanager
-def _active_session(session: SparkSession) -> Iterator[Any]:
-    """Make the session, with its settings such as the pin, the active one of the Java
-    thread that serves this thread; yield py4j's view of Java."""
-    jvm = jvm_of(session)
-    session_class = java_class(jvm, "org.apache.spark.sql.SparkSession")
-    session_class.setActiveSession(java_session(session))
-    try:
-        yield jvm
-    finally:
-        session_class.clearActiveSession()
-
-
 _ACCEPTED_FEATURES: Final = frozenset(
     {
         "appendOnly",
@@ -190,89 +114,32 @@ def commit_rows(
     add_actions = None if new_properties is not None else add_actions_at(path, version)
     skip_file_list = new_properties is not None or should_skip_file_list(path, version, add_actions)
     with _transaction(session, path, skip_file_list=skip_file_list) as transaction:
-        java_transaction, actions = transaction.java_transaction, []
+        actions = []
         if new_properties is not None:
-            transaction.log.createLogDirectoriesIfNotExists()
-            metadata = transaction.action(_new_table_metadata(rows.schema, new_properties))
-            java_transaction.updateMetadataForNewTable(metadata)
-        elif replace_columns and not _has_columns(java_transaction, rows.schema):
-            old_metadata = json.loads(transaction.snapshot.metadata().json())["metaData"]
-            new_metadata = {**old_metadata, "schemaString": spark_schema(rows.schema).json()}
-            java_transaction.updateMetadataForTableOverwrite(
-                transaction.action({"metaData": new_metadata})
-            )
-            if was_ever_clustered(delta_table(path, version)):
-                # The columns by which the table is clustered can be dropped here. A
-                # query that overwrites the rows ends the clustering, too.
-                actions = [transaction.action({"domainMetadata": NOT_CLUSTERED})]
-        file = None
-        if rows.num_rows:
-            stored_rows = _with_physical_names(rows, _table_fields(java_transaction))
-            file = _write_file(path, stored_rows)
-        if replace_rows and new_properties is None:
-            java_files = _java_files(transaction, add_actions)
-            actions += [add.removeWithTimestamp(_now(), True) for add in java_files]
+            transaction.create_table(rows.schema, new_properties)
+        else:
+            if replace_columns and not _same_columns(transaction.fields(), rows.schema):
+                transaction.set_columns(rows.schema)
+                if was_ever_clustered(delta_table(path, version)):
+                    # The columns by which the table is clustered can be dropped here. A
+                    # query that overwrites the rows ends the clustering, too.
+                    actions.append(transaction.action({"domainMetadata": NOT_CLUSTERED}))
+            if replace_rows:
+                files = transaction.files(add_actions)
+                actions += [file.removeWithTimestamp(_now(), True) for file in files]
         txn = {"appId": app_id, "version": txn_version, "lastUpdated": _now()}
         actions.append(transaction.action({"txn": txn}))
-        if file is not None:
-            actions.append(transaction.action({"add": _add_action_of(file, rows.num_rows)}))
-        modes = java_class(transaction.jvm, "org.apache.spark.sql.SaveMode")
-        mode = modes.Overwrite if replace_rows else modes.Append
-        unset_arguments = [transaction.scala_none] * _FURTHER_ARGUMENTS
-        transaction.commit(actions, transaction.operation("Write", mode, *unset_arguments))
+        if rows.num_rows:
+            add_action = _write_file(path, _with_physical_names(rows, transaction.fields()))
+            actions.append(transaction.action({"add": add_action}))
+        transaction.commit_write(actions, overwrite=replace_rows)
 
 
-_FURTHER_ARGUMENTS: Final = 8
-"""Number of optional arguments of Delta's operation `Write` after its mode."""
-
-
-def _java_files(
-    transaction: _Transaction, add_actions: list[Mapping[str, Any]] | None
-) -> Iterator[Any]:
-    """Yield the Java objects of the table's files. A query is needed only if
-    `add_actions` is None."""
-    if add_actions is not None:
-        yield from (transaction.action({"add": file}) for file in add_actions)
-        return
-    files = transaction.snapshot.getAllFiles(False)
-    yield from (files.apply(number) for number in range(files.size()))
-
-
-def _new_table_metadata(schema: pa.Schema, properties: Mapping[str, str]) -> Mapping[str, Any]:
-    return {
-        "metaData": {
-            "id": str(uuid.uuid4()),
-            "format": {"provider": "parquet", "options": {}},
-            "schemaString": spark_schema(schema).json(),
-            "partitionColumns": [],
-            "configuration": dict(properties),
-            "createdTime": _now(),
-        }
-    }
-
-
-def _add_action_of(file: LakePath, rows: int) -> Mapping[str, Any]:
-    facts = file.stat()
-    return {
-        "path": file.name,
-        "partitionValues": {},
-        "size": facts.st_size,
-        "modificationTime": int(facts.st_mtime * 1000),
-        "dataChange": True,
-        "stats": json.dumps({"numRecords": rows}),
-    }
-
-
-def _table_fields(java_transaction: Any) -> list[Field]:
-    """Return the columns that the table has after an `OptimisticTransaction`."""
-    return Schema.from_json(java_transaction.metadata().schemaString()).fields
-
-
-def _has_columns(java_transaction: Any, schema: pa.Schema) -> bool:
-    """Return whether the table has these columns, in this order."""
-    present_columns = [(field.name, field.type) for field in _table_fields(java_transaction)]
-    return present_columns == [
-        (field.name, field.type) for field in Schema.from_arrow(schema).fields
+def _same_columns(fields: Sequence[Field], schema: pa.Schema) -> bool:
+    """Return whether a table has these columns, in this order."""
+    wanted = Schema.from_arrow(schema).fields
+    return [(field.name, field.type) for field in fields] == [
+        (field.name, field.type) for field in wanted
     ]
 
 
@@ -290,19 +157,124 @@ def _with_physical_names(rows: pa.Table, fields: Sequence[Field]) -> pa.Table:
     return pa.Table.from_arrays(rows.columns, schema=pa.schema(stored_fields))
 
 
-def _write_file(path: LakePath, rows: pa.Table) -> LakePath:
-    """Write the rows to a new, durable file in the table's folder, and return its path."""
+def _write_file(path: LakePath, rows: pa.Table) -> Mapping[str, Any]:
+    """Write the rows to a new, durable file in the table's folder, and return the
+    action that adds it to the table."""
+    content = pa.BufferOutputStream()
+    pq.write_table(
+        rows,
+        content,
+        compression="snappy",
+        coerce_timestamps="us",
+        store_decimal_as_integer=True,
+        store_schema=False,
+    )
+    file = path / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
     with lake_errors(path):
         make_durable_folder(path)
-        file = path / f"part-00000-{uuid.uuid4()}-c000.snappy.parquet"
-        content = pa.BufferOutputStream()
-        pq.write_table(
-            rows,
-            content,
-            compression="snappy",
-            coerce_timestamps="us",
-            store_decimal_as_integer=True,
-            store_schema=False,
-        )
         write_durably(file, content.getvalue().to_pybytes())
-    return file
+        status = file.stat()
+    return {
+        "path": file.name,
+        "partitionValues": {},
+        "size": status.st_size,
+        "modificationTime": int(status.st_mtime * 1000),
+        "dataChange": True,
+        "stats": json.dumps({"numRecords": rows.num_rows}),
+    }
+
+
+def _now() -> int:
+    """Return the current time as Delta writes it: milliseconds since 1970."""
+    return int(time.time() * 1000)
+
+
+# -- Delta's transaction in Java ---------------------------------------------------------------
+
+
+@contextmanager
+def _transaction(
+    session: SparkSession, path: LakePath, *, skip_file_list: bool
+) -> Iterator[_Transaction]:
+    """Open a transaction on the newest version of a table, or on a table that does not
+    exist yet. `skip_file_list`: the commit's checksum file need not list the table's
+    files. Delta would run a query for the list if the previous checksum file has none
+    (`delta_log.should_skip_file_list`)."""
+    jvm, spark = jvm_of(session), java_session(session)
+    session_class = java_class(jvm, "org.apache.spark.sql.SparkSession")
+    # Delta takes its settings, such as the pin, from the Java thread's active session.
+    session_class.setActiveSession(spark)
+    try:
+        with session_settings(session, NO_FILE_LIST if skip_file_list else {}):
+            logs = scala_object(jvm, "org.apache.spark.sql.delta.DeltaLog")
+            pair = logs.forTableWithSnapshot(spark, str(path))
+            log, snapshot = pair.productElement(0), pair.productElement(1)
+            some_snapshot = java_class(jvm, "scala.Some")(snapshot)
+            transaction = log.startTransaction(scala_object(jvm, "scala.None"), some_snapshot)
+            yield _Transaction(jvm, log, snapshot, transaction)
+    finally:
+        session_class.clearActiveSession()
+
+
+@dataclass(frozen=True, slots=True)
+class _Transaction:
+    """An open Delta transaction in Java. `jvm`: py4j's view of Java; `log`, `snapshot`
+    and `java_transaction`: Java's `DeltaLog`, `Snapshot` and `OptimisticTransaction`."""
+
+    jvm: Any
+    log: Any
+    snapshot: Any
+    java_transaction: Any
+
+    def action(self, content: Mapping[str, Any]) -> Any:
+        """Return the Java object for an action of the Delta protocol; `content` is its
+        JSON."""
+        actions = scala_object(self.jvm, "org.apache.spark.sql.delta.actions.Action")
+        return actions.fromJson(json.dumps(content))
+
+    def files(self, add_actions: list[Mapping[str, Any]] | None) -> Iterator[Any]:
+        """Yield the Java objects of the table's files. A query is needed only if
+        `add_actions` is None."""
+        if add_actions is not None:
+            yield from (self.action({"add": file}) for file in add_actions)
+            return
+        files = self.snapshot.getAllFiles(False)
+        yield from (files.apply(number) for number in range(files.size()))
+
+    def fields(self) -> list[Field]:
+        """Return the columns that the table has after this transaction."""
+        return Schema.from_json(self.java_transaction.metadata().schemaString()).fields
+
+    def create_table(self, schema: pa.Schema, properties: Mapping[str, str]) -> None:
+        metadata = {
+            "id": str(uuid.uuid4()),
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": spark_schema(schema).json(),
+            "partitionColumns": [],
+            "configuration": dict(properties),
+            "createdTime": _now(),
+        }
+        self.log.createLogDirectoriesIfNotExists()
+        self.java_transaction.updateMetadataForNewTable(self.action({"metaData": metadata}))
+
+    def set_columns(self, schema: pa.Schema) -> None:
+        metadata = json.loads(self.snapshot.metadata().json())["metaData"]
+        metadata["schemaString"] = spark_schema(schema).json()
+        self.java_transaction.updateMetadataForTableOverwrite(self.action({"metaData": metadata}))
+
+    def commit_write(self, actions: Iterable[Any], *, overwrite: bool) -> None:
+        """Commit the actions. The table's history shows the operation `Write`."""
+        modes = java_class(self.jvm, "org.apache.spark.sql.SaveMode")
+        mode = modes.Overwrite if overwrite else modes.Append
+        unset_arguments = [scala_object(self.jvm, "scala.None")] * _FURTHER_ARGUMENTS
+        write_class = java_class(self.jvm, "org.apache.spark.sql.delta.DeltaOperations$Write")
+        array_list = java_class(self.jvm, "java.util.ArrayList")()
+        for action in actions:
+            array_list.add(action)
+        converters = java_class(self.jvm, "scala.jdk.javaapi.CollectionConverters")
+        scala_actions = converters.asScala(array_list).toSeq()
+        self.java_transaction.commit(scala_actions, write_class(mode, *unset_arguments))
+
+
+_FURTHER_ARGUMENTS: Final = 8
+"""Number of optional arguments of Delta's operation `Write` after its mode."""

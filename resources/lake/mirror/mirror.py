@@ -29,7 +29,7 @@ from lockstep.pipeline.model.lake_commit import (
     is_same_write,
     metadata_of_kind,
 )
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     CountedReplace,
@@ -43,7 +43,8 @@ from lockstep.pipeline.ports.mirror_writes import (
 )
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorCommit, MirrorSize
 from lockstep.pipeline.values.errors import CommitConflict, ForeignCommit
-from lockstep.pipeline.values.policies import DEFAULT_KEEP, Readers, Retention
+from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from lockstep.resources.lake.delta.clustering import statement_to_cluster, statement_to_uncluster
 from lockstep.resources.lake.delta.columns import (
     VECTORS_PROPERTY,

@@ -30,7 +30,7 @@ from lockstep.pipeline.upkeep.decide import (
     checkpoints_to_delete,
 )
 from lockstep.pipeline.values.errors import CommitConflict
-from lockstep.pipeline.values.policies import Retention
+from lockstep.pipeline.values.retention import Retention
 from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
 from lockstep.resources.lake.delta.pin import head_of, pinned_errors
 from lockstep.resources.lake.delta.statement import quoted

@@ -35,7 +35,8 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.schema.types import comparable_name, is_mergeable, is_refused, sql_type
-from lockstep.pipeline.values.policies import Readers, Retention
+from lockstep.pipeline.values.policies import Readers
+from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.segment import ChangeType
 from lockstep.resources.lake.delta.columns import VECTORS_PROPERTY, Spelling, mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version

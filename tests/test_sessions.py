@@ -1,0 +1,67 @@
+"""The files of a session of tests go with it, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import KEPT_SECONDS, PREFIX
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SESSION = """
+import os, signal, sys
+from pathlib import Path
+from tests import conftest
+own = conftest.own_folder(Path(sys.argv[1]))
+(own.folder / "gigabytes").touch()
+print(own.folder, flush=True)
+match sys.argv[2]:
+    case "is killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    case "fails":
+        conftest.FAILED.append(None)
+conftest.leave(own, os.getpid())
+"""
+
+
+def session(parent: Path, how: str) -> Path:
+    """The folder of a session that ended like this."""
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION, parent, how],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == (-signal.SIGKILL if how == "is killed" else 0)
+    return Path(done.stdout.strip())
+
+
+def test_what_a_killed_session_left_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    left = session(tmp_path, "is killed")
+    assert [path.name for path in left.iterdir()] == ["gigabytes"]
+    session(tmp_path, "passes")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_what_failed_is_kept_for_a_day(tmp_path: Path) -> None:
+    left = session(tmp_path, "fails")
+    session(tmp_path, "passes")
+    assert [*tmp_path.iterdir()] == [left]
+    before = time.time() - KEPT_SECONDS - 1
+    os.utime(left, (before, before))
+    session(tmp_path, "passes")
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.skipif(PREFIX not in os.environ.get("TMPDIR", ""), reason="TMPDIR says where")
+def test_this_session_has_such_a_folder(tmp_path: Path) -> None:
+    """And its lock is beside it."""
+    [own] = (path for path in tmp_path.parents if path.name.startswith(PREFIX))
+    assert own.with_name(f"{own.name}.lock").exists()
