@@ -19,7 +19,7 @@ from lockstep.pipeline.values.errors import LakeUnavailable, NothingMatches, Ver
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config.secrets import is_reference
 from lockstep.resources.lake.spark.settings import HADOOP_VERSION, S3A_NAMES
-from lockstep.resources.lake.store.paths import LakePath
+from lockstep.resources.lake.store.paths import S3_SCHEMES, LakePath
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.ledger import Ledger
@@ -317,7 +317,7 @@ def store_lines(path: str, options: Mapping[str, str]) -> dict[str, str]:
     [lake.options] as written in lockstep.toml. The result is empty for a local folder,
     and for other stores, whose address readers take from their environment."""
     scheme = path.partition("://")[0]
-    if scheme not in ("s3", "s3a"):
+    if scheme not in S3_SCHEMES:
         return {}
     return {
         "Spark": _spark_lines(scheme, options),

@@ -37,6 +37,7 @@ from lockstep.resources.config.values import (
     require_secret_reference,
     size_in_bytes,
 )
+from lockstep.resources.lake.store.paths import LAKE_SCHEMES
 
 _AUTHORIZING_NAME: Final = re.compile(r"authorization|cookie", re.IGNORECASE)
 _HARMLESS_NAME_END: Final = re.compile(r"(endpoint|path|fields?|buffer|type)$", re.IGNORECASE)
@@ -104,7 +105,6 @@ def _may_be_a_secret(name: str, value: str) -> bool:
 
 
 _OBJECT_STORE = re.compile(r"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
-_SCHEMES = ("s3", "gs", "abfss")
 
 
 class LakeSection(Section):
@@ -121,10 +121,10 @@ class LakeSection(Section):
     @classmethod
     def _require_known_store(cls, path: str) -> str:
         scheme = _OBJECT_STORE.match(path)
-        if scheme is not None and scheme[1].lower() not in _SCHEMES:
+        if scheme is not None and scheme[1].lower() not in LAKE_SCHEMES:
             raise ValueError(
                 f"{path!r} is in a store that Lockstep does not support; it supports "
-                f"{', '.join(_SCHEMES)}"
+                f"{', '.join(LAKE_SCHEMES)}"
             )
         return path
 

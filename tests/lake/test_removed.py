@@ -3,6 +3,7 @@ is cut: nothing is left of earlier versions, and nothing is gone that anybody ca
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import pytest
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.model.foreign_commits import judge_foreign
 from lockstep.pipeline.model.lake_commit import metadata_text
-from lockstep.pipeline.ports.held import no_check
+from lockstep.pipeline.ports.lease_check import no_check
 from lockstep.pipeline.ports.mirror_writes import Replace
 from lockstep.pipeline.values.errors import CommitConflict, LakeUnavailable, LeaseLost
 from lockstep.resources.lake.delta.delta_log import commit_file
+from lockstep.resources.lake.delta.pin import Head
+from lockstep.resources.lake.mirror import deletion
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import files_below, remove_table
@@ -232,3 +235,41 @@ def test_a_table_that_was_made_meanwhile_keeps_its_log(
     with pytest.raises(CommitConflict):
         mirrors.delete_history(MIRROR, version, "{}", lambda _: None, meanwhile)
     assert content(mirrors, MIRROR, PEOPLE, 0) == BARE
+
+
+@pytest.mark.parametrize("call", ["checkpoint", "deletion"])
+def test_a_table_that_was_made_meanwhile_keeps_its_checkpoints(
+    tmp_path: Path, spark: SparkProcess, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Whether it was made before the checkpoint is written, which delta-rs does by the folder's
+    name, or before the log is cut: its versions are read as before, and parts of its checkpoints
+    stay."""
+    mirrors = lake_at(tmp_path, tmp_path / "staging", spark).mirrors
+    version = mirrors.write(a_write(mirrors, 1, "append", ROWS[:1])).delta_version
+    part = tmp_path / MIRROR / "_delta_log" / "_sidecars" / "part.parquet"
+
+    def meanwhile(cut_at: int) -> None:
+        mirrors.remove(MIRROR)
+        for number in range(1, cut_at + 3):
+            mirrors.write(
+                a_write(mirrors, number, "append", ROWS[number : number + 1], app_id="another")
+            )
+        part.parent.mkdir()
+        part.touch()
+
+    calls = count()
+
+    def require_commit(path: LakePath, head: Head) -> bytes:
+        commit = own(path, head)
+        if call == "deletion" and next(calls) == 2:
+            meanwhile(head.version)
+        return commit
+
+    own = deletion._require_commit
+    monkeypatch.setattr(deletion, "_require_commit", require_commit)
+    on_commit = meanwhile if call == "checkpoint" else lambda _: None
+    with suppress(CommitConflict):
+        mirrors.delete_history(MIRROR, version, "{}", on_commit)
+    for number in range(version + 3):
+        assert content(mirrors, MIRROR, PEOPLE, number) == ROWS[1 : number + 2]
+    assert part.exists()

@@ -43,7 +43,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.values.errors import MirrorRefused
 from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import Head, head_of
@@ -54,7 +54,6 @@ from lockstep.resources.lake.store.storage import (
     files_below,
     lake_errors,
     parquet_content,
-    remove_folder,
     sync_folder,
     write_durably,
 )
@@ -63,6 +62,9 @@ _VERSIONED_NAME: Final = re.compile(r"\.?(\d{20})\..+")
 """The pattern of the names of a log's files, which begin with their version: commits,
 checkpoints and their parts, checksum files, compacted commits, and the checksum that
 Hadoop keeps beside each of them."""
+
+
+_SIDECARS: Final = "_sidecars"
 
 
 def delete_history(
@@ -89,7 +91,10 @@ def delete_history(
         empty_commit = _make_empty_commit(path, head, user_metadata)
         cut_version = empty_commit.version
         on_commit(cut_version)
+        # delta-rs opens the table by its path. If another table was created there meanwhile,
+        # this is a correct checkpoint of that table, and the next line raises an error.
         delta_table(path, cut_version).create_checkpoint()
+        _require_commit(path, empty_commit)
         needed_files = _needed_files(log / f"{cut_version:020d}.checkpoint.parquet")
         if missing := needed_files - files:
             raise MirrorRefused(
@@ -101,11 +106,11 @@ def delete_history(
             for file in log.iterdir()
             if _version_of(name := file.name, cut_version) < cut_version
         ]
+        # Parts of v2 checkpoints, which the new checkpoint replaces.
+        sidecars = [f"{_SIDECARS}/{file.name}" for file in (log / _SIDECARS).glob("*")]
         require_held()
         _require_commit(path, empty_commit)
-        delete_from_log(earlier_log_files)
-        # Parts of v2 checkpoints, which the new checkpoint replaces.
-        remove_folder(log / "_sidecars")
+        delete_from_log([*earlier_log_files, *sidecars])
         require_held()
         unneeded_files = files - needed_files
         delete_from_table(unneeded_files)

@@ -15,7 +15,7 @@ from lockstep.resources.lake.spark.java_classes import (
     path_and_file_system,
     scala_object,
 )
-from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.paths import HADOOP_SCHEMES, LakePath, ObjectPath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,10 +25,7 @@ OBJECT_LOG_STORE: Final = "lockstep.delta.ObjectLogStore"
 FILE_LOG_STORE_SETTING: Final = "spark.delta.logStore.file.impl"
 LOG_STORE_SETTINGS: Final = {
     FILE_LOG_STORE_SETTING: FILE_LOG_STORE,
-    **{
-        f"spark.delta.logStore.{scheme}.impl": OBJECT_LOG_STORE
-        for scheme in ("s3", "s3a", "gs", "abfss")
-    },
+    **{f"spark.delta.logStore.{scheme}.impl": OBJECT_LOG_STORE for scheme in HADOOP_SCHEMES},
 }
 LOG_STORE_JAR: Final = Path(__file__).with_name("lockstep-log-store.jar")
 

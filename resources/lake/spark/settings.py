@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from lockstep.resources.lake.spark import log_store
-from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.store.paths import S3_SCHEMES, LakePath, ObjectPath
 
 _GIB = 1024**3
 
@@ -181,8 +181,6 @@ def start_hint(user_settings: Mapping[str, str]) -> str:
 
 # -- object stores ----------------------------------------------------------------------------
 
-S3_SCHEMES: Final = ("s3", "s3a")
-
 HADOOP_VERSION: Final = "3.5.0"
 """The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
 
@@ -202,8 +200,8 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     """Return Hadoop's settings for the lake's object store, made from the lake's
     options; empty for a lake in a folder or in a store without S3's protocol.
 
-    Only S3 was tested. We do not set up Hadoop's connectors for `gs://` and `abfss://`:
-    their jars and their settings must be added to `[spark]`.
+    The connectors of other stores (`paths.LAKE_SCHEMES`) are not set up: their jars and
+    their settings must be added to `[spark]`.
     """
     if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in S3_SCHEMES:
         return {}

@@ -26,12 +26,25 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from urllib.parse import urlsplit
 
-from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.lease_check import RequireHeld
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
     from obstore.store import ObjectStore
 
+
+S3_SCHEMES: Final = ("s3", "s3a")
+"""The schemes of S3's protocol: that of a lake's URL, and that of Hadoop's client S3A, which Spark
+gets for both. It is the only protocol that was tested, and for which Spark is set up
+(`spark.settings.store_settings`) and readers' snippets are shown."""
+
+LAKE_SCHEMES: Final = ("s3", "gs", "abfss")
+"""The schemes that a lake's URL may have. obstore and delta-rs know all of them. For `gs` and
+`abfss`, Hadoop's connectors must be named under `[spark]`, and nothing else differs."""
+
+HADOOP_SCHEMES: Final = tuple(dict.fromkeys((*S3_SCHEMES, *LAKE_SCHEMES)))
+"""The schemes under which Spark may write to a lake: Delta's log store is ours for each of them
+(`spark.log_store`), so that a late write is refused in every store."""
 
 PART_BYTES: Final = 10 << 20
 """Size in bytes of the parts into which a larger upload is split."""
