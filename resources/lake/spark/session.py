@@ -38,7 +38,6 @@ from lockstep.resources.lake.spark.log_store import log_store_jar, require_log_s
 from lockstep.resources.lake.spark.settings import (
     SparkSettings,
     has_local_tasks,
-    start_hint,
     store_settings,
 )
 from lockstep.resources.lake.spark.spark import BackgroundStart
@@ -86,7 +85,9 @@ class JavaProcess:
             atexit.register(self.end)
         settings = settings_for(self._scratch.folder)
         if self._gateway is None:
-            conf = SparkConf(loadDefaults=False).setAll(list(settings.command_line_part().items()))
+            conf = SparkConf(loadDefaults=False).setAll(
+                list(settings.command_line_settings().items())
+            )
             with log_path(settings).open("wb") as log:
                 try:
                     # A process group of its own, so that Ctrl-C in a terminal reaches
@@ -171,6 +172,17 @@ def start_error(settings: SparkSettings) -> LakeUnavailable:
     return LakeUnavailable(
         f"Spark did not start: {_last_message(log_path(settings))}",
         hint=start_hint(settings.user_settings),
+    )
+
+
+def start_hint(user_settings: Mapping[str, str]) -> str:
+    """Return the hint for a Spark that does not start. For a cluster, it names the logs
+    of the executors."""
+    if has_local_tasks(user_settings):
+        return "check the [spark] table of lockstep.toml and the free memory, then run again"
+    return (
+        f"check what the cluster at {user_settings['spark.master']} logs about its executors, and "
+        "the [spark] table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
     )
 
 
