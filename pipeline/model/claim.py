@@ -3,7 +3,7 @@ folder belongs, and the newest batch that may be in the folder's tables. If clai
 ledger disagree, one of them was restored from a backup or belongs to another
 installation, and no run may write. Pure.
 
-Not here: reading and writing it (`ports.changelog`), each table's log
+Not here: reading and writing it (`ports.claims`), each table's log
 (`pipeline.model.foreign_commits`).
 """
 

@@ -1,20 +1,15 @@
-"""Two ports to the lake. `Changelog` lists files in changelogs, which are the Delta
-tables with all changes of source tables. `Claims` keeps small files in a source's
-folder: the claim, which names the ledger (Lockstep's database) that owns the folder,
-and structures to which commits refer."""
+"""The port to changelogs, which are the Delta tables with all changes of source tables."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
-from lockstep.pipeline.model.claim import Claim, Unclaimed
 from lockstep.pipeline.model.lake_commit import LogAbove
-from lockstep.pipeline.ports.held import RequireHeld, no_check
-from lockstep.pipeline.schema.model import TableSchema
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.values.segment import SegmentFile
 
 
@@ -44,8 +39,8 @@ def is_revised(
 ) -> bool:
     """Return whether the files that a table lists include `files` and none of the other
     files in `removed_paths`."""
-    names = {file.path for file in files}
-    return names.issubset(listed) and names.issuperset(set(removed_paths).intersection(listed))
+    wanted = {file.path for file in files}
+    return wanted.issubset(listed) and wanted.issuperset(set(removed_paths).intersection(listed))
 
 
 class Changelog(Protocol):
@@ -53,9 +48,9 @@ class Changelog(Protocol):
     commit only lists files that exist or removes them from the list; no data is copied,
     and no JVM is needed.
 
-    A method that commits calls `require_held` after it read the log and before it
-    commits. If another writer commits in between, it reads the log and tries again, and
-    raises `CommitConflict` after the last try; `restate` tries only once."""
+    A method that commits reads the log, calls `require_held`, and commits. If another
+    writer commits in between, it begins again, and raises `CommitConflict` after the
+    last try; `restate` tries only once."""
 
     def newest_batch(self, folder: str, app_id: str) -> int | None:
         """Return the newest batch published under `app_id`; None before the first."""
@@ -73,10 +68,12 @@ class Changelog(Protocol):
     ) -> Published:
         """Add the files in one commit with the `txn` action (app_id, batch). Create the
         table at its first batch; add the columns of `schema` that it lacks in a commit
-        before. Raise `TableError` if a column has another type (see
-        `mirror.generations`). If the log already records a version ≥ batch, the batch
-        is skipped if that commit has these files and the same metadata; otherwise raise
-        `ForeignCommit`."""
+        of their own before that. Raise `TableError` if a column has another type (see
+        `mirror.generations`).
+
+        If the log already records the batch, or a later one, nothing is committed: the
+        batch is skipped if its commit has these files and the same metadata. Otherwise
+        raise `ForeignCommit`."""
 
     def is_newest_version(self, folder: str, version: int) -> bool:
         """Return whether that version is the table's newest."""
@@ -103,10 +100,12 @@ class Changelog(Protocol):
         """List `files` and remove the files in `removed_paths` from the list, in one
         commit with the `txn` action (app_id, revision); all other files stay. Files in
         `removed_paths` that are not listed are ignored. Add the columns of `schema`
-        that the table lacks in a commit before. Skipped if the table already lists them
-        so (`is_revised`); the number of the revision does not decide, because a ledger
-        that was restored from a backup can give a number twice. Raise `SegmentsLost` if
-        a file is missing or differs from its record."""
+        that the table lacks in a commit of their own before that. Raise `SegmentsLost`
+        if a file is missing or differs from its record.
+
+        The revision is skipped if the table lists these files already (`is_revised`).
+        Its number does not decide this, because a ledger that was restored from a
+        backup can give a number twice."""
 
     def restore(
         self,
@@ -134,35 +133,5 @@ class Changelog(Protocol):
         require_held: RequireHeld = no_check,
     ) -> Restatement:
         """List these files and no others, in a commit with the `txn` action (app_id,
-        batch); files that are missing or differ from their record are left out. If
-        there is no table, none is created."""
-
-
-class Claims(Protocol):
-    """The claims and the structures in the folders of sources."""
-
-    def read(self, source: str) -> Claim | Unclaimed:
-        """Return the claim in a source's folder."""
-
-    def write(self, claim: Claim) -> None:
-        """Write the claim durably and atomically; create the folder."""
-
-    def tables(self, source: str) -> list[str]:
-        """Return the folders of all Delta tables of a source, relative to the lake."""
-
-    def move_away(self, folder: str, name: str) -> str:
-        """Move a folder of the lake to `_before/<name>/<folder>` and return that path,
-        relative to the lake. A folder that does not exist is no error."""
-
-    def store_structures(self, source: str, structures: Sequence[TableSchema]) -> str:
-        """Write a file with the structures durably, and return the key by which commits
-        name it (`lake_commit.structures_key`). A file that exists under the key is not
-        changed."""
-
-    def structures(self, source: str, key: str) -> list[TableSchema] | None:
-        """Return the structures in the file of that key; None if it is missing or
-        unreadable."""
-
-    def clear_structures(self, source: str, cleared: Callable[[TableSchema], TableSchema]) -> None:
-        """Replace each structure in the files by the result of `cleared`; the keys
-        stay."""
+        batch). Leave out files that are missing or differ from their record. Do not
+        create a table."""

@@ -14,7 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.upkeep.decide import FileTotal, MirrorFiles, UpkeepStep

@@ -10,7 +10,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from lockstep.pipeline.model.batch import WaitingFile
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.values.segment import SegmentFile
 
 

@@ -18,7 +18,8 @@ from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
     from lockstep.pipeline.ports.catalog import Registry
-    from lockstep.pipeline.ports.changelog import Changelog, Claims
+    from lockstep.pipeline.ports.changelog import Changelog
+    from lockstep.pipeline.ports.claims import Claims
     from lockstep.pipeline.ports.ledger import Ledger
     from lockstep.pipeline.ports.mirrors import Mirrors
     from lockstep.pipeline.ports.segments import SegmentStore, Spool

@@ -220,7 +220,7 @@ class PastScan:
                 self._begin_later(table, Past.after(group.end(loss.transaction_index), loss.reason))
             first_loss = min(loss.transaction_index for loss in losses.values())
             later = block.events[:, columns.TRANSACTION] > first_loss
-            block = Block(block.data, block.events[later])
+            block = block.subset(later)
 
     def _begin_later(self, table: TableName, past: Past) -> None:
         """Let the table's past begin where `past` does, unless it already begins later.

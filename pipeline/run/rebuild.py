@@ -36,7 +36,7 @@ from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_text
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind
-from lockstep.pipeline.ports.held import no_check
+from lockstep.pipeline.ports.lease_check import no_check
 from lockstep.pipeline.ports.ledger import batch_content, table_contents
 from lockstep.pipeline.ports.mirror_writes import (
     ColumnOrigin,

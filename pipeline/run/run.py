@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.held import RequireHeld, lease_lost_first
+from lockstep.pipeline.ports.lease_check import RequireHeld, lease_lost_first
 from lockstep.pipeline.ports.ledger import Leases, Ledger
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
-from lockstep.pipeline.ports.held import no_check
+from lockstep.pipeline.ports.lease_check import no_check
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     ColumnOrigin,

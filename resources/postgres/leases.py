@@ -12,7 +12,7 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from lockstep.pipeline.model.batch import RunsOutsideDagster, WritesOutsideDagster
-from lockstep.pipeline.ports.held import lease_lost_first
+from lockstep.pipeline.ports.lease_check import lease_lost_first
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK

@@ -12,7 +12,7 @@ import pytest
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
 from lockstep.pipeline.model.foreign_commits import judge_foreign
 from lockstep.pipeline.model.lake_commit import metadata_text
-from lockstep.pipeline.ports.held import no_check
+from lockstep.pipeline.ports.lease_check import no_check
 from lockstep.pipeline.ports.mirror_writes import Replace
 from lockstep.pipeline.values.errors import CommitConflict, LakeUnavailable, LeaseLost
 from lockstep.resources.lake.delta.delta_log import commit_file

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import MirrorWrite
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.run.acknowledge import acknowledge

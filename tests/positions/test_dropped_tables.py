@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.pipeline.mirror.layout import mirror_path
 from lockstep.pipeline.model.table_state import TableCondition
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.merge import merge

@@ -13,7 +13,7 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.generations import can_take
 from lockstep.pipeline.model.lake_commit import LogAbove, has_published, is_same_write
 from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.values.errors import ForeignCommit, SegmentsLost, TableError
 from lockstep.pipeline.values.segment import SegmentFile
 from tests.twins.lake import MemoryCommit, MemoryLake

@@ -22,7 +22,7 @@ from lockstep.pipeline.model.lake_commit import (
     metadata_of_kind,
     read_metadata,
 )
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
     CountedReplace,
     MirrorStep,

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.values.segment import (
     FILE_ENDINGS,
     UPDATED_INFIX,

@@ -100,7 +100,7 @@ class TableMaps:
     def only_captured(self, block: Block) -> Block:
         """Return the block without the rows of tables that are not captured now."""
         is_taken = self._handling[block.events[:, MAP]] == TAKEN
-        return block if is_taken.all() else Block(block.data, block.events[is_taken])
+        return block if is_taken.all() else block.subset(is_taken)
 
     def update_captured(self) -> None:
         """Call `is_captured` and `may_be_merge_table` again for every table."""
@@ -187,7 +187,7 @@ def split_by_map(block: Block) -> Iterator[tuple[int, Integers, Block]]:
     by_number = np.argsort(maps, kind="stable")
     borders = np.flatnonzero(np.diff(maps[by_number])) + 1
     for events in np.split(by_number, borders):
-        yield int(maps[events[0]]), events, Block(block.data, block.events[events])
+        yield int(maps[events[0]]), events, block.subset(events)
 
 
 def split_by_table(
@@ -204,7 +204,7 @@ def split_by_table(
             yield table, *parts[0]
         else:
             merged_events = np.sort(np.concatenate([events for events, _ in parts]))
-            yield table, merged_events, Block(block.data, block.events[merged_events])
+            yield table, merged_events, block.subset(merged_events)
 
 
 def split_portions(block: Block) -> Iterator[tuple[int, Block]]:
@@ -215,5 +215,5 @@ def split_portions(block: Block) -> Iterator[tuple[int, Block]]:
     while first < len(totals):
         fitting = int(np.searchsorted(totals, before + MAX_STRING_BYTES, side="right"))
         end = max(fitting, first + 1)
-        yield first, Block(block.data, block.events[first:end])
+        yield first, block.subset(slice(first, end))
         first, before = end, int(totals[end - 1])

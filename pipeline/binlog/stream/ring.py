@@ -102,6 +102,10 @@ class Block:
             data.flags.writeable = False
             object.__setattr__(self, "data", data)
 
+    def subset(self, rows: Integers | npt.NDArray[np.bool_] | slice) -> Block:
+        """Return a block of the events in these rows of the index."""
+        return Block(self.data, self.events[rows])
+
 
 @dataclass(frozen=True, slots=True)
 class Texts:

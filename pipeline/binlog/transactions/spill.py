@@ -96,7 +96,7 @@ class Spill:
         memory."""
         for place in self._places:
             _, block = read_block(self.file, place.at)
-            yield Block(block.data, block.events[: place.events])
+            yield block.subset(slice(place.events))
 
 
 def read_prepared(file: EventFile, size: int, maps: TableMaps) -> Iterator[Block]:

@@ -104,9 +104,7 @@ class CascadeWatch:
         if not self._watched_parents:
             return {}
         table_maps, changes = list(maps), dict[TableName, CascadedChange]()
-        for map_index, indexes, sub_block in split_by_map(
-            Block(block.data, block.events[event_numbers])
-        ):
+        for map_index, indexes, sub_block in split_by_map(block.subset(event_numbers)):
             parent = table_maps[map_index].table
             if not self.watches(parent):
                 continue
@@ -147,7 +145,7 @@ class CascadeWatch:
         change = CascadedChange(first_delete=int(events[deletes][0]) if deletes.any() else None)
         referenced_columns = self._read_references().columns_of(table_map.table)
         if referenced_columns and not deletes.all():
-            updates = Block(sub_block.data, sub_block.events[~deletes])
+            updates = sub_block.subset(~deletes)
             rows = self._updated_columns(table_map, updates, referenced_columns)
             change.updated_columns = {
                 name: int(events[~deletes][row]) for name, row in rows.items()

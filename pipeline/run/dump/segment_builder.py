@@ -97,10 +97,8 @@ class TransactionCounts:
         firsts = np.where(has_images, ends - self._image_counts + 1, 0)
         lasts = np.where(has_images, ends, 0)
         if self._mark_sequences:
-            firsts[0], lasts[0] = (
-                self._mark_sequences[0],
-                max(self._mark_sequences[-1], int(lasts[0])),
-            )
+            firsts[0] = self._mark_sequences[0]
+            lasts[0] = max(self._mark_sequences[-1], lasts[0])
         return firsts, lasts
 
 
@@ -216,19 +214,15 @@ class Segmenter:
         self._tables = tables
         self._system_table_rows = system_table_rows
         self._structures = structures
-        self._table_changes = table_changes = TableChanges(
+        self._table_changes = changes = TableChanges(
             tables, structures, shaping, ports, decide_copies=decide_copies, extents=extents
         )
         self._watch = CascadeWatch(structures, tables.is_wanted)
         self._decoder = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
-        # Methods of `LogTaker` that one of these parts implements completely.
+        # Methods of `LogTaker` that one of these objects implements completely.
         self.is_wanted, self.watches = tables.is_wanted, self._watch.watches
-        self.note_lost_rows, self.reach, self.stop = (
-            table_changes.stop_with_lost_rows,
-            table_changes.reach,
-            table_changes.stop,
-        )
-        self.rewrite, self.begin_load = table_changes.rewrite, table_changes.begin_load
+        self.note_lost_rows, self.reach = changes.stop_with_lost_rows, changes.reach
+        self.stop, self.rewrite, self.begin_load = changes.stop, changes.rewrite, changes.begin_load
         self.row_count = 0
         self.nulled_counts, self.undefined_code_counts = Counter[str](), Counter[str]()
         self.tables_with_defaults: Set[TableName] = self._decoder.tables_with_defaults
@@ -274,8 +268,9 @@ class Segmenter:
 
     def apply_statement(self, statement: LoggedStatement, followed: FollowedStatement) -> None:
         """Apply a statement that changed structures to the tables."""
-        rename_effects = (effect for effect in followed.effects if isinstance(effect, Renamed))
-        renames = {effect.table: effect.to for effect in rename_effects}
+        renames = {
+            effect.table: effect.to for effect in followed.effects if isinstance(effect, Renamed)
+        }
         earlier_renames = {table: renames.get(name, name) for table, name in self.new_names.items()}
         self.new_names = earlier_renames | renames
         actions = self._table_changes.apply_statement(statement, followed)
@@ -316,11 +311,11 @@ class Segmenter:
         transaction_marks: TransactionMarks,
         counts: TransactionCounts,
     ) -> None:
-        event_images, event_rows = (np.zeros(len(block.events), np.int64) for _ in range(2))
         losses = self._losses(group, block)
         # Rows before an unlogged change are decoded while their table is still wanted.
         decoded_tables = self._decode(group, block, losses)
         self._table_changes.stop_losing_tables(losses)
+        event_images, event_rows = np.zeros((2, len(block.events)), np.int64)
         for decoded in decoded_tables:
             event_images[decoded.event_numbers] = decoded.event_images
             event_rows[decoded.event_numbers] = decoded.event_rows
@@ -337,25 +332,17 @@ class Segmenter:
     ) -> list[DecodedEvents]:
         """Return the decoded events of a block, table by table. `losses`: tables that
         stop inside the block, because of a change that is not logged."""
-        decoded: list[DecodedEvents] = []
-        for name, event_numbers, sub_block in split_by_table(
-            block, self._decoder.buffer.maps.table_maps
-        ):
-            taken = self._tables[name].taken_events(group, sub_block.events)
-            event_numbers, sub_block = (
-                event_numbers[taken],
-                Block(sub_block.data, sub_block.events[taken]),
-            )
+        decoded_tables: list[DecodedEvents] = []
+        maps = self._decoder.buffer.maps.table_maps
+        for name, event_numbers, sub_block in split_by_table(block, maps):
+            taken = event_numbers[self._tables[name].taken_events(group, sub_block.events)]
             if name in losses:
-                earlier = losses[name].before(sub_block.events)
-                event_numbers = event_numbers[earlier]
-                sub_block = Block(sub_block.data, sub_block.events[earlier])
-            if not len(event_numbers):
-                continue
-            decoded_table = self._decode_table(group, name, event_numbers, sub_block)
-            if decoded_table is not None:
-                decoded.append(decoded_table)
-        return decoded
+                taken = taken[losses[name].before(block.events[taken])]
+            if len(taken):
+                decoded = self._decode_table(group, name, taken, block.subset(taken))
+                if decoded is not None:
+                    decoded_tables.append(decoded)
+        return decoded_tables
 
     def _decode_table(
         self, group: TransactionGroup, name: TableName, event_numbers: Integers, sub_block: Block
@@ -369,15 +356,13 @@ class Segmenter:
                 version, _ = self._decoder.decoder_of_map(int(sub_block.events[0, columns.MAP]), at)
                 segment = self._tables.segment(version)
                 batches = [*self._decoder.images(sub_block, at)]
-        except TableError as error:
+        except (TableError, DamagedEvent) as error:
+            # A damaged event's frame and checksum are right, so the rest of the log can
+            # be read.
             self._tables[name].is_undecodable = True
+            if isinstance(error, DamagedEvent):
+                error = TableError(error.message, hint=error.hint)
             self.stop(name, at, error)
-            return None
-        except DamagedEvent as error:
-            # The event's frame and checksum are right, so the rest of the log can be
-            # read.
-            self._tables[name].is_undecodable = True
-            self.stop(name, at, TableError(error.message, hint=error.hint))
             return None
         return DecodedEvents.of(segment, event_numbers, sub_block.events, batches)
 
@@ -429,18 +414,18 @@ class Segmenter:
         """Return the captured tables with rows that the server changed in this block
         without logging the change."""
         maps = self._decoder.buffer.maps.table_maps
-        losses = self._watch.find_unlogged(group, block, maps)
-        for table in list(losses):
+        losses: dict[TableName, UnloggedCascade] = {}
+        for table, loss in self._watch.find_unlogged(group, block, maps).items():
+            if not self._has_rows(loss, block):
+                continue
             captured = self._tables[table]
-            if not self._has_rows(losses[table], block):
-                del losses[table]
-            elif captured.begin is not None:
-                del losses[table]
-                later_block = Block(
-                    block.data, block.events[captured.taken_events(group, block.events)]
-                )
-                later_losses = self._watch.find_unlogged(group, later_block, maps)
-                losses |= {table: later_losses[table]} if table in later_losses else {}
+            if captured.begin is None:
+                losses[table] = loss
+                continue
+            taken_block = block.subset(captured.taken_events(group, block.events))
+            taken_losses = self._watch.find_unlogged(group, taken_block, maps)
+            if table in taken_losses:
+                losses[table] = taken_losses[table]
         return losses
 
     def _has_rows(self, loss: UnloggedCascade, block: Block) -> bool:
@@ -448,21 +433,21 @@ class Segmenter:
         the unlogged change."""
         if self._tables[loss.table].is_known:
             return True
-        so_far = block.events[block.events[:, columns.TRANSACTION] <= loss.transaction_index]
+        is_before = block.events[:, columns.TRANSACTION] <= loss.transaction_index
         maps = self._decoder.buffer.maps.table_maps
-        map_indexes = set(so_far[:, columns.MAP])
-        return any(maps[int(map_index)].table == loss.table for map_index in map_indexes)
+        map_indexes = np.unique(block.events[is_before, columns.MAP])
+        return any(maps[map_index].table == loss.table for map_index in map_indexes)
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedEvents:
     """The decoded events of one table in a block.
 
-    - `event_numbers`: numbers of the events in the block. `events`: their entries in the block's
-      index.
-    - `batches`: the row images of all events.
-    - `event_images`, `event_rows`: for each event, the number of images and of rows that are taken.
-    - `event_spans`: for each event, the number of its rows up to the last one that is taken.
+    `event_numbers`: numbers of the events in the block. `events`: their entries in the
+    block's index. `batches`: the row images of all events. `event_images`,
+    `event_rows`: for each event, the number of images and of rows that are taken.
+    `event_spans`: for each event, the number of its rows up to the last one that is
+    taken.
     """
 
     segment: TableSegment
@@ -556,8 +541,7 @@ def put_condition_rows(
         (ChangeType.UPDATE_POSTIMAGE, read.matching_rows),
     ):
         for batch in rows.batches():
-            count = batch.num_rows
-            numbers = np.arange(count)
+            numbers = np.arange(batch.num_rows)
             mark_values = {
                 "_change_type": kind.value,
                 "_sequence": pa.array(numbers + tables.last_sequence + 1),
@@ -571,12 +555,11 @@ def put_condition_rows(
                 "_derived": True,
             }
             arrays = [column.cast(to) for column, to in zip(batch.columns, types, strict=True)]
-
             segment.first_sequence = segment.first_sequence or tables.last_sequence + 1
-            rows_so_far += count
-            tables.change_count += count
+            rows_so_far += batch.num_rows
+            tables.change_count += batch.num_rows
             segment.last_sequence = tables.last_sequence
-            tables.add(segment, changelog_rows(segment.schema, count, mark_values, arrays))
+            tables.add(segment, changelog_rows(segment.schema, batch.num_rows, mark_values, arrays))
     segment.counts += RowCounts(
         updated=read.matching_rows.row_count,
         deleted=read.deleted_rows.row_count,

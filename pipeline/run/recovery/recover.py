@@ -37,7 +37,7 @@ from lockstep.pipeline.model.claim import Unclaimed
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition, TableState
 from lockstep.pipeline.ports.changelog import Restatement
-from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import (
     Adoption,

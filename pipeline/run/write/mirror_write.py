@@ -50,7 +50,7 @@ from lockstep.pipeline.mirror.strategy import (
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
 from lockstep.pipeline.model.claim import HINT
 from lockstep.pipeline.model.lake_commit import is_same_write
-from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     ColumnOrigin,

@@ -41,9 +41,47 @@ from lockstep.pipeline.values.table import TableName
 _KINDS_WITHOUT_PREFIX: Final = frozenset({"fulltext", "spatial"})
 """Kinds of keys whose parts have no prefix."""
 
+STRING_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
+PREFIX_TYPES: Final = STRING_TYPES | frozenset(LOB_SIZES)
+"""Types of which a key can index a prefix."""
+
 _POINT_BYTES: Final = 25
 """Bytes of a POINT (SRID, byte order, type and two doubles), which MySQL 5.7 indexes as
 prefix."""
+
+_KEY_BYTE_LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
+"""Largest size in bytes of a key, and of each part of it, by engine; InnoDB with 16 KiB
+pages."""
+
+_OLD_ROW_FORMATS: Final = frozenset({"compact", "redundant"})
+_OLD_PART_LIMIT: Final = 767
+"""InnoDB's row formats from before MySQL 5.7, and the largest size in bytes of a key's
+part in them."""
+
+_MARIADB_BYTES: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
+_MARIADB_DEFAULT_BYTES: Final = 8
+"""Bytes of a value in a MariaDB key: by type, and for all types that are not listed."""
+
+_INDEXED_BYTES: Final = {
+    **_MARIADB_BYTES,
+    **dict.fromkeys(("int", "float", "inet4"), 4),
+    **dict.fromkeys(("bigint", "double"), 8),
+    **dict.fromkeys(("inet6", "uuid"), 16),
+}
+"""Bytes of a value, by type, as `indexed_prefix_length` returns them."""
+
+_MOMENT_BYTES: Final = {"time": 3, "timestamp": 4, "datetime": 5}
+"""Bytes of a value without fractional digits. Each two fractional digits take one byte
+more."""
+
+_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+"""Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
+
+GEOMETRY_KEY_REASON: Final = "the prefix of a geometry in a key is unknown"
+"""Reason for which MariaDB's keys over spatial types are not followed."""
+
+Columns = Mapping[str, ColumnSchema]
+"""A table's columns, by their names in lower case."""
 
 
 def resolve_keys(
@@ -57,20 +95,12 @@ def resolve_keys(
     keeps, then new keys. Raise CannotFollow if only the server knows how a key is
     made."""
     by_name = {column.name.lower(): column for column in columns}
-    spatial_columns = {name for name, column in by_name.items() if column.type in GEOMETRY_TYPES}
-    lob_columns = {name for name, column in by_name.items() if column.type in LOB_SIZES}
-    are_generated_over_lobs = (
-        key.generated and any((part.column or "").lower() in lob_columns for part in key.parts)
+    if facts.is_mariadb and any(
+        key.generated and any(_column_type(part, by_name) in LOB_SIZES for part in key.parts)
         for key in written_keys
-    )
-    if facts.is_mariadb and any(are_generated_over_lobs):
+    ):
         raise CannotFollow("the key of a foreign key over a TEXT or BLOB is unknown")
-    unprefixed = [replace(key, parts=_without_prefixes(key, by_name)) for key in written_keys]
-    if facts.is_mysql_57:  # It ignores DESC.
-        unprefixed = [
-            replace(key, parts=tuple(replace(part, descending=False) for part in key.parts))
-            for key in unprefixed
-        ]
+    unprefixed = [_without_prefixes(key, by_name, facts) for key in written_keys]
     needed_keys = _without_redundant(unprefixed, facts)
     written_names = {key.name for key in needed_keys if key.name is not None}
     keys: list[KeySchema] = []
@@ -78,12 +108,11 @@ def resolve_keys(
         parts = tuple(_resolved_part(part, written, by_name, facts) for part in written.parts)
         name = written.name or _free_name(parts, {key.name for key in keys}, written_names)
         key = KeySchema(name, written.kind, parts, written.invisible, written.generated)
-        first = parts[0].column or ""
+        is_spatial = key.kind == "index" and _column_type(parts[0], by_name) in GEOMETRY_TYPES
         if facts.is_mariadb:
-            key = _with_row_end(
-                _mariadb_key(key, by_name, engine, hashed=written.uses_hash), columns
-            )
-        elif facts.is_mysql_8 and key.kind == "index" and first.lower() in spatial_columns:
+            key = _mariadb_key(key, by_name, engine, hashed=written.uses_hash)
+            key = _with_row_end(key, columns)
+        elif facts.is_mysql_8 and is_spatial:
             key = replace(key, kind="spatial")
         else:
             key = _mysql_key(key, by_name, engine, row_format)
@@ -91,68 +120,59 @@ def resolve_keys(
     return tuple(keys)
 
 
-def _without_prefixes(key: WrittenKey, columns: Mapping[str, ColumnSchema]) -> tuple[KeyPart, ...]:
-    """Return the key's parts, without the prefix of any type that is always indexed as
-    a whole."""
+def _without_prefixes(key: WrittenKey, columns: Columns, facts: ServerDialect) -> WrittenKey:
+    """Return the key without the prefix of any type that is always indexed as a whole,
+    and without DESC, which MySQL 5.7 ignores."""
     parts = []
     for part in key.parts:
-        column = columns.get((part.column or "").lower())
-        has_no_prefix = column is not None and column.type not in PREFIX_TYPES | GEOMETRY_TYPES
-        parts.append(replace(part, prefix=None) if has_no_prefix else part)
-    return tuple(parts)
-
-
-def kept_key(key: KeySchema) -> WrittenKey:
-    """Return a key that a table keeps, as `resolve_keys` takes it."""
-    return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
+        kind = _column_type(part, columns)
+        if kind is not None and kind not in PREFIX_TYPES | GEOMETRY_TYPES:
+            part = replace(part, prefix=None)
+        parts.append(replace(part, descending=False) if facts.is_mysql_57 else part)
+    return replace(key, parts=tuple(parts))
 
 
 def _without_redundant(
     written_keys: Sequence[WrittenKey], facts: ServerDialect
 ) -> list[WrittenKey]:
     """Return the keys without the generated ones (added for foreign keys) that another
-    key can replace. Of two generated keys, the longer one stays."""
-    ignored_indexes: set[int] = set()
+    key can replace. Of two generated keys, the longer one stays, else the later one."""
+    redundant_indexes: set[int] = set()
     for index, key in enumerate(written_keys):
-        for other_index, other in enumerate(written_keys[:index]):
-            if other_index in ignored_indexes or not _is_redundant(key, other, facts):
+        for earlier_index, earlier in enumerate(written_keys[:index]):
+            if earlier_index in redundant_indexes:
                 continue
-            if not other.generated or (key.generated and len(key.parts) < len(other.parts)):
-                ignored_indexes.add(index)
+            is_key_shorter = key.generated and len(key.parts) < len(earlier.parts)
+            if earlier.generated and not is_key_shorter:
+                removed, remaining = earlier_index, index
             else:
-                ignored_indexes.add(other_index)
-            break
-    return [key for index, key in enumerate(written_keys) if index not in ignored_indexes]
+                removed, remaining = index, earlier_index
+            if _can_replace(written_keys[remaining], written_keys[removed], facts):
+                redundant_indexes.add(removed)
+                break
+    return [key for index, key in enumerate(written_keys) if index not in redundant_indexes]
 
 
-def _is_redundant(key: WrittenKey, other: WrittenKey, facts: ServerDialect) -> bool:
-    """Return whether one of two keys is generated, and its columns are the first
-    columns of the other key. In MySQL these columns must be ascending in the other
-    key."""
-    if key.generated:
-        is_other_replaced = other.generated and len(key.parts) > len(other.parts)
-        replaced_key, remaining_key = (other, key) if is_other_replaced else (key, other)
-    elif other.generated:
-        replaced_key, remaining_key = other, key
-    else:
-        return False
-    if (
-        len(replaced_key.parts) > len(remaining_key.parts)
-        or remaining_key.kind in _KINDS_WITHOUT_PREFIX
-    ):
-        return False
-    return all(
-        ours.column is not None
-        and theirs.column is not None
-        and ours.column.lower() == theirs.column.lower()
-        and theirs.prefix is None
-        and (facts.is_mariadb or not theirs.descending)
-        for ours, theirs in zip(replaced_key.parts, remaining_key.parts, strict=False)
+def _can_replace(key: WrittenKey, removed: WrittenKey, facts: ServerDialect) -> bool:
+    """Return whether `removed` is generated and its columns are the first columns of
+    `key`. In MySQL these columns must be ascending in `key`."""
+    return (
+        removed.generated
+        and len(removed.parts) <= len(key.parts)
+        and key.kind not in _KINDS_WITHOUT_PREFIX
+        and all(
+            ours.column is not None
+            and theirs.column is not None
+            and ours.column.lower() == theirs.column.lower()
+            and theirs.prefix is None
+            and (facts.is_mariadb or not theirs.descending)
+            for ours, theirs in zip(removed.parts, key.parts, strict=False)
+        )
     )
 
 
 def _resolved_part(
-    part: KeyPart, key: WrittenKey, columns: dict[str, ColumnSchema], facts: ServerDialect
+    part: KeyPart, key: WrittenKey, columns: Columns, facts: ServerDialect
 ) -> KeyPart:
     if part.column is None:
         return part
@@ -169,9 +189,7 @@ def _resolved_part(
         return replace(part, prefix=None)
     if part.prefix is not None and column.type in LOB_SIZES:
         # MariaDB allows as many characters as the column has bytes.
-        width = (
-            1 if facts.is_mariadb or column.charset is None else max_character_bytes(column.charset)
-        )
+        width = 1 if facts.is_mariadb else column_character_bytes(column)
         return replace(part, prefix=min(part.prefix, LOB_SIZES[column.type] // width))
     return part
 
@@ -183,102 +201,14 @@ def _free_name(parts: Sequence[KeyPart], earlier_names: set[str], later_names: s
     first = parts[0].column or ""
     if any(part.column is None for part in parts):
         first, earlier_names = "functional_index", earlier_names | later_names
-    taken_names = {name.lower() for name in earlier_names}
-    if first.lower() not in taken_names and first.lower() != "primary":
-        return first
-    numbered_names = (f"{first}_{number}" for number in range(2, 100))
-    free_name = next((name for name in numbered_names if name.lower() not in taken_names), None)
-    if free_name is None:
-        raise CannotFollow(f"no name is free for a key on {first}")
-    return free_name
+    taken_names = {"primary", *(name.lower() for name in earlier_names)}
+    for name in (first, *(f"{first}_{number}" for number in range(2, 100))):
+        if name.lower() not in taken_names:
+            return name
+    raise CannotFollow(f"no name is free for a key on {first}")
 
 
-def with_not_null_keys(
-    columns: Iterable[ColumnSchema], keys: Iterable[KeySchema], periods: Iterable[WrittenPeriod]
-) -> tuple[ColumnSchema, ...]:
-    """Return the columns, with NOT NULL for those of a primary key or a period,
-    whatever was written."""
-    not_null = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
-    not_null |= {name.lower() for period in periods for name in period.columns}
-    return tuple(
-        replace(column, nullable=False) if column.name.lower() in not_null else column
-        for column in columns
-    )
-
-
-def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
-    """Return a key with the columns that a system-versioned table needs. The past
-    versions of a row have its key, so MariaDB adds the end of their period to every
-    unique key."""
-    end = next((column.name for column in columns if column.system_period == "end"), None)
-    unique = key.kind in ("primary", "unique")
-    if end is None or not unique or end in key.columns:
-        return key
-    return replace(key, parts=(*key.parts, KeyPart(end)))
-
-
-STRING_TYPES: Final = frozenset({"char", "varchar", "binary", "varbinary"})
-PREFIX_TYPES: Final = STRING_TYPES | frozenset(LOB_SIZES)
-"""Types of which a key can index a prefix."""
-
-GEOMETRY_KEY_REASON: Final = "the prefix of a geometry in a key is unknown"
-"""Reason for which MariaDB's keys over spatial types are not followed."""
-
-_KEY_BYTE_LIMITS: Final = {"InnoDB": 3072, "MyISAM": 1000, "Aria": 2300}
-"""Largest size in bytes of a key, and of each part of it, by engine; InnoDB with 16 KiB
-pages."""
-
-_OLD_ROW_FORMATS, _OLD_PART_LIMIT = frozenset({"compact", "redundant"}), 767
-"""InnoDB's row formats from before MySQL 5.7, and the largest size in bytes of a key's
-part."""
-
-_MARIADB_BYTES: Final = {"tinyint": 1, "year": 1, "smallint": 2, "mediumint": 3, "date": 3}
-_MARIADB_DEFAULT_BYTES: Final = 8
-"""Bytes of a value in a MariaDB key: by type, and for all types that are not listed."""
-
-# Sizes by which `indexed_prefix_length` limits the key of a column that is dropped and
-# added again.
-_INDEXED_BYTES: Final = {
-    **dict.fromkeys(("tinyint", "year"), 1),
-    **dict.fromkeys(("smallint",), 2),
-    **dict.fromkeys(("mediumint", "date"), 3),
-    **dict.fromkeys(("int", "float", "inet4"), 4),
-    **dict.fromkeys(("bigint", "double"), 8),
-    **dict.fromkeys(("inet6", "uuid"), 16),
-}
-_MOMENT_BYTES: Final = {"time": 3, "timestamp": 4, "datetime": 5}
-"""Bytes of a value without fractional digits. Each two fractional digits take one byte
-more."""
-
-_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
-"""Number of decimal digits → bytes (MySQL manual, "Precision Math")."""
-
-
-def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
-    """Return the length of a column that a key's part indexes, in the units of a prefix
-    (characters or bytes); 0 if it is not limited, None if it is unknown. A new column
-    under the same name gets it as prefix."""
-    if part.prefix is not None:
-        return part.prefix
-    if column.type in STRING_TYPES:
-        return column.length
-    if column.type in LOB_SIZES:
-        return 0  # FULLTEXT, or a hash of the whole in MariaDB
-    if column.type == "enum":
-        return (1 if len(column.members) < 256 else 2) // max_character_bytes(
-            column.charset or "binary"
-        )
-    if column.type == "decimal":
-        integer_digits, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
-        return sum(count // 9 * 4 + _DIGIT_BYTES[count % 9] for count in (integer_digits, scale))
-    if column.type in _MOMENT_BYTES:
-        return _MOMENT_BYTES[column.type] + ((column.length or 0) + 1) // 2
-    return _INDEXED_BYTES.get(column.type)
-
-
-def _mariadb_key(
-    key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, *, hashed: bool
-) -> KeySchema:
+def _mariadb_key(key: KeySchema, columns: Columns, engine: str, *, hashed: bool) -> KeySchema:
     """Return a key as MariaDB makes it. `columns`: by their names in lower case.
 
     MariaDB does not shorten parts in InnoDB's old row formats: it refuses a part of
@@ -303,9 +233,18 @@ def _mariadb_key(
     return replace(key, parts=tuple(_shortened_part(part, columns, limit) for part in key.parts))
 
 
-def _mysql_key(
-    key: KeySchema, columns: Mapping[str, ColumnSchema], engine: str, row_format: str | None
-) -> KeySchema:
+def _with_row_end(key: KeySchema, columns: Sequence[ColumnSchema]) -> KeySchema:
+    """Return a key with the columns that a system-versioned table needs. The past
+    versions of a row have its key, so MariaDB adds the end of their period to every
+    unique key."""
+    end = next((column.name for column in columns if column.system_period == "end"), None)
+    unique = key.kind in ("primary", "unique")
+    if end is None or not unique or end in key.columns:
+        return key
+    return replace(key, parts=(*key.parts, KeyPart(end)))
+
+
+def _mysql_key(key: KeySchema, columns: Columns, engine: str, row_format: str | None) -> KeySchema:
     """Return a key as MySQL makes it. `columns`: by their names in lower case. A part
     of an index that is too long is shortened in a session without strict mode. In
     strict mode, and for other kinds of keys, the statement fails and is not logged."""
@@ -314,30 +253,23 @@ def _mysql_key(
         limit = _OLD_PART_LIMIT
     if key.kind != "index" or limit is None:
         return key
-    parts = (
-        part if part.column is None else _shortened_part(part, columns, limit) for part in key.parts
+    return replace(key, parts=tuple(_shortened_part(part, columns, limit) for part in key.parts))
+
+
+def _is_over_geometries(key: KeySchema, columns: Columns) -> bool:
+    return key.kind not in _KINDS_WITHOUT_PREFIX and any(
+        _column_type(part, columns) in GEOMETRY_TYPES for part in key.parts
     )
-    return replace(key, parts=tuple(parts))
 
 
-def has_geometry_key(table: TableSchema) -> bool:
-    """Return whether the table has an ordinary key (not SPATIAL) on a column of a
-    spatial type."""
-    columns = {column.name.lower(): column for column in table.columns}
-    return any(_is_over_geometries(key, columns) for key in table.keys)
+def _column_type(part: KeyPart, columns: Columns) -> str | None:
+    """Return the type of the part's column; None for an expression, or a column that
+    does not exist."""
+    column = None if part.column is None else columns.get(part.column.lower())
+    return None if column is None else column.type
 
 
-def _is_over_geometries(key: KeySchema, columns: Mapping[str, ColumnSchema]) -> bool:
-    if key.kind in ("fulltext", "spatial"):
-        return False
-    return any(_column_type(part, columns) in GEOMETRY_TYPES for part in key.parts if part.column)
-
-
-def _column_type(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> str:
-    return columns[(part.column or "").lower()].type
-
-
-def _part_bytes(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
+def _part_bytes(part: KeyPart, columns: Columns) -> int:
     """Return the size of a part in bytes, which MariaDB compares with
     `_KEY_BYTE_LIMITS`."""
     column = columns[(part.column or "").lower()]
@@ -348,22 +280,70 @@ def _part_bytes(part: KeyPart, columns: Mapping[str, ColumnSchema]) -> int:
     return (part.prefix or column.length or 0) * column_character_bytes(column)
 
 
-def column_character_bytes(column: ColumnSchema) -> int:
-    """Return the number of bytes of a column's widest character; 1 without a character
-    set."""
-    return max_character_bytes(column.charset) if column.charset else 1
-
-
-def _shortened_part(part: KeyPart, columns: Mapping[str, ColumnSchema], limit: int) -> KeyPart:
+def _shortened_part(part: KeyPart, columns: Columns, limit: int) -> KeyPart:
     """Return the part with a prefix of at most `limit` bytes."""
-    column = columns[(part.column or "").lower()]
-    if column.type not in PREFIX_TYPES:
+    column = None if part.column is None else columns[part.column.lower()]
+    if column is None or column.type not in PREFIX_TYPES:
         return part
     max_prefix = limit // column_character_bytes(column)
     if part.prefix is None and column.type in LOB_SIZES:
         return replace(part, prefix=min(max_prefix, LOB_SIZES[column.type]))
     wanted_length = part.prefix or column.length or 0
     return replace(part, prefix=max_prefix) if wanted_length > max_prefix else part
+
+
+# -- what else is asked of keys ------------------------------------------------------------
+
+
+def kept_key(key: KeySchema) -> WrittenKey:
+    """Return a key that a table keeps, as `resolve_keys` takes it."""
+    return WrittenKey(key.kind, key.parts, key.name, key.invisible, generated=key.generated)
+
+
+def with_not_null_keys(
+    columns: Iterable[ColumnSchema], keys: Iterable[KeySchema], periods: Iterable[WrittenPeriod]
+) -> tuple[ColumnSchema, ...]:
+    """Return the columns, with NOT NULL for those of a primary key or a period,
+    whatever was written."""
+    not_null = {name.lower() for key in keys if key.kind == "primary" for name in key.columns}
+    not_null |= {name.lower() for period in periods for name in period.columns}
+    return tuple(
+        replace(column, nullable=False) if column.name.lower() in not_null else column
+        for column in columns
+    )
+
+
+def has_geometry_key(table: TableSchema) -> bool:
+    """Return whether the table has an ordinary key (not SPATIAL) on a column of a
+    spatial type."""
+    columns = {column.name.lower(): column for column in table.columns}
+    return any(_is_over_geometries(key, columns) for key in table.keys)
+
+
+def indexed_prefix_length(part: KeyPart, column: ColumnSchema) -> int | None:
+    """Return the length of a column that a key's part indexes, in the units of a prefix
+    (characters or bytes); 0 if it is not limited, None if it is unknown. A new column
+    under the same name gets it as prefix."""
+    if part.prefix is not None:
+        return part.prefix
+    if column.type in STRING_TYPES:
+        return column.length
+    if column.type in LOB_SIZES:
+        return 0  # FULLTEXT, or a hash of the whole in MariaDB
+    if column.type == "enum":
+        return (1 if len(column.members) < 256 else 2) // column_character_bytes(column)
+    if column.type == "decimal":
+        integer_digits, scale = (column.precision or 0) - (column.scale or 0), column.scale or 0
+        return sum(count // 9 * 4 + _DIGIT_BYTES[count % 9] for count in (integer_digits, scale))
+    if column.type in _MOMENT_BYTES:
+        return _MOMENT_BYTES[column.type] + ((column.length or 0) + 1) // 2
+    return _INDEXED_BYTES.get(column.type)
+
+
+def column_character_bytes(column: ColumnSchema) -> int:
+    """Return the number of bytes of a column's widest character; 1 without a character
+    set."""
+    return max_character_bytes(column.charset) if column.charset else 1
 
 
 # -- foreign keys, and the keys of a definition --------------------------------------------
@@ -493,11 +473,13 @@ def change_references(
     """Return the schema with `change` applied to each foreign key that refers to the
     table."""
     folded = schema.fold_case(parent)
+
+    def refers(key: ForeignKey) -> bool:
+        return schema.fold_case(key.references) == folded
+
     tables = dict(schema.tables)
     for name, table in schema.tables.items():
-        is_reference = [schema.fold_case(key.references) == folded for key in table.foreign_keys]
-        if any(is_reference):
-            keys = zip(table.foreign_keys, is_reference, strict=True)
-            changed = tuple(change(key) if is_changed else key for key, is_changed in keys)
-            tables[name] = replace(table, foreign_keys=changed)
+        if any(map(refers, table.foreign_keys)):
+            keys = tuple(change(key) if refers(key) else key for key in table.foreign_keys)
+            tables[name] = replace(table, foreign_keys=keys)
     return replace(schema, tables=tables)

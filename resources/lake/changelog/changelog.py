@@ -27,7 +27,7 @@ from lockstep.pipeline.model.lake_commit import (
     metadata_of_kind,
 )
 from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import (
     CommitConflict,

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.values.errors import SegmentsLost
 from lockstep.pipeline.values.row_groups import GROUP_ROWS
 from lockstep.pipeline.values.segment import (

@@ -43,7 +43,7 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.values.errors import MirrorRefused
 from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import Head, head_of

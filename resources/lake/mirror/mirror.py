@@ -29,7 +29,7 @@ from lockstep.pipeline.model.lake_commit import (
     is_same_write,
     metadata_of_kind,
 )
-from lockstep.pipeline.ports.held import RequireHeld, no_check
+from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import (
     Append,
     CountedReplace,

@@ -27,7 +27,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from obstore.exceptions import BaseError
 
-from lockstep.pipeline.ports.held import RequireHeld
+from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.values.errors import LakeUnavailable, MirrorRefused
 from lockstep.resources.lake.store.answers import explanation_of
 from lockstep.resources.lake.store.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
