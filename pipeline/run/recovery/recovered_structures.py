@@ -23,8 +23,8 @@ from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.mirror.generations import can_hold_version
 from lockstep.pipeline.mirror.system_tables import system_table_path
+from lockstep.pipeline.model.changelog_listing import own_files
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.foreign_commits import own_files
 from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.recovery import (
