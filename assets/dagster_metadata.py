@@ -21,8 +21,8 @@ from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.reports import AcknowledgeReport, CaptureReport, MergeReport, TableMerge
 from lockstep.pipeline.run.status.repeated_keys import KeyCount
 from lockstep.pipeline.run.status.span_report import StructureChange
-from lockstep.pipeline.schema.compare import written_type
 from lockstep.pipeline.schema.history import SchemaVersion
+from lockstep.pipeline.schema.sql_text import written_type
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.tables import TableStanding

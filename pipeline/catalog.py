@@ -127,6 +127,11 @@ def normal_location(location: str) -> str:
     return re.sub(r"^s3[an]:", "s3:", location).rstrip("/")
 
 
+def hadoop_location(location: str) -> str:
+    """Return a location in the lake by the scheme that Hadoop has for its store."""
+    return re.sub(r"^s3:", "s3a:", location)
+
+
 def is_own_entry(
     entry: CatalogEntry, source: str, root: str, recorded: RecordedEntry | None
 ) -> bool:

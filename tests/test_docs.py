@@ -9,7 +9,11 @@ from pathlib import Path
 import pytest
 
 from lockstep.pipeline.binlog.rows.table_map import TYPE_NAMES
+from lockstep.pipeline.mirror.strategy import FEW
 from lockstep.pipeline.schema.types import FAMILIES
+from lockstep.pipeline.values.retries import STEP
+from lockstep.pipeline.values.row_groups import GROUP_BYTES, GROUP_ROWS
+from lockstep.resources.postgres.leases import SILENT_SECONDS
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("pipeline", "resources", "assets", "lockstep", "demo", "benchmarks", "tests")
@@ -192,6 +196,15 @@ def test_every_room_of_a_run_is_told() -> None:
     page = (ROOT / "docs/architecture.md").read_text()
     rooms = {room.stem for room in (ROOT / "pipeline/run").glob("[!_]*")}
     assert rooms - set(re.findall(r"`(\w+)/?`", page)) == set()
+
+
+def test_the_numbers_in_the_answers_are_those_of_the_code() -> None:
+    """Whoever reads an answer need not open the file."""
+    page = (ROOT / "docs/architecture.md").read_text()
+    assert f"{GROUP_ROWS:,}, or fewer at {GROUP_BYTES >> 20} MiB" in page
+    assert f"up to {FEW.rows:,} rows and {FEW.bytes >> 20} MiB" in page
+    assert f"`SILENT_SECONDS` ({SILENT_SECONDS:g})" in page
+    assert (STEP.most_tries, "a whole step of a run: three times" in page) == (3, True)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.name)

@@ -204,11 +204,10 @@ def _check_java() -> str:
 
 
 def _check_jars(lake: LakePath) -> str:
-    from lockstep.resources.lake.spark.jars import DELTA_LOCK, S3_LOCK, class_path, jars_folder
+    from lockstep.resources.lake.spark.jars import class_path, jars_folder, locks_of
 
-    lock_lists = (DELTA_LOCK, S3_LOCK) if isinstance(lake, ObjectPath) else (DELTA_LOCK,)
     folder = jars_folder(sys.prefix)
-    return f"{sum(len(class_path(folder, lock_list)) for lock_list in lock_lists)} jars are set up"
+    return f"{sum(len(class_path(folder, lock)) for lock in locks_of(lake))} jars are set up"
 
 
 def _check_spark(adapters: Adapters, settings: Settings) -> str:

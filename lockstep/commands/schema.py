@@ -19,7 +19,10 @@ from lockstep.pipeline.run.status.schema_history import (
     show_schema,
     unknown_table_error,
 )
-from lockstep.pipeline.schema.compare import (
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
+from lockstep.pipeline.schema.history_check import Disagreement
+from lockstep.pipeline.schema.model import TableSchema, schema_to_json
+from lockstep.pipeline.schema.sql_text import (
     further_properties,
     key_kinds,
     written_default,
@@ -28,9 +31,6 @@ from lockstep.pipeline.schema.compare import (
     written_reference,
     written_type,
 )
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
-from lockstep.pipeline.schema.history_check import Disagreement
-from lockstep.pipeline.schema.model import TableSchema, schema_to_json
 from lockstep.pipeline.status.verdict import utc_text
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.places import Place

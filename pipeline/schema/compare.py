@@ -1,5 +1,4 @@
-"""A table's structure in words: the differences between two descriptions of one table,
-and the structure in the words of SHOW CREATE TABLE.
+"""The differences between two descriptions of one table.
 
 MySQL and MariaDB print the same expression in different ways. So `comparable_table`
 makes all expressions equal, except for CURRENT_TIMESTAMP, whose synonyms get one
@@ -67,8 +66,8 @@ def _with_unlogged_column(column: ColumnSchema, other: TableSchema) -> ColumnSch
 def _differences(schema: TableSchema, other: TableSchema) -> Iterator[str]:
     for name in _TABLE_PROPERTIES:
         yield from _difference(name, getattr(schema, name), getattr(other, name))
-    name_lists = (f"({', '.join(table.names)})" for table in (schema, other))
-    yield from _difference("columns", *name_lists)
+    our_names, their_names = (f"({', '.join(table.names)})" for table in (schema, other))
+    yield from _difference("columns", our_names, their_names)
     for ours in schema.columns:
         theirs = other.column(ours.name)
         if theirs is not None:
@@ -84,12 +83,14 @@ def _key_differences(
 ) -> Iterator[str]:
     # The order of a table's keys means nothing, and two descriptions of a table differ
     # in it.
-    left, right = ({key.name.lower(): key for key in keys} for keys in (ours, theirs))
-    for name in sorted(left.keys() | right.keys()):
-        if name in left and name in right:
-            yield from _property_differences(f"{subject} {name}", left[name], right[name])
+    our_keys, their_keys = ({key.name.lower(): key for key in keys} for keys in (ours, theirs))
+    for name in sorted(our_keys.keys() | their_keys.keys()):
+        if name not in their_keys:
+            yield f"{subject} {name}: there, missing"
+        elif name not in our_keys:
+            yield f"{subject} {name}: missing, there"
         else:
-            yield f"{subject} {name}: {'there, missing' if name in left else 'missing, there'}"
+            yield from _property_differences(f"{subject} {name}", our_keys[name], their_keys[name])
 
 
 def _property_differences(
@@ -142,6 +143,33 @@ def comparable_table(table: TableSchema) -> TableSchema:
     )
 
 
+def _comparable_column(column: ColumnSchema) -> ColumnSchema:
+    generated = None if column.generated is None else _ANY_EXPRESSION
+    return replace(column, default=_comparable_default(column), generated=generated)
+
+
+def _comparable_default(column: ColumnSchema) -> Default | None:
+    match column.default:
+        case ExpressionDefault(text):
+            digits = now_digits(text)
+            if digits is None:
+                return ExpressionDefault(_ANY_EXPRESSION)
+            precision = f"({digits})" if digits else ""
+            return ExpressionDefault(f"CURRENT_TIMESTAMP{precision}")
+        case ValueDefault(text) if column.type == "float":
+            (stored_value,) = struct.unpack("f", struct.pack("f", float(text)))
+            return ValueDefault(repr(stored_value))
+    return column.default
+
+
+def _comparable_key(key: KeySchema) -> KeySchema:
+    parts = tuple(
+        part if part.expression is None else replace(part, expression=_ANY_EXPRESSION)
+        for part in key.parts
+    )
+    return replace(key, parts=parts, generated=False)
+
+
 def disagreements(history: TableSchema, server: TableSchema) -> Sequence[str]:
     """Return each difference between the history and the server as "property: history,
     server"."""
@@ -173,146 +201,3 @@ def _with_longer_prefix(server: KeyPart, history: KeyPart) -> KeyPart:
         return server
     longer = history.prefix is None or history.prefix > server.prefix
     return replace(server, prefix=history.prefix) if longer else server
-
-
-def _comparable_column(column: ColumnSchema) -> ColumnSchema:
-    generated = None if column.generated is None else _ANY_EXPRESSION
-    return replace(column, default=_comparable_default(column), generated=generated)
-
-
-def _comparable_default(column: ColumnSchema) -> Default | None:
-    match column.default:
-        case ExpressionDefault(text):
-            return _comparable_expression(text)
-        case ValueDefault(text) if column.type == "float":
-            return ValueDefault(repr(_float_value(text)))
-    return column.default
-
-
-def _float_value(text: str) -> float:
-    """Return the number that a FLOAT of 32 bits stores."""
-    return float(struct.unpack("f", struct.pack("f", float(text)))[0])
-
-
-def _comparable_expression(text: str) -> ExpressionDefault:
-    digits = now_digits(text)
-    if digits is None:
-        return ExpressionDefault(_ANY_EXPRESSION)
-    return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")
-
-
-def _comparable_key(key: KeySchema) -> KeySchema:
-    parts = tuple(
-        part if part.expression is None else replace(part, expression=_ANY_EXPRESSION)
-        for part in key.parts
-    )
-    return replace(key, parts=parts, generated=False)
-
-
-# -- in the words of SHOW CREATE TABLE ---------------------------------------------------
-
-
-_DEFAULT_ACTIONS = {"NO ACTION", "RESTRICT"}
-"""The default action of foreign keys: NO ACTION since MySQL 8.0, RESTRICT in other
-servers. Both mean the same in InnoDB."""
-
-
-def written_type(column: ColumnSchema) -> str:
-    """Return the type as `varchar(20)`, `decimal(10,2) unsigned` or `enum('a','b')`.
-    The display width of integers, which has no effect, is left out."""
-    inside = ""
-    if column.members:
-        inside = ",".join(_quote(member) for member in column.members)
-    elif column.precision is not None:
-        scale = column.scale
-        inside = str(column.precision) if scale is None else f"{column.precision},{scale}"
-    elif column.length:
-        inside = str(column.length)
-    elif column.length == 0 and column.type in ("char", "varchar", "binary", "varbinary"):
-        inside = "0"
-    signs = f"{' unsigned' if column.unsigned else ''}{' zerofill' if column.zerofill else ''}"
-    return f"{column.type}{f'({inside})' if inside else ''}{signs}"
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def written_default(column: ColumnSchema) -> str | None:
-    """Return the default as a statement writes it; None if there is none, or the column
-    is generated."""
-    match column.default:
-        case ValueDefault(text):
-            return text if text.startswith(("0x", "b'")) else _quote(text)
-        case WrittenDefault(text):
-            return text
-        case ExpressionDefault(text):
-            return text if text.upper().startswith("CURRENT_TIMESTAMP") else f"({text})"
-    return "NULL" if column.nullable and column.generated is None else None
-
-
-def key_kinds(column: ColumnSchema, table: TableSchema) -> tuple[str, ...]:
-    """Return the kinds of the keys to which the column belongs, each once."""
-    name = column.name.lower()
-    kinds = (key.kind for key in table.keys if name in [part.lower() for part in key.columns])
-    return tuple(dict.fromkeys(kinds))
-
-
-def further_properties(column: ColumnSchema, table: TableSchema) -> str:
-    """Return the column's properties besides type, nullability, default and keys: a
-    collation that differs from the table's, auto_increment, the expression of a
-    generated column, and the like."""
-    words = []
-    own_charset = column.charset, column.collation
-    if column.charset is not None and own_charset != (table.charset, table.collation):
-        words.append(column.collation or column.charset)
-    if column.auto_increment:
-        words.append("auto_increment")
-    if column.on_update:
-        words.append("on update CURRENT_TIMESTAMP")
-    if column.generated is not None:
-        words.append(f"as ({column.generated}) {'stored' if column.stored else 'virtual'}")
-    if column.srid is not None:
-        words.append(f"srid {column.srid}")
-    if column.system_period is not None:
-        words.append(column.system_period)
-    words += [word for word in ("invisible", "compressed") if getattr(column, word)]
-    return ", ".join(words)
-
-
-def written_key(key: KeySchema) -> str:
-    """Return the key as `primary key (id)` or `unique index v (a, b(10) desc)`."""
-    parts = ", ".join(map(_written_part, key.parts))
-    if key.kind == "primary":
-        return f"primary key ({parts})"
-    kind = key.kind if key.kind == "index" else f"{key.kind} index"
-    return f"{kind} {key.name} ({parts}){' invisible' if key.invisible else ''}"
-
-
-def _written_part(part: KeyPart) -> str:
-    name = part.column if part.column is not None else f"({part.expression})"
-    prefix = f"({part.prefix})" if part.prefix is not None else ""
-    return f"{name}{prefix}{' desc' if part.descending else ''}"
-
-
-def written_reference(key: ForeignKey) -> str:
-    """Return the key as `foreign key f (a) references shop.parents (id) on delete
-    CASCADE`."""
-    words = (
-        f"foreign key {key.name} ({', '.join(key.columns)}) references {key.references} "
-        f"({', '.join(key.referenced)})"
-    )
-    for word, action in (("delete", key.on_delete), ("update", key.on_update)):
-        if action not in _DEFAULT_ACTIONS:
-            words += f" on {word} {action}"
-    return words
-
-
-def written_options(table: TableSchema) -> str:
-    """Return the table's engine, its collation and its unusual options."""
-    words = [table.engine, *([table.collation] if table.collation else [])]
-    if table.row_format:
-        words.append(f"row_format {table.row_format}")
-    words += ["partitioned"] if table.partitioned else []
-    words += ["with system versioning"] if table.system_versioned else []
-    return ", ".join(words)

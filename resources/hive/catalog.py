@@ -25,6 +25,7 @@ from lockstep.pipeline.catalog import (
     EntryColumn,
     EntryName,
     WantedEntry,
+    hadoop_location,
 )
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -69,7 +70,7 @@ class HiveCatalog:
         self.identity = f"The Hive metastore at {self._host}:{self._port}"
 
     def location(self, mirror: str) -> str:
-        return re.sub(r"^s3:", "s3a:", self._locate(mirror))
+        return hadoop_location(self._locate(mirror))
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
-from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry
+from lockstep.pipeline.catalog import CatalogEntry, EntryName, WantedEntry, hadoop_location
 from lockstep.pipeline.values.errors import CatalogRefused, CatalogUnavailable
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.spark.spark import Spark, exclusive_session
@@ -40,7 +40,7 @@ class SparkCatalog:
         self.identity = f"Spark's catalog {catalog}"
 
     def location(self, mirror: str) -> str:
-        return re.sub(r"^s3:", "s3a:", self._locate(mirror))
+        return hadoop_location(self._locate(mirror))
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):

@@ -36,7 +36,7 @@ from openlineage.client.naming.dataset import MySQL
 
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.status.run_news import RunNews, TableNews
-from lockstep.pipeline.schema.compare import written_type
+from lockstep.pipeline.schema.sql_text import written_type
 from lockstep.pipeline.schema.types import sql_type
 from lockstep.pipeline.values.table import TableName
 

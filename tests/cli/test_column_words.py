@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.schema.compare import (
+from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
+from lockstep.pipeline.schema.sql_text import (
     further_properties,
     key_kinds,
     written_default,
@@ -13,7 +14,6 @@ from lockstep.pipeline.schema.compare import (
     written_reference,
     written_type,
 )
-from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server

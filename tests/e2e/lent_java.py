@@ -225,7 +225,7 @@ def _lasting(settings: SparkSettings, folder: Path) -> SparkSettings:
 def _is_begun(settings: SparkSettings, before: Path, folder: Path) -> bool:
     """Whether the Java of `folder` is one with these settings: the first that is asked for is, and
     is there wholly or not at all, whenever the process that asks for it dies."""
-    asked = repr(sorted(settings.command_line_part().items()))
+    asked = repr(sorted(settings.command_line_settings().items()))
     with (folder / _BEGINNING).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / _COMMAND).exists():
@@ -246,7 +246,7 @@ def _start(settings: SparkSettings, before: Path, folder: Path) -> None:
     """With the jars for lakes of both kinds."""
     shutil.copyfile(before, settings.log4j)
     define_environment(os.environ, class_path(jars_folder(sys.prefix), S3_LOCK))
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.command_line_part().items()))
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.command_line_settings().items()))
     with (folder / "spark.log").open("wb") as log:
         start: Callable[..., Any] = launch_gateway
         gateway = start(conf, {"stdout": log, "stderr": log, "process_group": 0})

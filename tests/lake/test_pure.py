@@ -21,11 +21,11 @@ from lockstep.resources.lake.spark.jars import class_path, locked_jars, missing_
 from lockstep.resources.lake.spark.java import Java, archive_path
 from lockstep.resources.lake.spark.java_errors import JavaError, error_of
 from lockstep.resources.lake.spark.remote import session_error
+from lockstep.resources.lake.spark.session import start_hint
 from lockstep.resources.lake.spark.settings import (
     SECOND_COMPILER_BYTES,
     SparkSettings,
     driver_memory,
-    start_hint,
 )
 
 GIB = 1024**3
@@ -75,7 +75,7 @@ def test_much_of_the_log_has_the_second_compiler(log_bytes: int, level: int) -> 
 
 def test_secrets_stay_off_the_command_line() -> None:
     """Only what the launcher itself needs is visible to the machine's other users."""
-    launch = settings({"spark.hadoop.fs.s3a.secret.key": "hush"}).command_line_part()
+    launch = settings({"spark.hadoop.fs.s3a.secret.key": "hush"}).command_line_settings()
     assert "spark.hadoop.fs.s3a.secret.key" not in launch
     assert launch["spark.driver.extraClassPath"] == "/jars/a.jar:/jars/b.jar"
 

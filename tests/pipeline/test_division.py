@@ -134,7 +134,7 @@ def test_the_newest_commit_of_a_batch() -> None:
         for second in seconds:
             row = np.zeros((1, columns.TRANSACTION_COLUMNS), np.int64)
             row[0, columns.LAST_TIMESTAMP] = second
-            commit.put(row)
+            commit.add(row)
         return commit.time
 
     assert newest() is None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lockstep.pipeline.schema.compare import further_properties
 from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import row_key, row_structure, schema_of
+from lockstep.pipeline.schema.sql_text import further_properties
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.values.table import Column, TableStructure
 from tests.schema.cases import OWN, read_cases

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from lockstep.pipeline.binlog.stream import ring as columns
-from lockstep.pipeline.binlog.stream.commit_times import end_of_second
+from lockstep.pipeline.binlog.stream.commit_times import SECOND, end_of_second
 from lockstep.pipeline.binlog.stream.control import (
     decode_gtid_set,
     read_gtid_list,
@@ -375,7 +375,7 @@ def read_file_head(dumps: Dumps, file: LogFile) -> FileHead:
                 break
     if description is None:
         raise damaged("a log file begins without a format description", start)
-    return FileHead(to_datetime(description.timestamp * 1_000_000), gtids, committed_elsewhere)
+    return FileHead(to_datetime(description.timestamp * SECOND), gtids, committed_elsewhere)
 
 
 def _until_refused(events: Iterator[LoggedEvent]) -> Iterator[LoggedEvent]:

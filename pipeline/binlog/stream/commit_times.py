@@ -23,35 +23,38 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from lockstep.pipeline.binlog.stream import ring as columns
+from lockstep.pipeline.binlog.stream import ring
 from lockstep.pipeline.binlog.stream.control import to_datetime
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.values.division import microseconds
 
 SECOND: Final = 1_000_000
+"""Microseconds in a second."""
 
 SKEW: Final = timedelta(minutes=1)
 """Largest clock skew between two hosts at which a commit time is still believed."""
 
-Number = TypeVar("Number", int, Integers)
+_Number = TypeVar("_Number", int, Integers)
 
 
 def commit_times(transactions: Integers) -> Integers:
     """Return the commit time of each row of an index of transactions (`ring`)."""
-    exact_times = transactions[:, columns.COMMIT_TIME]
-    return np.where(exact_times > 0, exact_times, transactions[:, columns.LAST_TIMESTAMP] * SECOND)
+    return _exact_times_or(transactions[:, ring.LAST_TIMESTAMP] * SECOND, transactions)
 
 
 def latest_commit_times(transactions: Integers) -> Integers:
     """Return the commit times for a search, in which a whole second stands for its end."""
-    exact_times = transactions[:, columns.COMMIT_TIME]
-    return np.where(
-        exact_times > 0, exact_times, end_of_second(transactions[:, columns.LAST_TIMESTAMP])
-    )
+    return _exact_times_or(end_of_second(transactions[:, ring.LAST_TIMESTAMP]), transactions)
 
 
-def end_of_second(seconds: Number) -> Number:
-    return (seconds + 1) * SECOND - 1
+def _exact_times_or(times: Integers, transactions: Integers) -> Integers:
+    exact_times = transactions[:, ring.COMMIT_TIME]
+    return np.where(exact_times > 0, exact_times, times)
+
+
+def end_of_second(second: _Number) -> _Number:
+    """Return the last microsecond of a second since the epoch."""
+    return (second + 1) * SECOND - 1
 
 
 class NewestCommit:
@@ -65,7 +68,7 @@ class NewestCommit:
         self._newest = 0
         self._has_transactions = False
 
-    def put(self, transactions: Integers) -> None:
+    def add(self, transactions: Integers) -> None:
         times = commit_times(transactions)
         possible = times[times <= self._latest_possible]
         self._newest = max(self._newest, int(possible.max(initial=0)))

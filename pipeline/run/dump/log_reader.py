@@ -350,7 +350,7 @@ class LogReading:
         if self._taker.change_count and self._starts_spark:
             self._starts_spark = False
             self._ports.mirrors.prepare(self._total_bytes)
-        self._newest_commit.put(group.transactions)
+        self._newest_commit.add(group.transactions)
         self._note_gtids(group)
         self.transaction_count += len(group.transactions)
         sizes = group.transactions[:, columns.LOG_BYTES]

@@ -50,7 +50,7 @@ from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
 from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables
-from lockstep.pipeline.run.load.by_condition import AGAIN, ConditionRead
+from lockstep.pipeline.run.load.by_condition import ConditionRead, repeat_hint
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.consequences import Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
@@ -528,7 +528,7 @@ def put_condition_rows(
     ):
         raise RowsNotRead(
             f"{read.table} was altered, or stopped, while its rows were read",
-            hint=AGAIN.format(read.table),
+            hint=repeat_hint(read.table),
         )
     try:
         segment = tables.segment(version)

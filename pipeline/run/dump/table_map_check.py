@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, assert_never
 
 from lockstep.pipeline.binlog.rows.table_map import (
     OptionalField,
@@ -31,6 +31,7 @@ from lockstep.pipeline.schema.rows import (
     is_hidden,
     logged_structure,
 )
+from lockstep.pipeline.schema.types import FAMILIES, Family
 from lockstep.pipeline.shape.shaping import placeholder_members
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableStructure
@@ -46,12 +47,7 @@ _TYPE_IN_TABLE_MAP: Final = {
 """Types of binary columns, each with the type that a table map shows for it. Only the
 character set tells the two apart, so they are treated as equal if the map has none."""
 
-_TYPES_WITH_CHARSET: Final = frozenset({"char", "varchar", "text", "binary", "varbinary", "blob"})
 _TYPES_WITH_FRACTION: Final = frozenset({"time", "datetime", "timestamp"})
-_TYPES_WITH_MEMBERS: Final = frozenset({"enum", "set"})
-_TYPES_WITH_SIGN: Final = frozenset(
-    {"tinyint", "smallint", "mediumint", "int", "bigint", "float", "double", "decimal"}
-)
 
 
 def checked_hidden_columns(version: SchemaVersion, table_map: TableMap) -> tuple[int, ...]:
@@ -132,6 +128,7 @@ def _comparable_attributes(
     """Yield each attribute of a column that the table map has: its name, its value in
     the map, and its value in the history."""
     has_charsets = OptionalField.CHARSETS in optional_fields
+    described = _fields_of(FAMILIES.get(recorded.type)) & optional_fields
     if OptionalField.NAMES in optional_fields:
         yield "name", logged.name, recorded.name
     yield (
@@ -141,17 +138,32 @@ def _comparable_attributes(
     )
     yield "width", _length_and_precision(logged), _length_and_precision(recorded)
     yield "nullable", logged.nullable, recorded.nullable
-    if OptionalField.SIGNS in optional_fields and recorded.type in _TYPES_WITH_SIGN:
+    if OptionalField.SIGNS in described:
         yield "unsigned", logged.unsigned, recorded.unsigned
-    if has_charsets and recorded.type in _TYPES_WITH_CHARSET:
+    if described & {OptionalField.CHARSETS, OptionalField.MEMBER_CHARSETS}:
         yield "character set", logged.charset, recorded.charset
-    if OptionalField.MEMBER_CHARSETS in optional_fields and recorded.type in _TYPES_WITH_MEMBERS:
-        yield "character set", logged.charset, recorded.charset
-    if OptionalField.MEMBERS in optional_fields and recorded.type in _TYPES_WITH_MEMBERS:
+    if OptionalField.MEMBERS in described:
         if recorded.members == placeholder_members(recorded.members):
             yield "number of members", len(logged.members), len(recorded.members)
         else:
             yield "members", logged.members, recorded.members
+
+
+def _fields_of(family: Family | None) -> frozenset[OptionalField]:
+    """Return the parts of the optional metadata that describe columns of a family."""
+    match family:
+        case Family.INTEGER | Family.FLOATING | Family.DECIMAL:
+            return frozenset({OptionalField.SIGNS})
+        case Family.TEXT | Family.BYTES:
+            return frozenset({OptionalField.CHARSETS})
+        case Family.ENUM | Family.SET:
+            return frozenset({OptionalField.MEMBER_CHARSETS, OptionalField.MEMBERS})
+        case Family.BIT | Family.YEAR | Family.DATE | Family.TIME | Family.DATETIME:
+            return frozenset()
+        case Family.TIMESTAMP | Family.JSON | Family.GEOMETRY | Family.VECTOR | None:
+            return frozenset()
+        case _:
+            assert_never(family)
 
 
 def _type_name(column: Column, *, bare: bool) -> str:

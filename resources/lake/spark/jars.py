@@ -20,6 +20,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from lockstep.pipeline.values.errors import SetupIncomplete
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 
 DELTA_LOCK: Final = "jars.lock"
 S3_LOCK: Final = "jars-s3.lock"
@@ -51,6 +52,12 @@ def locked_jars(*locks: str) -> tuple[Jar, ...]:
         lines = [line.split() for line in text.splitlines() if line and not line.startswith("#")]
         jars += [Jar(*fields) for fields in lines]
     return tuple(jars)
+
+
+def locks_of(lake: LakePath | None) -> tuple[str, ...]:
+    """Return the lock files with the jars that Spark needs for a lake: one in an object
+    store needs more."""
+    return (DELTA_LOCK, S3_LOCK) if isinstance(lake, ObjectPath) else (DELTA_LOCK,)
 
 
 def jars_folder(prefix: str) -> Path:

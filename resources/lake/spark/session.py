@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from lockstep.pipeline.values.errors import LakeUnavailable
-from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder, locked_jars
+from lockstep.resources.lake.spark.jars import class_path, jars_folder, locked_jars, locks_of
 from lockstep.resources.lake.spark.java import archive_path, require_java
 from lockstep.resources.lake.spark.java_classes import java_class, jvm_of, path_and_file_system
 from lockstep.resources.lake.spark.java_errors import silence_pyspark
@@ -38,7 +38,6 @@ from lockstep.resources.lake.spark.log_store import log_store_jar, require_log_s
 from lockstep.resources.lake.spark.settings import (
     SparkSettings,
     has_local_tasks,
-    start_hint,
     store_settings,
 )
 from lockstep.resources.lake.spark.spark import BackgroundStart
@@ -86,7 +85,9 @@ class JavaProcess:
             atexit.register(self.end)
         settings = settings_for(self._scratch.folder)
         if self._gateway is None:
-            conf = SparkConf(loadDefaults=False).setAll(list(settings.command_line_part().items()))
+            conf = SparkConf(loadDefaults=False).setAll(
+                list(settings.command_line_settings().items())
+            )
             with log_path(settings).open("wb") as log:
                 try:
                     # A process group of its own, so that Ctrl-C in a terminal reaches
@@ -171,6 +172,17 @@ def start_error(settings: SparkSettings) -> LakeUnavailable:
     return LakeUnavailable(
         f"Spark did not start: {_last_message(log_path(settings))}",
         hint=start_hint(settings.user_settings),
+    )
+
+
+def start_hint(user_settings: Mapping[str, str]) -> str:
+    """Return the hint for a Spark that does not start. For a cluster, it names the logs
+    of the executors."""
+    if has_local_tasks(user_settings):
+        return "check the [spark] table of lockstep.toml and the free memory, then run again"
+    return (
+        f"check what the cluster at {user_settings['spark.master']} logs about its executors, and "
+        "the [spark] table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
     )
 
 
@@ -302,14 +314,14 @@ def jars_for(lake: LakePath | None) -> tuple[tuple[Path, ...], tuple[Path, ...]]
     """Return the jars that every start needs, and the further jars that this lake
     needs."""
     folder = jars_folder(sys.prefix)
-    last_jars = class_path(folder, S3_LOCK) if isinstance(lake, ObjectPath) else ()
+    last_jars = tuple(path for lock in locks_of(lake)[1:] for path in class_path(folder, lock))
     return (*class_path(folder), log_store_jar()), last_jars
 
 
 def define_environment_for(lake: LakePath | None) -> None:
     """Define the environment variables of a start of Spark for this lake, before any
     thread reads the environment (`define_environment`)."""
-    store_jars = locked_jars(S3_LOCK) if isinstance(lake, ObjectPath) else ()
+    store_jars = [jar for lock in locks_of(lake)[1:] for jar in locked_jars(lock)]
     folder = jars_folder(sys.prefix)
     define_environment(os.environ, [folder / jar.file_name for jar in store_jars])
 

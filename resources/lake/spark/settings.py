@@ -77,14 +77,16 @@ class SparkSettings:
 
     def configuration(self) -> dict[str, str]:
         """Return Spark's complete configuration."""
-        merged = self._defaults() | dict(self.user_settings)
-        for key, separator in JOINED_KEYS.items():
-            if key in self.user_settings and self._defaults().get(key):
-                merged[key] = f"{self._defaults()[key]}{separator}{self.user_settings[key]}"
-        return merged
+        defaults = self._defaults()
+        joined_settings = {
+            key: f"{defaults[key]}{separator}{self.user_settings[key]}"
+            for key, separator in JOINED_KEYS.items()
+            if key in self.user_settings and defaults.get(key)
+        }
+        return {**defaults, **self.user_settings, **joined_settings}
 
-    def command_line_part(self) -> dict[str, str]:
-        """Return the part of `configuration` for Java's command line."""
+    def command_line_settings(self) -> dict[str, str]:
+        """Return the settings of `configuration` that are on Java's command line."""
         return {
             key: value
             for key, value in self.configuration().items()
@@ -168,23 +170,11 @@ def has_local_tasks(user_settings: Mapping[str, str]) -> bool:
     return master == "local" or master.startswith("local[")
 
 
-def start_hint(user_settings: Mapping[str, str]) -> str:
-    """Return the hint for a Spark that does not start. For a cluster, it names the logs
-    of the executors."""
-    if has_local_tasks(user_settings):
-        return "check the [spark] table of lockstep.toml and the free memory, then run again"
-    return (
-        f"check what the cluster at {user_settings['spark.master']} logs about its executors, and "
-        "the [spark] table of lockstep.toml (docs/deploy.md#where-spark-runs); then run again"
-    )
-
-
 # -- object stores ----------------------------------------------------------------------------
 
 HADOOP_VERSION: Final = "3.5.0"
 """The version of Hadoop in pyspark, and of S3A in jars-s3.lock."""
 
-_FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 S3A_NAMES: Final = {
     "endpoint": "endpoint",
     "region": "endpoint.region",
@@ -193,7 +183,7 @@ S3A_NAMES: Final = {
     "session_token": "session.token",
 }
 """Options under [lake.options] → Hadoop's names for them, below `fs.s3a.`."""
-_PROVIDER_PACKAGE: Final = "org.apache.hadoop.fs.s3a"
+_S3A_PACKAGE: Final = "org.apache.hadoop.fs.s3a"
 
 
 def store_settings(lake: LakePath | None) -> dict[str, str]:
@@ -206,29 +196,31 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in S3_SCHEMES:
         return {}
     options = lake.bucket.options
-    settings = {S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES}
-    settings["path.style.access"] = (
-        "false" if options.get("virtual_hosted_style_request") == "true" else "true"
-    )
-    settings["connection.ssl.enabled"] = (
-        "false" if options.get("endpoint", "").startswith("http:") else "true"
-    )
-    provider_class = _provider_class(options)
-    if provider_class is not None:
-        settings["aws.credentials.provider"] = provider_class
-    spark_settings = {f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()}
+    is_virtual_hosted = options.get("virtual_hosted_style_request") == "true"
+    is_unencrypted = options.get("endpoint", "").startswith("http:")
+    provider = _credentials_provider(options)
+    settings = {
+        **{S3A_NAMES[name]: value for name, value in options.items() if name in S3A_NAMES},
+        "path.style.access": "false" if is_virtual_hosted else "true",
+        "connection.ssl.enabled": "false" if is_unencrypted else "true",
+        **({} if provider is None else {"aws.credentials.provider": f"{_S3A_PACKAGE}.{provider}"}),
+    }
     return {
-        f"spark.hadoop.fs.{scheme}.impl": _FILE_SYSTEM for scheme in S3_SCHEMES
-    } | spark_settings
+        **{
+            f"spark.hadoop.fs.{scheme}.impl": f"{_S3A_PACKAGE}.S3AFileSystem"
+            for scheme in S3_SCHEMES
+        },
+        **{f"spark.hadoop.fs.s3a.{name}": value for name, value in settings.items()},
+    }
 
 
-def _provider_class(options: Mapping[str, str]) -> str | None:
-    """Return the class that provides credentials; None if S3A should look for
+def _credentials_provider(options: Mapping[str, str]) -> str | None:
+    """Return S3A's class that provides credentials; None if S3A should look for
     credentials in the environment."""
     if options.get("skip_signature") == "true":
-        return f"{_PROVIDER_PACKAGE}.AnonymousAWSCredentialsProvider"
+        return "AnonymousAWSCredentialsProvider"
     if "session_token" in options:
-        return f"{_PROVIDER_PACKAGE}.TemporaryAWSCredentialsProvider"
+        return "TemporaryAWSCredentialsProvider"
     if "access_key_id" in options:
-        return f"{_PROVIDER_PACKAGE}.SimpleAWSCredentialsProvider"
+        return "SimpleAWSCredentialsProvider"
     return None
