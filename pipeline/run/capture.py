@@ -24,8 +24,8 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.condition_rows import put_condition_rows
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
-from lockstep.pipeline.run.dump.segment_builder import put_condition_rows
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,

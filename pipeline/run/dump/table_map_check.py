@@ -13,12 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final, assert_never
 
-from lockstep.pipeline.binlog.rows.table_map import (
-    OptionalField,
-    Outline,
-    TableMap,
-    read_outlines,
-)
+from lockstep.pipeline.binlog.rows.table_map import OptionalField, Outline, TableMap, read_outlines
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema

@@ -119,10 +119,7 @@ def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | N
             hint="`lockstep run` continues until all of it is read",
         )
     if state is None or state.mirror_version is None:
-        return ConditionRefused(
-            f"{table} is not in the lake yet",
-            hint=_reload_hint(table),
-        )
+        return ConditionRefused(f"{table} is not in the lake yet", hint=_reload_hint(table))
     if not state.is_complete:
         return ConditionRefused(
             f"{table} is {state.in_words}: its mirror is not continued",

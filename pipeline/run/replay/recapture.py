@@ -22,12 +22,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
-from lockstep.pipeline.model.batch import (
-    Batch,
-    BatchContent,
-    Cursor,
-    ExtraRows,
-)
+from lockstep.pipeline.model.batch import Batch, BatchContent, Cursor, ExtraRows
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
@@ -48,10 +43,7 @@ from lockstep.pipeline.schema.tracker import InitialStructures
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.supply.plan import FromMirror
-from lockstep.pipeline.values.errors import (
-    LockstepError,
-    Recovery,
-)
+from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.segment import Segment
