@@ -225,7 +225,8 @@ def _judge_encryption(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_compression(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if evidence.variable("binlog_transaction_compression", "log_bin_compress") == "ON":
+    settings = map(evidence.variable, ("binlog_transaction_compression", "log_bin_compress"))
+    if "ON" in settings:
         yield Fine("it is compressed, which costs some time and has no other effect")
 
 
