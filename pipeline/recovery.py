@@ -238,6 +238,46 @@ def record_of(commit: LakeCommit, *, in_transactions: bool = False) -> BatchReco
         return None
 
 
+LEAST_COMMITS: Final = 200
+"""Number of commits that are read from each table's Delta log at least, newest first."""
+
+_BATCH_KINDS: Final = frozenset(
+    {
+        WriteKind.PUBLISH,
+        WriteKind.MERGE,
+        WriteKind.REWRITE,
+        WriteKind.RESTORE,
+        WriteKind.UPKEEP,
+    }
+)
+"""The kinds of commits whose version shows the end of their last batch."""
+
+
+def needed_commits(
+    newest_first: Iterable[LakeCommit],
+    void_spans: Sequence[BatchSpan],
+    after_batch: int | None,
+    least: int = LEAST_COMMITS,
+) -> list[LakeCommit]:
+    """Return the newest commits of a table that a recovery needs: at least `least`, and all from
+    the newest one on that shows a batch which counts. `after_batch`: the batch to which a person
+    wants to go back; then that commit must not show a later batch. If there is no such commit, the
+    whole log is returned."""
+    commits, is_shown = [], False
+    for commit in newest_first:
+        commits.append(commit)
+        record = record_of(commit)
+        is_shown |= (
+            record is not None
+            and (commit.metadata or {}).get("kind") in _BATCH_KINDS
+            and (after_batch is None or record.batch <= after_batch)
+            and not any(record.batch in span for span in void_spans)
+        )
+        if is_shown and len(commits) >= least:
+            break
+    return commits
+
+
 def last_deleted_batch(commits: Iterable[LakeCommit]) -> int:
     """Return the last batch whose changes were deleted on purpose, by a table's
     commits; 0 for none."""

@@ -1,13 +1,13 @@
 """Judgements about commits that were made to a Delta table since its log was last
-checked, and the difference between a changelog's files and the ledger's record of them.
-Pure.
+checked. Pure.
 
 A changelog is the Delta table with all changes of a source table, a mirror the one with
 its current rows. Other programs can commit to both, and a ledger or a lake can be
 restored from a backup. Therefore a run judges the new commits of each table before it
 writes to it.
 
-Not here: what follows from a judgement or a difference (`pipeline.run`).
+Not here: what follows from a judgement (`pipeline.run.agreement`); which files a
+changelog should list (`pipeline.model.changelog_listing`).
 
 | a commit | is |
 |---|---|
@@ -32,9 +32,8 @@ files that the ledger recorded. A neutral commit that lists other files there is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from lockstep.pipeline.model.batch import Batch
@@ -45,7 +44,6 @@ from lockstep.pipeline.model.lake_commit import (
     LogAbove,
 )
 from lockstep.pipeline.values.intent import Intent, SettledWrite
-from lockstep.pipeline.values.segment import SegmentFile, batch_of
 
 NEUTRAL: Final = frozenset(
     {
@@ -143,21 +141,19 @@ class MirrorRecord:
     @property
     def lowest_version(self) -> int:
         """The lowest Delta version that the mirror can be at now."""
-        settled = -1 if self.settled is None else self.settled.delta_version
-        return max(
-            settled,
-            self.adopted_version,
-            -1 if self.examined_version is None else self.examined_version,
-        )
+        examined = -1 if self.examined_version is None else self.examined_version
+        return max(self._settled_version, self.adopted_version, examined)
 
     @property
     def examined_through(self) -> int:
         """The version after which its log is to be checked."""
-        settled = -1 if self.settled is None else self.settled.delta_version
-        return max(
-            settled if self.examined_version is None else self.examined_version,
-            self.adopted_version,
-        )
+        if self.examined_version is None:
+            return max(self._settled_version, self.adopted_version)
+        return max(self.examined_version, self.adopted_version)
+
+    @property
+    def _settled_version(self) -> int:
+        return -1 if self.settled is None else self.settled.delta_version
 
 
 def judge_mirror_log(log: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
@@ -165,46 +161,47 @@ def judge_mirror_log(log: LogAbove, expected: MirrorRecord, *, replaced: bool = 
     `log`: its log from there on. `replaced`: all its rows are about to be replaced, so
     foreign commits do not matter.
     """
-    if (log.newest if log.newest is not None else -1) < expected.lowest_version:
+    if _newest(log) < expected.lowest_version:
         return Behind(log.newest, expected.lowest_version)
-    settled = expected.settled
-    if (
-        settled is not None
-        and expected.examined_through == settled.delta_version
-        and log.base is not None
-    ):
-        if (other := _by_other_ledger(log.base, expected.ledger)) is not None:
-            return other
-        if log.base.transactions.get(expected.app_id) != settled.intent.txn_version:
+    settled, base = expected.settled, log.base
+    if settled and base and expected.examined_through == settled.delta_version:
+        if (ahead := _by_other_ledger(base, expected.ledger)) is not None:
+            return ahead
+        if base.transactions.get(expected.app_id) != settled.intent.txn_version:
             return Behind(log.newest, expected.lowest_version)
-    first: Judgement | None = None
-    for commit in log.commits:
-        judgement = _judge_mirror_commit(commit, expected)
+    judgements = [
+        judgement
+        for commit in log.commits
+        if (judgement := _judge_mirror_commit(commit, expected)) is not None
+    ]
+    for judgement in judgements:
         if isinstance(judgement, Ahead):
             return judgement
-        first = first or judgement
-    if log.missing is not None and first is None:
-        first = Unknown(log.missing)
-    return AllExpected(log.newest) if first is None or replaced else first
+    if not replaced and judgements:
+        return judgements[0]
+    if not replaced and log.missing is not None:
+        return Unknown(log.missing)
+    return AllExpected(log.newest)
+
+
+def _newest(log: LogAbove) -> int:
+    return -1 if log.newest is None else log.newest
 
 
 def _judge_mirror_commit(commit: LakeCommit, expected: MirrorRecord) -> Ahead | Foreign | None:
+    """Return the judgement about a commit, or None if it is ours or neutral."""
     if not commit.is_ours:
         return judge_foreign(commit)
-    if (other := _by_other_ledger(commit, expected.ledger)) is not None:
-        return other
+    if (ahead := _by_other_ledger(commit, expected.ledger)) is not None:
+        return ahead
     writes = (expected.open_intent, expected.settled.intent if expected.settled else None)
     intents = [intent for intent in writes if intent is not None]
     number = _txn_version(commit, expected.app_id)
-    if (
-        commit.repeated_version is not None
-        and number is not None
-        and number <= expected.last_txn_version
-    ):
-        return judge_foreign(commit)
     if number is None:
         spans = [[intent.first_batch, intent.last_batch] for intent in intents]
         return None if (commit.metadata or {}).get("batches") in spans else Ahead(commit)
+    if commit.repeated_version is not None and number <= expected.last_txn_version:
+        return judge_foreign(commit)
     if number in {intent.txn_version for intent in intents}:
         return None
     if number > expected.last_txn_version:
@@ -235,40 +232,38 @@ def judge_changelog_log(
     examined_version: int | None,
     ledger: str,
     batches: Mapping[int, Batch],
-    pruned_before: int = 0,
+    pruned_through: int = 0,
     newest_revision: int = 0,
 ) -> Judgement:
     """Return the judgement about the commits of a changelog, or of a system table
     (`_transactions`, `_ddl`), after the version `examined_version`. `batches`: the
-    ledger's batches that the commits name, by number; a batch below `pruned_before` may
-    be missing because upkeep deleted it. `newest_revision`: the number of the ledger's
-    newest revision."""
-    if (
-        examined_version is not None
-        and (log.newest if log.newest is not None else -1) < examined_version
-    ):
+    ledger's batches that the commits name, by number; a batch below `pruned_through`
+    may be missing because upkeep deleted it. `newest_revision`: the number of the
+    ledger's newest revision."""
+    if examined_version is not None and _newest(log) < examined_version:
         return Behind(log.newest, examined_version)
-    first: Judgement | None = None
-    moved: Judgement | None = None
+    foreign: Foreign | None = None
+    moved: Moved | None = None
     for commit in log.commits:
-        if commit.is_ours:
-            if (other := _by_other_ledger(commit, ledger)) is not None:
-                return other
-            metadata = commit.metadata or {}
-            number = metadata["batches"][-1] if metadata.get("batches") else None
-            batch = None if number is None else batches.get(number)
-            if batch is None and number is not None and number < pruned_before:
-                continue
-            if not _names_batch(metadata, batch):
-                return Ahead(commit)
-            if metadata.get("revision", 0) > newest_revision:
-                return Ahead(commit)
-        else:
-            first = first or judge_foreign(commit)
-            moved = moved or (Moved(commit) if commit.changes_files else None)
-    if log.missing is not None and first is None:
-        first = Unknown(log.missing)
-    return first or moved or AllExpected(log.newest)
+        if not commit.is_ours:
+            foreign = foreign or judge_foreign(commit)
+            if moved is None and commit.changes_files:
+                moved = Moved(commit)
+            continue
+        if (ahead := _by_other_ledger(commit, ledger)) is not None:
+            return ahead
+        metadata = commit.metadata or {}
+        number = metadata["batches"][-1] if metadata.get("batches") else None
+        batch = None if number is None else batches.get(number)
+        if batch is None and number is not None and number < pruned_through:
+            continue
+        if not _names_batch(metadata, batch) or metadata.get("revision", 0) > newest_revision:
+            return Ahead(commit)
+    if foreign is not None:
+        return foreign
+    if log.missing is not None:
+        return Unknown(log.missing)
+    return moved or AllExpected(log.newest)
 
 
 def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
@@ -278,39 +273,48 @@ def _names_batch(metadata: Mapping[str, Any], batch: Batch | None) -> bool:
     if batch is None or batch.end is None or batch.captured_at is None:
         return metadata.get("position") is None
     captured_at = batch.captured_at.isoformat()
-    at_the_same_moment = metadata.get("captured_at", captured_at) == captured_at
-    return metadata.get("position") == str(batch.end.at) and at_the_same_moment
+    return (
+        metadata.get("position") == str(batch.end.at)
+        and metadata.get("captured_at", captured_at) == captured_at
+    )
 
 
 def changes_more_than_files(commit: LakeCommit) -> bool:
     """Return whether another program's commit changed the table's columns, a property
     on which Lockstep depends, or rows by a deletion vector. Listing the recorded files
     again does not undo such a commit."""
-    change = commit.metadata_change
     if commit.is_ours:
         return False
-    return any(file.deleted_rows for file in commit.adds) or (
-        change is not None
-        and (change.columns is not False or any(map(_is_depended_on, change.properties)))
-    )
+    return any(file.deleted_rows for file in commit.adds) or _metadata_effect(commit) is not None
 
 
 def judge_foreign(commit: LakeCommit) -> Foreign | None:
     """Return why another program's commit may have changed the table, or None if it is
     neutral."""
-    change = commit.metadata_change
+    rows_before, rows_after = _row_count(commit.removes), _row_count(commit.adds)
+    effect: str | None
     if commit.operation not in NEUTRAL:
-        return Foreign(commit, "it may have changed rows or columns")
-    if any(file.data_change for file in (*commit.adds, *commit.removes)):
-        return Foreign(commit, "it changed rows")
-    before, after = _row_count(commit.removes), _row_count(commit.adds)
-    if before is None or after is None or before != after:
-        return Foreign(commit, "it changed the number of rows")
-    if change is not None and change.columns is not False:
-        return Foreign(commit, "it may have changed columns")
-    depended_on = [name for name in (change.properties if change else ()) if _is_depended_on(name)]
-    if depended_on:
-        return Foreign(commit, f"it changed the property {depended_on[0]}")
+        effect = "it may have changed rows or columns"
+    elif any(file.data_change for file in (*commit.adds, *commit.removes)):
+        effect = "it changed rows"
+    elif rows_before is None or rows_before != rows_after:
+        effect = "it changed the number of rows"
+    else:
+        effect = _metadata_effect(commit)
+    return None if effect is None else Foreign(commit, effect)
+
+
+def _metadata_effect(commit: LakeCommit) -> str | None:
+    """Return how a commit may have changed the table's columns or a property on which
+    Lockstep depends; None if it did not."""
+    change = commit.metadata_change
+    if change is None:
+        return None
+    if change.columns is not False:
+        return "it may have changed columns"
+    for name in change.properties:
+        if name.startswith("delta.") and not name.startswith(_INDEPENDENT):
+            return f"it changed the property {name}"
     return None
 
 
@@ -321,134 +325,3 @@ def _row_count(files: Iterable[FileAction]) -> int | None:
             return None
         total += file.row_count
     return total
-
-
-def _is_depended_on(name: str) -> bool:
-    return name.startswith("delta.") and not name.startswith(_INDEPENDENT)
-
-
-# -- the files that a changelog should list ----------------------------------------------------
-# A changelog's files have the names that the ledger recorded. Another program's compaction puts
-# their rows into files with other names; an append or a RESTORE adds files that were never
-# recorded. A file is `surplus` if it is not recorded and either another program's commit added
-# it, or all its rows belong to batches whose files the ledger has. A ledger that was made from a
-# lake (`lockstep recover`) does not know the files of earlier batches. These files stay, as long
-# as the changes of their batches are kept.
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedFiles:
-    """The files that a ledger has recorded for one changelog, by path. `files`: files
-    of published batches whose changes are kept. `maybe_published`: files of batches of
-    which the ledger does not know yet whether they are published. `deleted_through`:
-    the newest batch whose changes are no longer kept.
-    """
-
-    files: Mapping[str, SegmentFile]
-    maybe_published: frozenset[str] = frozenset()
-    deleted_through: int = 0
-
-    @property
-    def batches(self) -> frozenset[int]:
-        batches = map(batch_of, (*self.files, *self.maybe_published))
-        return frozenset(batch for batch in batches if batch is not None)
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignFiles:
-    """Files that commits of other programs changed. `added`: files that they added and
-    did not remove again; `removed`: files that they removed and did not add again."""
-
-    added: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
-    removed: Mapping[str, FileAction] = field(default_factory=lambda: MappingProxyType({}))
-
-
-@dataclass(frozen=True, slots=True)
-class FileDifference:
-    """The difference between a changelog and the ledger. `surplus`: files that the
-    changelog should not list but does; `missing`: files that it should list but does
-    not."""
-
-    surplus: tuple[str, ...] = ()
-    missing: tuple[SegmentFile, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.surplus or self.missing)
-
-
-def foreign_files(commits: Iterable[LakeCommit]) -> ForeignFiles:
-    """Return the files that other programs' commits among these changed. Commits are
-    given oldest first, and ours are skipped."""
-    came, gone = dict[str, FileAction](), dict[str, FileAction]()
-    for commit in commits:
-        if commit.is_ours or not commit.changes_files:
-            continue
-        for file in commit.removes:
-            if came.pop(file.path, None) is None:
-                gone[file.path] = file
-        for file in commit.adds:
-            if gone.pop(file.path, None) is None:
-                came[file.path] = file
-    return ForeignFiles(came, gone)
-
-
-def file_difference(
-    listed: Collection[str],
-    recorded: RecordedFiles,
-    foreign: ForeignFiles,
-    batches_in: Callable[[str], frozenset[int]],
-) -> FileDifference:
-    """Return the difference between the paths that a changelog lists and those that the
-    ledger recorded. `batches_in` returns the batches of a file's rows, for files of
-    other programs, whose names do not say the batch."""
-    recorded_batches = recorded.batches
-
-    def unrecorded_batches(path: str) -> frozenset[int]:
-        batch = batch_of(path)
-        return (batches_in(path) if batch is None else frozenset({batch})) - recorded_batches
-
-    def is_kept(path: str) -> bool:
-        return max(
-            unrecorded_batches(path), default=-1
-        ) > recorded.deleted_through or 0 in unrecorded_batches(path)
-
-    surplus = [
-        path
-        for path in listed
-        if path not in recorded.files
-        and path not in recorded.maybe_published
-        and (path in foreign.added or not is_kept(path))
-    ]
-    missing = [file for path, file in recorded.files.items() if path not in listed]
-    missing += [
-        SegmentFile(path, file.row_count or 0, file.size or 0, "")
-        for path, file in foreign.removed.items()
-        if path not in listed
-        and path not in recorded.files
-        and path not in recorded.maybe_published
-        and max(unrecorded_batches(path), default=0) > recorded.deleted_through
-    ]
-    return FileDifference(tuple(sorted(surplus)), tuple(missing))
-
-
-def own_files(
-    listed: Mapping[str, FileAction], newest_first: Iterable[LakeCommit]
-) -> dict[str, FileAction]:
-    """Return the files that a table would list without the commits of other programs
-    among these. Used when the ledger is lost; the files listed before the oldest of
-    these commits are trusted.
-    """
-    commits = [commit for commit in newest_first if commit.changes_files]
-    files = dict(listed)
-    if all(commit.is_ours for commit in commits):
-        return files
-    for commit in commits:
-        for file in commit.adds:
-            files.pop(file.path, None)
-        files |= {file.path: file for file in commit.removes}
-    for commit in reversed(commits):
-        if commit.is_ours:
-            for file in commit.removes:
-                files.pop(file.path, None)
-            files |= {file.path: file for file in commit.adds}
-    return files

@@ -44,7 +44,8 @@ class SegmentStore(Protocol):
 
     `folder` is the path of a changelog (`TableState.changelog`) or of a system table
     (`_transactions`, `_ddl`). File names have the batch's id, so that an abandoned
-    batch's files are found without a list.
+    batch's files are found without a list, and are unique to the process that wrote
+    them.
     """
 
     def open(
@@ -78,8 +79,9 @@ class SegmentStore(Protocol):
         them."""
 
     def discard(self, source: str, batch: int) -> int:
-        """Delete every file of a batch in the source's changelogs and in its own
-        tables, and return their number."""
+        """Delete the files of a batch in the source's changelogs and in its own tables,
+        and return their number: those that this process wrote, or, if it wrote none of
+        this batch, all."""
 
     def abort_uploads(self, source: str) -> None:
         """Abort the unfinished uploads of killed runs anywhere below the source's

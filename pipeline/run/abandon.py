@@ -16,12 +16,17 @@ without its events (`undo_batch` in `resources.postgres.life_events`).
 from __future__ import annotations
 
 from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.run.agreement.claim import require_agreement
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.decisions import Lease
 
 
 def abandon(ports: RunPorts, lease: Lease, batch: Batch, reason: str) -> str:
-    """Abandon a batch and delete its files. Return a sentence about it."""
+    """Abandon a batch and delete its files. Return a sentence about it. Raise
+    `ForeignCommit` if another copy of this ledger (a restored backup) has claimed the
+    folder since this run began: its batch may have the same number, and its files are
+    listed in changelogs."""
+    require_agreement(ports)
     # First the ledger, which checks the lease: a run that lost it must not delete files
     # of the run that took over.
     ports.ledger.abandon(lease, batch.id, reason)

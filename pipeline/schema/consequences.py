@@ -90,14 +90,18 @@ class Consequence:
 @dataclass(frozen=True, slots=True)
 class ConsequenceRule:
     """A rule for the effect of a statement. `find_reason`: returns why the rule
-    applies, else None. `documentation`: the rule's row in the documentation: statement,
-    history, mirror, changelog. `on_rewrite_decides`: the setting `on_rewrite` decides
-    whether the table is quarantined or read again."""
+    applies, else None. `on_rewrite_decides`: the setting `on_rewrite` decides whether
+    the table is quarantined or read again. For the documentation: `statements`, the
+    statements to which the rule applies; `history`, `mirror`, `changelog`, what becomes
+    of each."""
 
     name: str
     find_reason: Callable[[TableEffect], str | None]
     action: Action
-    documentation: tuple[str, str, str, str]
+    statements: str
+    history: str
+    mirror: str
+    changelog: str
     on_rewrite_decides: bool = False
 
 
@@ -114,199 +118,189 @@ RULES: Final[tuple[ConsequenceRule, ...]] = (
         ENGINE_REFUSED_RULE,
         reason_engine_refused,
         Action.QUARANTINE,
-        (
+        statements=(
             "CREATE TABLE or ALTER TABLE with an engine that is not captured (MEMORY, BLACKHOLE, "
-            "MERGE, FEDERATED, CSV …: reference.md lists them all)",
-            "new version",
-            "quarantined",
-            "ends there",
+            "MERGE, FEDERATED, CSV …: reference.md lists them all)"
         ),
+        history="new version",
+        mirror="quarantined",
+        changelog="ends there",
     ),
     ConsequenceRule(
         VERSIONED_RULE,
         reason_versioned,
         Action.QUARANTINE,
-        (
+        statements=(
             "CREATE TABLE … WITH SYSTEM VERSIONING, also LIKE; ALTER TABLE … ADD SYSTEM VERSIONING "
-            "(MariaDB)",
-            "new version",
-            "quarantined",
-            "ends there",
+            "(MariaDB)"
         ),
+        history="new version",
+        mirror="quarantined",
+        changelog="ends there",
     ),
     ConsequenceRule(
         "created",
         _if_kind("created"),
         Action.CREATE,
-        (
-            "CREATE TABLE, also LIKE, AS SELECT",
-            "new version",
-            "created empty at once",
-            "created at its first rows",
-        ),
+        statements="CREATE TABLE, also LIKE, AS SELECT",
+        history="new version",
+        mirror="created empty at once",
+        changelog="created at its first rows",
     ),
     ConsequenceRule(
         "dropped",
         _if_kind("dropped"),
         Action.DROP,
-        (
-            "DROP TABLE, DROP DATABASE; the old name of a RENAME",
-            "the version ends",
-            "kept, marked dropped; removed with dropped_tables = drop",
-            "kept",
-        ),
+        statements="DROP TABLE, DROP DATABASE; the old name of a RENAME",
+        history="the version ends",
+        mirror="kept, marked dropped; removed with dropped_tables = drop",
+        changelog="kept",
     ),
     ConsequenceRule(
         RENAMED_RULE,
         _if_kind("renamed"),
         Action.REREAD,
-        (
+        statements=(
             "RENAME TABLE, also several, swapped, across databases; ALTER TABLE … RENAME; the "
-            "cut-over of gh-ost, pt-online-schema-change, spirit",
-            "all names move at once",
-            "written into the folder of the new name, in one commit: copied from the mirror of the "
-            "old name, or re-read if that is impossible",
-            "each name keeps its own; a resnapshot row",
+            "cut-over of gh-ost, pt-online-schema-change, spirit"
         ),
+        history="all names move at once",
+        mirror=(
+            "written into the folder of the new name, in one commit: copied from the mirror of the "
+            "old name, or re-read if that is impossible"
+        ),
+        changelog="each name keeps its own; a resnapshot row",
     ),
     ConsequenceRule(
         "truncated",
         _if_kind("truncated"),
         Action.EMPTY,
-        (
-            "TRUNCATE TABLE",
-            "no new version",
+        statements="TRUNCATE TABLE",
+        history="no new version",
+        mirror=(
             "emptied in order with the rows around it; left as it is with truncates = ignore or "
-            "deletes = ignore",
-            "a truncate row, unless it is ignored",
+            "deletes = ignore"
         ),
+        changelog="a truncate row, unless it is ignored",
     ),
     ConsequenceRule(
         NOT_FOLLOWED_RULE,
         _if_kind("not followed"),
         Action.QUARANTINE,
-        (
-            "not understood, or does not fit the history",
-            "recorded verbatim; unknown from there on",
-            "quarantined at that place",
-            "ends there",
-        ),
+        statements="not understood, or does not fit the history",
+        history="recorded verbatim; unknown from there on",
+        mirror="quarantined at that place",
+        changelog="ends there",
     ),
     ConsequenceRule(
         "rows-without-events",
         _if_kind("unlogged"),
         Action.QUARANTINE,
-        (
+        statements=(
             "partition TRUNCATE, DROP, EXCHANGE, and REORGANIZE of VALUES IN; IMPORT and DISCARD "
-            "TABLESPACE; MariaDB's ALTER IGNORE; REPAIR TABLE",
-            "no new version",
-            "quarantined; re-read with on_rewrite = resnapshot",
-            "a resnapshot row where it is re-read",
+            "TABLESPACE; MariaDB's ALTER IGNORE; REPAIR TABLE"
         ),
+        history="no new version",
+        mirror="quarantined; re-read with on_rewrite = resnapshot",
+        changelog="a resnapshot row where it is re-read",
         on_rewrite_decides=True,
     ),
     ConsequenceRule(
         "engine",
         _if_changed(reason_engine_changed),
         Action.QUARANTINE,
-        (
+        statements=(
             "ENGINE = …, from an engine that is not captured, or to or from one that stores rows "
-            "differently",
-            "new version",
-            "quarantined; re-read with on_rewrite = resnapshot",
-            "a resnapshot row where it is re-read",
+            "differently"
         ),
+        history="new version",
+        mirror="quarantined; re-read with on_rewrite = resnapshot",
+        changelog="a resnapshot row where it is re-read",
         on_rewrite_decides=True,
     ),
     ConsequenceRule(
         "values",
         _if_changed(reason_values_changed),
         Action.QUARANTINE,
-        (
+        statements=(
             "MODIFY, CHANGE, CONVERT that can change stored values: shorter, lossy character "
             "sets, members removed or in another order, binary to text, another generation "
-            "expression …",
-            "new version",
-            "quarantined; re-read with on_rewrite = resnapshot",
-            "a resnapshot row where it is re-read; the next generation where a type changes",
+            "expression …"
         ),
+        history="new version",
+        mirror="quarantined; re-read with on_rewrite = resnapshot",
+        changelog="a resnapshot row where it is re-read; the next generation where a type changes",
         on_rewrite_decides=True,
     ),
     ConsequenceRule(
         "shape",
         _if_changed(reason_shape_changed),
         Action.REREAD,
-        (
+        statements=(
             "ALTER of a column that is hashed, masked, shown as another type, or used by the "
-            "setting rows; ADD of a column that rows uses",
-            "new version",
-            "re-read, as its settings show it",
-            "a resnapshot row",
+            "setting rows; ADD of a column that rows uses"
         ),
+        history="new version",
+        mirror="re-read, as its settings show it",
+        changelog="a resnapshot row",
     ),
     ConsequenceRule(
         "key",
         _if_changed(reason_key_changed),
         Action.REREAD,
-        ("the primary key changes", "new version", "re-read under the new key", "a resnapshot row"),
+        statements="the primary key changes",
+        history="new version",
+        mirror="re-read under the new key",
+        changelog="a resnapshot row",
     ),
     ConsequenceRule(
         NEW_COLUMN_RULE,
         _if_changed(reason_values_unknown),
         Action.REREAD,
-        (
+        statements=(
             "ADD COLUMN with an expression default, generated, AUTO_INCREMENT, a moment in the "
             "time zone SYSTEM (DATETIME DEFAULT CURRENT_TIMESTAMP, TIMESTAMP with a literal), or a "
-            "literal that the server rounds, cuts, pads or converts in its own way",
-            "new version",
-            "the new columns are read from the source by key and filled in one commit; the whole "
-            "table is re-read if they are most of it, or if it has no primary key",
-            "column added; a resnapshot row where the whole table is re-read",
+            "literal that the server rounds, cuts, pads or converts in its own way"
         ),
+        history="new version",
+        mirror=(
+            "the new columns are read from the source by key and filled in one commit; the whole "
+            "table is re-read if they are most of it, or if it has no primary key"
+        ),
+        changelog="column added; a resnapshot row where the whole table is re-read",
     ),
     ConsequenceRule(
         "columns",
         _if_changed(reason_columns_changed),
         Action.FOLLOW,
-        (
+        statements=(
             "ADD, DROP, RENAME COLUMN, CHANGE, MODIFY to a type that holds every old value, ENUM "
-            "and SET members appended, CONVERT to a superset",
-            "new version",
-            "columns added with the values that MySQL gave existing rows; kept or dropped by "
-            "dropped_columns; renamed; widened in place or by a rewrite",
-            "columns added; the next generation where a type changes",
+            "and SET members appended, CONVERT to a superset"
         ),
+        history="new version",
+        mirror=(
+            "columns added with the values that MySQL gave existing rows; kept or dropped by "
+            "dropped_columns; renamed; widened in place or by a rewrite"
+        ),
+        changelog="columns added; the next generation where a type changes",
     ),
     ConsequenceRule(
         "nothing",
         lambda effect: effect.reason or "none of its rows changed",
         Action.NOTHING,
-        (
+        statements=(
             "indexes, comments, row format, defaults, visibility, CHECK, foreign keys, collations; "
-            "IF [NOT] EXISTS that did nothing",
-            "new version if the structure changed",
-            "nothing",
-            "nothing",
+            "IF [NOT] EXISTS that did nothing"
         ),
+        history="new version if the structure changed",
+        mirror="nothing",
+        changelog="nothing",
     ),
 )
 
 
 PoliciesOf = Callable[[TableName], LakePolicies]
 """Returns the policies by which the lake follows a table of the source."""
-
-
-def _consequence(effect: TableEffect, policies: LakePolicies) -> Consequence:
-    for rule in RULES:
-        reason = rule.find_reason(effect)
-        if reason is not None:
-            action = rule.action
-            if rule.on_rewrite_decides and policies.on_rewrite is OnRewrite.RESNAPSHOT:
-                action = Action.REREAD
-            elif action is Action.EMPTY and policies.ignores_truncates:
-                action, reason = Action.NOTHING, f"{reason}, which is ignored"
-            return Consequence(effect.table, action, rule.name, reason)
-    raise AssertionError("the last rule always applies")
 
 
 def consequences(
@@ -337,3 +331,17 @@ def consequences(
             if old is None or replaces_table or severity(new.action) > severity(old.action):
                 by_table[effect.table] = new
     return by_table
+
+
+def _consequence(effect: TableEffect, policies: LakePolicies) -> Consequence:
+    rule, reason = next(
+        (rule, reason)
+        for rule in RULES
+        if (reason := rule.find_reason(effect)) is not None  # as the last rule always does
+    )
+    action = rule.action
+    if rule.on_rewrite_decides and policies.on_rewrite is OnRewrite.RESNAPSHOT:
+        action = Action.REREAD
+    elif action is Action.EMPTY and policies.ignores_truncates:
+        action, reason = Action.NOTHING, f"{reason}, which is ignored"
+    return Consequence(effect.table, action, rule.name, reason)

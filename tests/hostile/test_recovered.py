@@ -5,10 +5,13 @@ once, and reads no table from the source that has a mirror.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 import pytest
 
+from lockstep.pipeline.recovery import needed_commits
+from lockstep.pipeline.run.recovery import recovered_structures
 from lockstep.pipeline.values.errors import ForeignCommit, PositionPurged, VersionSetUnknown
 from lockstep.pipeline.values.table import TableName
 from tests.chance import by_chance, seed_of
@@ -177,6 +180,19 @@ def test_back_behind_every_batch(history: History) -> None:
             VersionSetUnknown, match=f"where batch {batch} ended: it has batches 2 to"
         ):
             plan_recovery(history.together(-1, -1).ports(), batch)
+
+
+def test_back_further_than_the_commits_that_are_read_at_least(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy source has hundreds of batches a day."""
+    few = partial(needed_commits, least=1)
+    monkeypatch.setattr(recovered_structures, "needed_commits", few)
+    numbers = [batch.id for batch in history.together(-1, -1).live_batches()]
+    for batch in numbers[1:]:
+        done = undone(history.branched().together(-1, -1), batch)
+        assert done.plan is not None
+        assert (done.plan.lake_end.batch, done.reloads) == (batch, ())
 
 
 # -- what is missing --------------------------------------------------------------------------

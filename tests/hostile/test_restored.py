@@ -8,17 +8,24 @@ the source's log goes on.
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import pytest
 
 from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_claim
+from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.values.decisions import RecordedDecision
 from lockstep.pipeline.values.errors import ForeignCommit
 from tests.chance import by_chance
+from tests.fix_ledger import LedgerOfTest
 from tests.hostile.histories import History, changelog, go_on, lake_of, misread, recorded, replayed
+from tests.hostile.test_foreign_files import Source
 from tests.outside import RECOVERY_KIND, capture, claim_error, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import interrupted
@@ -206,6 +213,38 @@ def test_two_copies_of_a_ledger_go_on_at_once(history: History) -> None:
     first.run()
     require_equal(history, first)
     refusal(second)
+
+
+def test_two_copies_of_a_ledger_keep_off_each_others_files(tmp_path: Path) -> None:
+    """The one that is late wrote its own files beside those that the other one published
+    meanwhile, although its batch has the same number, and deletes none of those."""
+    first = Source(tmp_path)
+    second = copy(first)
+    second.follower = replace(first.follower, ledger=LedgerOfTest(clock=first.clock))
+    second.follower.restore_ledger(first.follower.kept_ledger())
+    first.write(3)
+
+    def meanwhile() -> None:
+        first.write(4)
+        first.run()
+
+    with (
+        interrupted(second.follower, "begin_batch", meanwhile, after=True),
+        pytest.raises(ForeignCommit),
+    ):
+        second.capture()
+    [ours], [theirs] = (one.follower.batches(limit=1) for one in (first, second))
+    assert (ours.id, ours.state, theirs.state) == (
+        theirs.id,
+        BatchState.ACKNOWLEDGED,
+        BatchState.CAPTURING,
+    )
+    with second.follower.leased() as lease, pytest.raises(ForeignCommit):
+        abandon(second.ports(), lease, theirs, "it is captured again")
+    [segment] = first.follower.recorded_segments()[ours.id]
+    folder = changelog_folder(first.ports(), segment)
+    assert first.ports().segments.damage_sentences(folder, segment.files) == []
+    assert len([*(tmp_path / folder).glob(f"batch-{ours.id:012d}-*")]) == 2
 
 
 def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:

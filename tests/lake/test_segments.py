@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from operator import itemgetter
 from pathlib import Path
 
@@ -135,9 +136,21 @@ def test_file_names_sizes_and_checksums_are_the_files_own(tmp_path: Path) -> Non
     """The name carries batch and schema version; size and SHA-256 are of the bytes on disk."""
     (file,) = written(ParquetSegments(tmp_path), changes(PEOPLE, [{"id": 1}, {"id": 2}]))
     data = (tmp_path / FOLDER / file.path).read_bytes()
-    assert file == SegmentFile(
-        "batch-000000000007-v1-00000.parquet", 2, len(data), hashlib.sha256(data).hexdigest()
-    )
+    assert re.fullmatch(r"batch-000000000007-v1-[0-9a-f]{8}-00000\.parquet", file.path)
+    assert file == SegmentFile(file.path, 2, len(data), hashlib.sha256(data).hexdigest())
+
+
+def test_two_processes_keep_off_each_others_files(tmp_path: Path) -> None:
+    """Their ledgers are two copies of one, and gave the same number to their batches. A process
+    that comes later deletes all of a batch, also what Lockstep 0.1 wrote."""
+    first, second, later = (ParquetSegments(tmp_path) for _ in range(3))
+    ours = written(first, changes(PEOPLE, [{"id": 1}]))
+    theirs = written(second, changes(PEOPLE, [{"id": 2}]))
+    assert first.damage_sentences(FOLDER, [*ours, *theirs]) == []
+    assert second.discard("shop", 7) == 1
+    assert first.damage_sentences(FOLDER, ours) == []
+    (tmp_path / FOLDER / "batch-000000000007-v1-00000-updated-logged.parquet").touch()
+    assert later.discard("shop", 7) == 2
 
 
 def test_a_changed_byte_is_damage(tmp_path: Path) -> None:

@@ -17,7 +17,14 @@ def table() -> str:
 
 
 def _row(number: int, rule: ConsequenceRule) -> str:
-    cells = (str(number), f"`{rule.name}`", *rule.documentation)
+    cells = (
+        str(number),
+        f"`{rule.name}`",
+        rule.statements,
+        rule.history,
+        rule.mirror,
+        rule.changelog,
+    )
     return row(cells)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.model.foreign_commits import (
+from lockstep.pipeline.model.changelog_listing import (
     ForeignFiles,
     RecordedFiles,
     file_difference,

@@ -26,6 +26,7 @@ from lockstep.pipeline.recovery import (
     case_of,
     decide,
     mirror_facts,
+    needed_commits,
 )
 from lockstep.pipeline.values.position import Anchor, Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
@@ -312,6 +313,26 @@ def test_what_somebody_else_wrote_is_in_all_that_follows() -> None:
     step = LakeCommit(1, "ADD COLUMNS", None, alter.user_metadata, {})
     assert shown(commit(2), step, commit(0)) == [2, 0]
     assert shown(step, commit(0)) == [0]
+
+
+def test_a_log_is_read_as_far_as_a_recovery_needs_it() -> None:
+    """The newest commits, and further back where none of them shows a batch that counts: a quiet
+    table's are all of somebody who puts its files together, and a person goes back to a batch of
+    last week."""
+    quiet = [*(LakeCommit(version, "OPTIMIZE", None, None, {}) for version in range(9, 2, -1))]
+    others = [commit(2, kind="alter"), commit(1, kind="forget"), commit(0, kind="restate")]
+    log = [commit(version) for version in range(9, -1, -1)]
+
+    def oldest(log: list[LakeCommit], after: int | None = None, *void: BatchSpan) -> int:
+        return needed_commits(iter(log), void, after, 3)[-1].delta_version
+
+    assert oldest(log) == 7
+    assert oldest([*quiet, *log[-3:]]) == 2
+    assert oldest([*quiet, *others]) == 0
+    assert oldest(log, 10) == 7
+    assert oldest(log, 4) == 3
+    assert oldest(log, 4, BatchSpan(2, 5)) == 1
+    assert oldest(log, 0) == 0
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9), st.integers(1, 5)), max_size=8))

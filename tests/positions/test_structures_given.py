@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
-from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
+from lockstep.pipeline.model.table_state import OrderKind, TableOrder
+from lockstep.pipeline.run.orders.table_orders import (
+    HistoryAtStop,
+    OrderRequest,
+    _history_at_stop,
+    plan_resume,
+)
 from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import NotUnderstood
 from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, Need
@@ -155,6 +163,45 @@ def a_resume_is_told_without_being_given(shop: Shop) -> Iterator[None]:
     assert "and reads it from the source: not this one" in bare.sentence
     with pytest.raises(LedgerRefused, match="only a table that is stopped"):
         plan_resume(ports, OrderRequest(shop.table("b"), "ann", ""))
+
+
+def the_history_where_a_table_stopped_is_its_own(shop: Shop) -> Iterator[None]:
+    """Whatever tables have names before and after it; with the statement that begins there, if one
+    does, and what that makes of the table, if it is followed."""
+    parts = "partition by range (id) (partition low values less than (10))"
+    shop.do(
+        "create table a0 (id int primary key, first int)",
+        f"create table p (id int primary key, part int) {parts}",
+        "create table z (id int primary key, last int)",
+    )
+    yield
+    shop.do("alter table p truncate partition low")
+    yield from _stop(shop, "change s s2 varchar(20)")
+    shop.pause("z")
+
+    def history(table: str) -> HistoryAtStop:
+        stopped = shop.state(table).stopped
+        now = datetime.now(UTC)
+        order = TableOrder(0, shop.table(table), OrderKind.RESUME, "ann", "", now, stopped)
+        return _history_at_stop(shop.follower.ports(), order)
+
+    def columns(schema: TableSchema | None) -> list[str] | None:
+        return None if schema is None else [column.name for column in schema.columns]
+
+    found = {table: history(table) for table in ("a", "p", "z")}
+    assert {table: columns(at_stop.schema_before) for table, at_stop in found.items()} == {
+        "a": ["id", "v", "s"],
+        "p": ["id", "part"],
+        "z": ["id", "last"],
+    }
+    statements = {table: at_stop.statement for table, at_stop in found.items()}
+    assert statements["a"] is not None
+    assert NEVER_FOLLOWED in statements["a"].text
+    assert statements["p"] is not None
+    assert "truncate partition" in statements["p"].text
+    assert statements["z"] is None
+    assert [at_stop.is_followed for at_stop in found.values()] == [False, True, False]
+    assert columns(found["p"].schema_after) == ["id", "part"]
 
 
 def what_was_altered_later_is_no_part_of_it(shop: Shop) -> Iterator[None]:

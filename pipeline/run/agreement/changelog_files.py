@@ -24,16 +24,14 @@ from lockstep.pipeline.mirror.system_tables import (
     system_table_path,
 )
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.model.foreign_commits import (
-    AllExpected,
-    Behind,
+from lockstep.pipeline.model.changelog_listing import (
     FileDifference,
     ForeignFiles,
     RecordedFiles,
-    changes_more_than_files,
     file_difference,
     foreign_files,
 )
+from lockstep.pipeline.model.foreign_commits import AllExpected, Behind, changes_more_than_files
 from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogAbove
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import batch_content

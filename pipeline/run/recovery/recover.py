@@ -273,7 +273,7 @@ class RecoveryBasis:
 def _choose_basis(ports: RunPorts, after_batch: int | None) -> RecoveryBasis:
     """Choose the batch after which a ledger made from the lake continues, and find its
     end in the server's log. Raise an error with a hint if that is impossible."""
-    lake = read_lake(ports)
+    lake = read_lake(ports, after_batch)
     if not lake.facts.mirrors:
         raise ForeignCommit(
             f"the lake has no mirror of {ports.source.name} that Lockstep wrote",

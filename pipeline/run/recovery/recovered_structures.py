@@ -20,13 +20,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Final
 
 from lockstep.pipeline.mirror.generations import can_hold_version
 from lockstep.pipeline.mirror.system_tables import system_table_path
+from lockstep.pipeline.model.changelog_listing import own_files
 from lockstep.pipeline.model.claim import BatchSpan
-from lockstep.pipeline.model.foreign_commits import own_files
 from lockstep.pipeline.model.lake_commit import FileAction, LakeCommit
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.recovery import (
@@ -37,6 +35,7 @@ from lockstep.pipeline.recovery import (
     RecoveryPlan,
     last_deleted_batch,
     mirror_facts,
+    needed_commits,
     record_of,
     table_of_metadata,
 )
@@ -67,9 +66,6 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Anchor, Coordinates, Position
 from lockstep.pipeline.values.segment import SystemTable, batch_of
 from lockstep.pipeline.values.table import TableName
-
-_MOST_COMMITS: Final = 200
-"""Largest number of commits that are read from each table's Delta log, newest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +116,10 @@ class LakeContent:
     txn_version: int
 
 
-def read_lake(ports: RunPorts) -> LakeContent:
-    """Read the Delta logs of all tables of the source; nothing is written."""
+def read_lake(ports: RunPorts, after_batch: int | None) -> LakeContent:
+    """Read the Delta logs of all tables of the source; nothing is written.
+    `after_batch`: the batch to which a person wants to go back, so that the logs are
+    read up to there."""
     source = ports.source.name
     system_tables = {system_table_path(source, table): table for table in SystemTable}
     newest_versions = dict[str, int]()
@@ -133,7 +131,7 @@ def read_lake(ports: RunPorts) -> LakeContent:
     tables = ports.claims.tables(source)
     ports.progress.note(f"the logs of {len(tables)} tables in the lake are read")
     for folder in tables:
-        commits = list(islice(ports.mirrors.history(folder), _MOST_COMMITS))
+        commits = needed_commits(ports.mirrors.history(folder), claim.void, after_batch)
         if not commits:
             continue
         newest_versions[folder] = commits[0].delta_version

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -58,12 +59,21 @@ PIECE_ROWS = 4 * GROUP_ROWS  # a piece is what `pieces` reads at once
 PIECE_BYTES = 32 << 20
 """Largest numbers of rows and of uncompressed bytes in a piece. A single row group may
 exceed them."""
-_BATCH_FILE = re.compile(r"batch-(\d{12,})-v\d+-\d{5}(-updated)?(-logged|-partial)?\.parquet")
+_BATCH_FILE = re.compile(
+    r"batch-(\d{12,})-v\d+-([0-9a-f]{8}-)?\d{5}(-updated)?(-logged|-partial)?\.parquet"
+)
+"""Names of files that wait for their publishing. Lockstep 0.1 wrote no random digits into them."""
 
 
 class ParquetSegments:
     """`pipeline.ports.SegmentStore` in the lake. `spark` is used only to abort
-    unfinished uploads."""
+    unfinished uploads.
+
+    Each store has random digits, which are in its files' names. Two copies of a ledger (one
+    was restored from a backup, while the other goes on) give the same numbers to batches
+    and loads. The claim refuses one of them when it publishes, but until then both write:
+    neither may overwrite or delete a file of the other.
+    """
 
     def __init__(
         self,
@@ -75,6 +85,8 @@ class ParquetSegments:
         self._lake = lake
         self._spark = spark
         self._file_bytes = file_bytes
+        self._random_digits = secrets.token_hex(4)
+        self._own_batches = set[int]()
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="lockstep-segments")
 
     def open(
@@ -86,7 +98,8 @@ class ParquetSegments:
         schema: pa.Schema,
         has_updated: bool = False,
     ) -> ParquetSegmentWriter:
-        stem = f"batch-{batch:012d}-v{schema_version}"
+        self._own_batches.add(batch)
+        stem = f"batch-{batch:012d}-v{schema_version}-{self._random_digits}"
         return self._writer(folder, stem, UPDATED_INFIX if has_updated else "", schema)
 
     def open_chunk(
@@ -94,7 +107,7 @@ class ParquetSegments:
     ) -> ParquetSegmentWriter:
         stem = f"load-{load:012d}-{chunk:06d}"
         self._unlink(folder, f"{stem}-*.parquet")
-        return self._writer(folder, stem, "", schema)
+        return self._writer(folder, f"{stem}-{self._random_digits}", "", schema)
 
     def _writer(
         self, folder: str, stem: str, name_mark: str, schema: pa.Schema
@@ -121,11 +134,14 @@ class ParquetSegments:
         return sum(_unpacked_bytes(self._lake / folder / file.path) for file in files)
 
     def discard(self, source: str, batch: int) -> int:
+        # The files of a batch that this process began are its own; those of a batch that
+        # another process began are unknown.
+        digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         deleted_count = 0
         source_folder = self._lake / source
         with lake_errors(source_folder):
             for folder in ("_changes/*/*", *SystemTable):
-                for path in source_folder.glob(f"{folder}/batch-{batch:012d}-v*-*.parquet"):
+                for path in source_folder.glob(f"{folder}/batch-{batch:012d}-v*-{digits}*.parquet"):
                     if _BATCH_FILE.fullmatch(path.name):
                         path.unlink()
                         deleted_count += 1

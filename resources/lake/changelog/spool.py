@@ -32,6 +32,7 @@ import errno
 import hashlib
 import os
 import re
+import secrets
 import shutil
 import struct
 import tempfile
@@ -67,7 +68,8 @@ _TAG_BYTES: Final = 16
 _NONCE_BYTES: Final = 12
 _KEY_BITS: Final = 256
 
-_PREPARED_NAME = re.compile(r"batch-\d{12,}-\d{5,}\.events")
+_PREPARED_NAME = re.compile(r"batch-\d{12,}-([0-9a-f]{8}-)?\d{5,}\.events")
+"""Names of prepared files. Lockstep 0.1 wrote no random digits into them."""
 
 
 class FileSpool:
@@ -76,13 +78,16 @@ class FileSpool:
     `scratch` is a local folder for files that need not survive the process. It is
     created with the first such file, and only this account can access it.
     `wrapping_key` is the key of 32 bytes with which the keys of prepared files are
-    wrapped; with None they are not wrapped.
+    wrapped; with None they are not wrapped. Each spool has random digits, which are in
+    its prepared files' names, for the reason that `segments.ParquetSegments` gives.
     """
 
     def __init__(self, lake: LakePath, scratch: Path, wrapping_key: bytes | None = None) -> None:
         self._lake = lake
         self._scratch = scratch
         self._wrapping_key = wrapping_key
+        self._random_digits = secrets.token_hex(4)
+        self._own_batches = set[int]()
 
     def with_privacy_key(self, key: PrivacyKey | None) -> FileSpool:
         """Return the same spool, which wraps the keys of prepared files with the
@@ -101,8 +106,9 @@ class FileSpool:
                 return os.dup(file.fileno())
 
     def create_prepared_file(self, source: str, batch: int, number: int) -> DiskEventFile:
+        self._own_batches.add(batch)
         folder = self._prepared_folder(source)
-        path = folder / f"batch-{batch:012d}-{number:05d}.events"
+        path = folder / f"batch-{batch:012d}-{self._random_digits}-{number:05d}.events"
         with lake_errors(path):
             make_durable_folder(folder)
             if isinstance(path, ObjectPath):
@@ -168,10 +174,11 @@ class FileSpool:
         return descriptor
 
     def discard(self, source: str, batch: int) -> int:
+        digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         deleted_count = 0
         folder = self._prepared_folder(source)
         with lake_errors(folder):
-            paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-*.events")]
+            paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-{digits}*.events")]
             for path in paths:
                 if _PREPARED_NAME.fullmatch(path.name):
                     path.unlink()
