@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import dagster as dg
 from dagster.components.component_scaffolding import scaffold_component
@@ -19,8 +19,8 @@ from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.config.example import text_of_new_file
 from lockstep.resources.config.load import parse_settings
 
-_CONFIG_FILE = "lockstep.toml"
-_COMPONENT_NAME = "lockstep.location.LockstepComponent"
+_CONFIG_FILE: Final = "lockstep.toml"
+_COMPONENT_NAME: Final = "lockstep.location.LockstepComponent"
 
 
 class SourceParams(BaseModel):
@@ -86,13 +86,9 @@ class SourceScaffolder(dg.Scaffolder[SourceParams]):
     def scaffold(self, request: dg.ScaffoldRequest[SourceParams]) -> None:
         folder = request.target_path
         file = (request.project_root or folder) / _CONFIG_FILE
-        for file_of_other in folder.parent.glob("*/defs.yaml"):
-            if file_of_other.parent != folder and _COMPONENT_NAME in file_of_other.read_text(
-                encoding="utf-8"
-            ):
-                raise ValueError(
-                    f"{file_of_other} exists already; add your source to {file} instead"
-                )
+        for other in folder.parent.glob("*/defs.yaml"):
+            if other.parent != folder and _COMPONENT_NAME in other.read_text(encoding="utf-8"):
+                raise ValueError(f"{other} exists already; add your source to {file} instead")
         if not file.exists():
             name = request.params.name or re.sub(r"\W", "_", folder.name.lower())
             file.write_text(request.params.configuration_text(name), encoding="utf-8")

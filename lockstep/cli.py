@@ -36,7 +36,6 @@ Command = Callable[[argparse.Namespace, CommandContext], Outcome]
 _SHARED_MODULES: Final = {
     **dict.fromkeys(("pause", "resume", "start-at"), "orders"),
     **dict.fromkeys(("spark", "completion"), "setup"),
-    "undo": "recover",
 }
 """Commands that share a module; every other command has a module of its own name."""
 

@@ -1,8 +1,4 @@
-"""`lockstep recover` makes a ledger and a source's folder in the lake agree again.
-
-`lockstep undo` takes back a run and all later ones. It moves the ledger away and then
-does what `lockstep recover --back-to` does, for the batch before the run.
-"""
+"""`lockstep recover` makes a ledger and a source's folder in the lake agree again."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ import argparse
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from lockstep import exits
@@ -19,33 +13,24 @@ from lockstep.commands.plan import supply_lines, supply_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import author_of, reason_of
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.recovery import RecoveryCase, RecoveryPlan
-from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.recovery.recover import (
     RecoveryOutcome,
-    RunToUndo,
     plan_recovery,
     recover,
-    run_to_undo,
 )
 from lockstep.pipeline.run.recovery.tables_after import tables_of_next_run
 from lockstep.pipeline.run.status.plan import forecast_loads
 from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.consumers import Consumer
-from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
+from lockstep.pipeline.values.errors import LockstepError
 from lockstep.printing import pluralize
 from lockstep.resources.holders import holder_name
-from lockstep.resources.postgres.embedded import move_away
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Recover or undo with `--yes`; otherwise only show what would be done."""
-    return (_undo if arguments.command == "undo" else _recover)(arguments, context)
-
-
-def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """Recover with `--yes`; otherwise only show what would be done."""
     source = context.one_source(arguments.source).name
     after_batch, start_over = arguments.back_to, arguments.start_over
     author, reason = author_of(arguments), reason_of(arguments)
@@ -66,11 +51,9 @@ def _recover(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             outcome = plan_recovery(ports, after_batch, start_over=start_over)
         is_refused = outcome.case is RecoveryCase.REFUSED
         consumers = adapters.consumers().consumers(source) if is_refused else []
-        next_run_lines = list(_next_run_lines(ports, outcome))
+        lines = list(next_run_lines(ports, outcome))
     is_recorded = arguments.yes and outcome.case is not RecoveryCase.AGREE
-    context.say(
-        *_outcome_lines(source, outcome, consumers, is_recorded=is_recorded), *next_run_lines
-    )
+    context.say(*_outcome_lines(source, outcome, consumers, is_recorded=is_recorded), *lines)
     context.say(*_next_command_lines(source, outcome, after_batch, is_recorded=is_recorded))
     payload = {
         "source": source,
@@ -130,18 +113,6 @@ def _kept_ledger_lines(
         )
 
 
-def _next_run_lines(ports: RunPorts, outcome: RecoveryOutcome) -> Iterator[str]:
-    """Yield lines about tables that do not simply continue: the steps of the next run,
-    with their prices."""
-    tables = outcome.table_plans
-    if tables.plans:
-        yield "  the next run then:"
-    yield from (f"  {line}" for line in supply_lines(tables))
-    if tables.estimated_rows:
-        lines = forecast_loads(ports, ports.server.facts(), tables.estimated_rows)
-        yield from (f"    {line}" for line in lines)
-
-
 _ALTERNATIVES: Final = {
     RecoveryCase.FROM_LAKE: "  `--start-over` instead moves what is in the lake to _before, and "
     "the next run is a first run",
@@ -170,7 +141,7 @@ def _next_command_lines(
         yield f"  nothing is written: {command_clause}"
 
 
-# -- the report of both commands -----------------------------------------------------------------
+# -- the report, which `lockstep undo` shows, too ------------------------------------------------
 
 
 def changelog_values(outcome: RecoveryOutcome) -> dict[str, Any]:
@@ -254,85 +225,13 @@ def _consumer_clause(cursor: int, after_batch: int) -> str:
     return f"{progress}{repetition}; create it again before the next run (docs/recovery.md)"
 
 
-# -- undo ----------------------------------------------------------------------------------
-
-
-def _undo(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    source = context.one_source(arguments.source).name
-    with context.open_source(source) as (adapters, ports):
-        undone = run_to_undo(ports.ledger, source, arguments.run)
-        outcome = plan_recovery(ports, undone.previous_batch)
-        assert outcome.plan is not None, "the ledger has the source"
-        if arguments.yes:
-            _require_embedded_with_one_source(context, source, ports.ledger, undone.previous_batch)
-            with ports.ledger.lock(source, holder_name("undo"), None) as lease:
-                # The new ledger is made from the lake's logs, so they must list what
-                # this ledger acknowledged before it is moved away.
-                tuple(correct_changelogs(ports, lease))
-        consumers = adapters.consumers().consumers(source)
-        next_run_lines = list(_next_run_lines(ports, outcome))
-    later_runs = (
-        f", and what came after it ({undone.later_count} more)" if undone.later_count else ""
-    )
-    context.say(
-        f"{source}: run {undone.run} is undone, from batch {undone.first_batch} on{later_runs}"
-    )
-    context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *next_run_lines)
-    former_folder = _replace_ledger(arguments, context, source, undone) if arguments.yes else None
-    if former_folder is None:
-        command_clause = f"`lockstep undo {undone.run} --source {source} --yes` does it"
-        context.say(f"  nothing is written: {command_clause}")
-    payload = {
-        "source": source,
-        "run": undone.run,
-        "behind": undone.previous_batch,
-        "done": arguments.yes,
-        "ledger_kept": former_folder,
-        **recovery_values(outcome),
-        "consumers": {consumer.name: consumer.cursor for consumer in consumers},
-    }
-    return Outcome(exits.DONE, payload)
-
-
-def _replace_ledger(
-    arguments: argparse.Namespace, context: CommandContext, source: str, undone: RunToUndo
-) -> Path:
-    """Replace the ledger by one that ends before the run; return the former ledger's
-    folder."""
-    folder = context.settings.state_folder / "ledger"
-    former_folder = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    command = f"`lockstep recover --back-to {undone.previous_batch} --source {source} --yes`"
-    context.say(
-        f"  the former ledger is kept in {former_folder}; if this is interrupted, {command} "
-        "finishes it"
-    )
-    move_away(folder, former_folder)
-    with (
-        context.open_source(source) as (_, ports),
-        ports.ledger.lock(source, holder_name("undo"), None) as lease,
-    ):
-        recover(ports, lease, author=author_of(arguments), after_batch=undone.previous_batch)
-    context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
-    return former_folder
-
-
-def _require_embedded_with_one_source(
-    context: CommandContext, source: str, ledger: Ledger, after_batch: int
-) -> None:
-    """Raise `ConfigurationError` unless the ledger is embedded and has no other source,
-    because the whole ledger is moved away."""
-    recover_command = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
-    if context.settings.ledger_dsn() != "embedded":
-        raise ConfigurationError(
-            "The ledger is in a Postgres of yours, and an empty database has to take its place.",
-            hint=f"name one as [ledger] dsn, then {recover_command}",
-        )
-    names = [other.name for other in context.settings.sources if other.name != source]
-    other_sources = [name for name in names if ledger.cursors(name).captured is not None]
-    if other_sources:
-        lost_sources = ", ".join(other_sources)
-        raise ConfigurationError(
-            f"The ledger also has other sources, which would be lost with it: {lost_sources}.",
-            hint=f"move it away, {recover_command}, and `lockstep recover --yes --source "
-            f"{other_sources[0]}`, as docs/recovery.md says",
-        )
+def next_run_lines(ports: RunPorts, outcome: RecoveryOutcome) -> Iterator[str]:
+    """Yield lines about tables that do not simply continue: the steps of the next run,
+    with their prices."""
+    tables = outcome.table_plans
+    if tables.plans:
+        yield "  the next run then:"
+    yield from (f"  {line}" for line in supply_lines(tables))
+    if tables.estimated_rows:
+        lines = forecast_loads(ports, ports.server.facts(), tables.estimated_rows)
+        yield from (f"    {line}" for line in lines)

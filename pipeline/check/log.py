@@ -32,8 +32,6 @@ _OLDEST_VERSIONS: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
 MariaDB logs metadata of columns (binlog_row_metadata) since 10.5."""
 
 _PRODUCT_NAMES: Final = {"mysql": "MySQL", "mariadb": "MariaDB"}
-_MINIMAL_METADATA: Final = "columns are known from the statements that made them"
-_FULL_METADATA: Final = "the log also describes the columns, which is a second anchor"
 _VERSION_NUMBER = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -213,9 +211,12 @@ def _judge_version(evidence: RunEvidence) -> Iterator[RuleVerdict]:
 
 def _judge_metadata(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     value = evidence.variable("binlog_row_metadata")
-    if value is not None:
-        sentence = _FULL_METADATA if value.upper() == "FULL" else _MINIMAL_METADATA
-        yield Fine(f"binlog_row_metadata = {value}: {sentence}")
+    if value is None:
+        return
+    sentence = "columns are known from the statements that made them"
+    if value.upper() == "FULL":
+        sentence = "the log also describes the columns, which is a second anchor"
+    yield Fine(f"binlog_row_metadata = {value}: {sentence}")
 
 
 def _judge_encryption(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -224,10 +225,8 @@ def _judge_encryption(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_compression(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    if "ON" in (
-        evidence.variable("binlog_transaction_compression"),
-        evidence.variable("log_bin_compress"),
-    ):
+    settings = map(evidence.variable, ("binlog_transaction_compression", "log_bin_compress"))
+    if "ON" in settings:
         yield Fine("it is compressed, which costs some time and has no other effect")
 
 
@@ -278,7 +277,6 @@ CHECK_RULES: Final = with_topic(
 # -- how long it is kept -----------------------------------------------------------------
 
 
-_DAY_SECONDS: Final = 86_400
 _MIN_RETENTION: Final = timedelta(days=2)
 """Shortest retention that survives a weekend without runs."""
 
@@ -297,6 +295,7 @@ _ONE_WEEK_HINT: Final = set_global_hint(*week_setting({}))
 _RDS_PATH: Final = "/rdsdbbin"
 
 
+@lru_cache  # Each part of a source asks for it, and Dagster's checks.
 def longest_pause(cron: str, now: datetime) -> timedelta:
     """Return the longest time between two ticks of a cron expression in the 100 days
     after `now`; it is exact above 6 hours.
@@ -319,31 +318,35 @@ def longest_pause(cron: str, now: datetime) -> timedelta:
     return longest
 
 
+def longest_pause_from_now(cron: str | None) -> timedelta | None:
+    """Return the `longest_pause` from the current hour on; None without a schedule."""
+    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
+    return None if cron is None else longest_pause(cron, hour)
+
+
 def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    retention = log_retention(evidence.survey.settings)
-    cure = set_global_hint(*week_setting(evidence.survey.settings))
+    retention, pause = log_retention(evidence.survey.settings), evidence.longest_pause
     if retention is None:
         yield Fine("logs are kept until somebody purges them; watch the disk")
-    elif evidence.longest_pause is not None and retention <= evidence.longest_pause:
-        yield Fault(
-            f"logs are kept for {duration_text(retention)}, and the schedule's longest pause is "
-            f"{duration_text(evidence.longest_pause)}: the position would be lost",
-            cure=cure,
-            level="refusal",
+        return
+    kept = f"logs are kept for {duration_text(retention)}"
+    cure = set_global_hint(*week_setting(evidence.survey.settings))
+    if pause is not None and retention < _PAUSES_KEPT * pause:
+        is_too_short = retention <= pause
+        consequence = (
+            "the position would be lost"
+            if is_too_short
+            else "a failed run or two lose the position"
         )
-    elif evidence.longest_pause is not None and retention < _PAUSES_KEPT * evidence.longest_pause:
         yield Fault(
-            f"logs are kept for {duration_text(retention)}, and the schedule's longest pause is "
-            f"{duration_text(evidence.longest_pause)}: a failed run or two lose the position",
+            f"{kept}, and the schedule's longest pause is {duration_text(pause)}: {consequence}",
             cure=cure,
+            level="refusal" if is_too_short else None,
         )
     elif retention < _MIN_RETENTION:
-        yield Fault(
-            f"logs are kept for {duration_text(retention)}: a longer pause loses the position",
-            cure=cure,
-        )
+        yield Fault(f"{kept}: a longer pause loses the position", cure=cure)
     else:
-        yield Fine(f"logs are kept for {duration_text(retention)}")
+        yield Fine(kept)
 
 
 def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -374,21 +377,10 @@ def _judge_managed_service(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def duration_text(span: timedelta) -> str:
     """Return a time span in days, hours, minutes or seconds."""
     seconds = span.total_seconds()
-    for size, unit in ((_DAY_SECONDS, "days"), (3600, "hours"), (60, "minutes")):
+    for size, unit in ((86_400, "days"), (3600, "hours"), (60, "minutes")):
         if seconds >= size:
             return f"{seconds / size:.1f}".removesuffix(".0") + f" {unit}"
     return f"{seconds:.0f} seconds"
-
-
-def longest_pause_from_now(cron: str | None) -> timedelta | None:
-    """Return the `longest_pause` from the current hour on; None without a schedule."""
-    hour = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
-    return None if cron is None else _cached_longest_pause(cron, hour)
-
-
-_cached_longest_pause: Final = lru_cache(longest_pause)
-"""`longest_pause`, cached because each part of a source and Dagster's checks ask for
-it."""
 
 
 RETENTION_RULES: Final = with_topic(

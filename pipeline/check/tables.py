@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from lockstep.pipeline.check.findings import (
@@ -26,7 +26,12 @@ from lockstep.pipeline.source_plan import policies_given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.policies import ForeignKeys
-from lockstep.pipeline.values.survey import SurveyedForeignKey, grant_statement, quoted_table_name
+from lockstep.pipeline.values.survey import (
+    SurveyedForeignKey,
+    SurveyedTable,
+    grant_statement,
+    quoted_table_name,
+)
 from lockstep.pipeline.values.table import TableName
 
 _BASE_TABLE: Final = "BASE TABLE"
@@ -38,56 +43,39 @@ _ROW_CHANGING_ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
 def _judge_engines(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    engines: Counter[str] = Counter()
+    good_engines: Counter[str] = Counter()
     for table in evidence.tables:
         if table.kind != _BASE_TABLE:
             continue
         engine = engine_of(table.engine)
         if engine.level == "ok":
-            engines[table.engine] += 1
-        elif engine.level == "warning":
-            yield Fault(f"{engine.name}: {engine.reason}", str(table.name), level="warning")
+            good_engines[table.engine] += 1
         else:
-            yield Fault(f"{engine.name}: {engine.reason}", str(table.name))
-    if engines:
-        yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(engines.items())))
+            sentence = f"{engine.name}: {engine.reason}"
+            yield Fault(sentence, str(table.name), level=engine.level)
+    if good_engines:
+        yield Fine(", ".join(f"{name}: {count}" for name, count in sorted(good_engines.items())))
 
 
-def _judge_system_versioning(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    for table in evidence.tables:
-        if table.kind == "SYSTEM VERSIONED":
-            yield Fault(
-                "system-versioned: old rows stay in the log under the key of the present one",
-                str(table.name),
-            )
+def _judge_each(
+    is_at_fault: Callable[[SurveyedTable], bool], sentence: str
+) -> Callable[[SourceEvidence], Iterator[RuleVerdict]]:
+    """Return a judge of each captured table alone."""
 
+    def judge(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+        for table in evidence.tables:
+            if is_at_fault(table):
+                yield Fault(sentence, str(table.name))
 
-def _judge_sequences(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    for table in evidence.tables:
-        if table.kind == "SEQUENCE":
-            yield Fault("a sequence: it is logged as a table without a key", str(table.name))
-
-
-def _judge_partitions(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    for table in evidence.tables:
-        if table.is_partitioned:
-            yield Fault(
-                "partitioned: dropping, truncating or exchanging a partition changes rows with "
-                "no row events",
-                str(table.name),
-            )
-
-
-def _logs_cascades(evidence: SourceEvidence) -> bool:
-    """Return whether the log has the rows that a foreign key's action changes."""
-    return evidence.variable("innodb_native_foreign_keys") == "OFF"
+    return judge
 
 
 def _judge_foreign_keys(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     captured = {table.name for table in evidence.tables}
     keys = [key for key in evidence.survey.foreign_keys if key.child in captured]
     acting_keys = [key for key in keys if _may_change_rows(key)]
-    if acting_keys and not _logs_cascades(evidence):
+    are_logged = evidence.variable("innodb_native_foreign_keys") == "OFF"
+    if acting_keys and not are_logged:
         reread_tables = {
             key.child
             for key in acting_keys
@@ -112,10 +100,10 @@ def _judge_hidden_parents(
     visible = {table.name for table in evidence.survey.tables}
     acting_keys = [key for key in evidence.survey.foreign_keys if _may_change_rows(key)]
     ancestors: set[TableName] = set()
-    generation = set(captured)
-    while generation:
-        ancestors |= generation
-        generation = {key.parent for key in acting_keys if key.child in generation} - ancestors
+    newest = set(captured)
+    while newest:
+        ancestors |= newest
+        newest = {key.parent for key in acting_keys if key.child in newest} - ancestors
     for parent in sorted(ancestors - visible):
         yield Fault(
             "captured tables refer to it, and the account cannot see its own foreign keys: rows "
@@ -177,12 +165,9 @@ def _grant_cure(pattern: str, account: str | None) -> str:
     database, _, table = pattern.partition(".")
     if account is None or not table or set("*?") & set(database):
         return f"grant SELECT on the tables it means ({pattern})"
-    literal = not set("*?") & set(table)
-    where = (
-        quoted_table_name(TableName(database, table))
-        if literal
-        else f"`{database.replace('`', '``')}`.*"
-    )
+    where = quoted_table_name(TableName(database, table))
+    if set("*?") & set(table):
+        where = f"`{database.replace('`', '``')}`.*"
     return f"{grant_statement('SELECT', where, account)};"
 
 
@@ -279,7 +264,10 @@ CHECK_RULES: Final = with_topic(
         "refusal",
         "an UPDATE is logged as an update and an insert of the same key",
         "exclude it; alter table … drop system versioning; drops its history for good",
-        _judge_system_versioning,
+        _judge_each(
+            lambda table: table.kind == "SYSTEM VERSIONED",
+            "system-versioned: old rows stay in the log under the key of the present one",
+        ),
     ),
     CheckRule(
         "sequences",
@@ -287,7 +275,10 @@ CHECK_RULES: Final = with_topic(
         "warning",
         "it would be quarantined at its first row",
         "exclude it",
-        _judge_sequences,
+        _judge_each(
+            lambda table: table.kind == "SEQUENCE",
+            "a sequence: it is logged as a table without a key",
+        ),
     ),
     CheckRule(
         "partitions",
@@ -295,7 +286,11 @@ CHECK_RULES: Final = with_topic(
         "warning",
         "ALTER TABLE … DROP, TRUNCATE or EXCHANGE PARTITION changes rows with no row events",
         "delete rows with DELETE; after such a statement the table must be re-read from MySQL",
-        _judge_partitions,
+        _judge_each(
+            lambda table: table.is_partitioned,
+            "partitioned: dropping, truncating or exchanging a partition changes rows with no row "
+            "events",
+        ),
     ),
     CheckRule(
         "foreign keys",

@@ -120,7 +120,8 @@ def coalesced(
         values = all_images.column(spelled[name])
         columns[spelled[name]] = values.take(pa.array(origins, mask=unknown.get(name)))
 
-    # A deleted row needs its values only where it stays in the mirror.
+    # A deleted row needs its values only where it stays in the mirror, as with
+    # `_committed_at`.
     needs_values = "_committed_at" in marks or is_present(kind).to_numpy()
     lacks = {name: unknown[name] & needs_values for name in lacking}
     oldest = rows.newest(np.zeros(len(sequence), np.bool_))

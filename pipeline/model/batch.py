@@ -176,6 +176,12 @@ class Batch:
     def catches_up(self) -> bool:
         return self.kind is BatchKind.CATCHING_UP
 
+    @property
+    def captured_end(self) -> Position:
+        """The end of a batch that is captured."""
+        assert self.end is not None, f"batch {self.id} is not captured"
+        return self.end
+
 
 @dataclass(frozen=True, slots=True)
 class BatchTimes:
@@ -194,16 +200,14 @@ class BatchTimes:
     @classmethod
     def of(cls, batch: Batch) -> BatchTimes:
         """Return the times of a captured batch."""
-        end = batch.end
-        assert end is not None, "a captured batch has an end"
         return cls(
             batch.id,
-            end.server_uuid,
+            batch.captured_end.server_uuid,
             batch.state is BatchState.ACKNOWLEDGED,
             batch.catches_up,
             batch.transactions,
             batch.start.committed_at,
-            end.committed_at,
+            batch.captured_end.committed_at,
         )
 
 

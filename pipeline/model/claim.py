@@ -9,30 +9,23 @@ Not here: reading and writing it (`ports.claims`), each table's log
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from lockstep.pipeline.model.batch import Batch, BatchState
-from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
+from lockstep.pipeline.values.errors import ForeignCommit
 
-_RECOVER: Final = "`lockstep recover --source {source}`"
+_DRY_RUN: Final = "without `--yes` it only shows what it would do"
 
-_RESTART: Final = "`lockstep recover --start-over --source {source}` starts over"
 
-_DRY: Final = "without `--yes` it only shows what it would do"
-
-HINT: Final = (
-    "restore ledger and lake from the same moment, then run again; or, if this is the ledger to "
-    f"go on with, {_RECOVER} ({_DRY})"
-)
-"""The hint of a refusal; `{source}` becomes the source's name."""
-
-_LOST_LEDGER_HINT: Final = (
-    f"restore the ledger it belongs to; or, if that is gone for good, {_RECOVER} makes this one "
-    f"from the lake, {_RESTART} ({_DRY})"
-)
+def recovery_hint(source: str) -> str:
+    """Return the hint of a refusal: how ledger and lake agree again."""
+    return (
+        "restore ledger and lake from the same moment, then run again; or, if this is the ledger "
+        f"to go on with, `lockstep recover --source {source}` ({_DRY_RUN})"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,120 +84,121 @@ class Unclaimed:
     empty: bool
 
 
-def judge_claim(
-    source: str,
-    folder: Claim | Unclaimed,
-    ledger: str,
-    newest: Batch | None,
-    published: Batch | None,
-    batch: Callable[[int], Batch | None],
-    pruned: Callable[[], int],
-    given: Callable[[], int],
-    contradicted: Sequence[BatchSpan] = (),
-) -> LockstepError | None:
-    """Return why a ledger may not continue with a folder, or None if it may.
+@dataclass(frozen=True, slots=True)
+class LedgerSide:
+    """What a ledger has of a source, to be compared with the claim of its folder.
 
-    `newest`: the last batch that the ledger captured; `published`: the last batch that
-    is merged or acknowledged. `batch` returns the ledger's batch with a number, or None
-    if the ledger never gave that number; it may also return None for numbers below
-    `pruned()`, whose batches upkeep may have deleted. `given` returns the highest
-    number that the ledger gave to a batch or passed over. `contradicted`: batches that
-    were undone in the folder although this ledger still has them.
+    `id`: that of the ledger. `newest`: the last batch that it captured. `published`:
+    the last batch that is merged or acknowledged. `claimed`: the batch with the number
+    in the claim; None if the ledger does not have it. `is_claimed_pruned`: because
+    upkeep may have deleted it. `highest_number`: the highest number that the ledger gave
+    to a batch or passed over. `contradicted`: batches that were undone in the folder
+    although this ledger still has them.
     """
-    if isinstance(folder, Unclaimed):
-        return _unclaimed(source, folder, newest, published)
-    ledger_ends = _ledger_clause(newest)
-    if folder.ledger != ledger:
-        return _refusal(
-            source,
-            f"the lake's folder {source} belongs to another ledger ({folder.ledger}, "
-            f"{_claims(folder)}); this one is {ledger}, and {ledger_ends}",
-            HINT if newest is not None else _LOST_LEDGER_HINT,
+
+    id: str
+    newest: Batch | None
+    published: Batch | None
+    claimed: Batch | None
+    is_claimed_pruned: bool
+    highest_number: int
+    contradicted: Sequence[BatchSpan] = ()
+
+
+def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
+    """Return why a ledger may not continue with a claimed folder, or None if it may."""
+    source, ledger_clause = claim.source, _ledger_clause(ledger.newest)
+    hint = recovery_hint(source)
+    if claim.ledger != ledger.id:
+        lost_ledger_hint = (
+            "restore the ledger it belongs to; or, if that is gone for good, `lockstep recover "
+            f"--source {source}` makes this one from the lake, `lockstep recover --start-over "
+            f"--source {source}` starts over ({_DRY_RUN})"
         )
-    if contradicted:
-        return _refusal(
-            source,
+        return ForeignCommit(
+            f"the lake's folder {source} belongs to another ledger ({claim.ledger}, "
+            f"{_claim_clause(claim)}); this one is {ledger.id}, and {ledger_clause}",
+            hint=lost_ledger_hint if ledger.newest is None else hint,
+        )
+    if ledger.contradicted:
+        return ForeignCommit(
             f"the lake is behind its ledger: the folder {source} went back to the end of batch "
-            f"{contradicted[0].after}, and {ledger_ends}",
+            f"{ledger.contradicted[0].after}, and {ledger_clause}",
+            hint=hint,
         )
-    if folder.batch is not None:
-        recorded = batch(folder.batch)
-        forgotten = recorded is None and folder.batch < pruned()
-        if not forgotten and (recorded is None or not _is_claimed_batch(recorded, folder)):
-            return _refusal(
-                source,
-                f"the ledger is behind its lake: the folder {_claims(folder)}, and {ledger_ends}",
-            )
-    undone = max(folder.void, key=lambda span: span.through, default=None)
-    if undone is not None and undone.through > given():
+    if (
+        claim.batch is not None
+        and not ledger.is_claimed_pruned
+        and (ledger.claimed is None or not _is_claimed_batch(ledger.claimed, claim))
+    ):
+        return ForeignCommit(
+            f"the ledger is behind its lake: the folder {_claim_clause(claim)}, and "
+            f"{ledger_clause}",
+            hint=hint,
+        )
+    undone = max(claim.void, key=lambda span: span.through, default=None)
+    if undone is not None and undone.through > ledger.highest_number:
         # The ledger with which the folder went back never gives these numbers again. An
         # older copy of that ledger would, and would take commits of the undone batches
         # for its own.
-        return _refusal(
-            source,
+        return ForeignCommit(
             f"the ledger is behind its lake: the folder {source} went back from batch "
             f"{undone.through} to the end of batch {undone.after}, which this ledger does not "
-            f"know; {ledger_ends}",
+            f"know; {ledger_clause}",
+            hint=hint,
         )
-    if published is not None and (folder.batch is None or folder.batch < published.id):
-        return _refusal(
-            source,
-            f"the lake is behind its ledger: the folder {_claims(folder)}, and {ledger_ends}",
+    published = ledger.published
+    if published is not None and (claim.batch is None or claim.batch < published.id):
+        return ForeignCommit(
+            f"the lake is behind its ledger: the folder {_claim_clause(claim)}, and "
+            f"{ledger_clause}",
+            hint=hint,
         )
     return None
 
 
-def _unclaimed(
+def judge_unclaimed(
     source: str, folder: Unclaimed, newest: Batch | None, published: Batch | None
-) -> LockstepError | None:
+) -> ForeignCommit | None:
+    """Return why a ledger may not continue with a folder without a claim, or None if it
+    may. `newest`, `published`: as in `LedgerSide`."""
+    recover = f"`lockstep recover --source {source}`"
     if folder.empty and published is not None:
-        return _refusal(
-            source,
+        return ForeignCommit(
             f"the lake is behind its ledger: there is no table of {source} in it, and "
             f"{_ledger_clause(newest)}",
-            "mount or restore the lake's folder, then run again; or, if it is gone for good, "
-            f"{_RECOVER} ({_DRY})",
+            hint="mount or restore the lake's folder, then run again; or, if it is gone for good, "
+            f"{recover} ({_DRY_RUN})",
         )
     if not folder.empty and newest is None:
-        return _refusal(
-            source,
+        return ForeignCommit(
             f"the ledger is behind its lake: the lake has a folder {source} that another ledger "
             "wrote, and this ledger has captured nothing yet",
-            f"restore the ledger that wrote it; or, if it is gone for good, {_RECOVER} goes on "
-            f"with the lake, {_RESTART} ({_DRY}); else give this source another name or "
-            "another [lake] path",
+            hint=f"restore the ledger that wrote it; or, if it is gone for good, {recover} goes on "
+            f"with the lake, `lockstep recover --start-over --source {source}` starts over "
+            f"({_DRY_RUN}); else give this source another name or another [lake] path",
         )
     return None
 
 
-def _is_claimed_batch(batch: Batch, folder: Claim) -> bool:
-    end = None if batch.end is None else str(batch.end.at)
-    return (
-        batch.state is not BatchState.CAPTURING
-        and end == folder.position
-        and batch.captured_at == folder.captured_at
-    )
+def _is_claimed_batch(batch: Batch, claim: Claim) -> bool:
+    return batch.state is not BatchState.CAPTURING and claim.with_batch(batch) == claim
 
 
-def _claims(folder: Claim) -> str:
-    if folder.batch is None:
+def _claim_clause(claim: Claim) -> str:
+    if claim.batch is None:
         return "holds no batch yet"
-    since = "" if folder.captured_at is None else f", captured {_utc_text(folder.captured_at)}"
-    place = "" if folder.position is None else f" up to {folder.position}"
-    return f"has batch {folder.batch}{place}{since}"
+    position = "" if claim.position is None else f" up to {claim.position}"
+    return f"has batch {claim.batch}{position}{_captured_clause(claim.captured_at)}"
 
 
-def _ledger_clause(batch: Batch | None) -> str:
-    if batch is None:
+def _ledger_clause(newest: Batch | None) -> str:
+    if newest is None:
         return "the ledger captured nothing yet"
-    end = None if batch.end is None else batch.end.at
-    since = "" if batch.captured_at is None else f", captured {_utc_text(batch.captured_at)}"
-    return f"the ledger ends with batch {batch.id} at {end}{since}"
+    position = None if newest.end is None else newest.end.at
+    captured = _captured_clause(newest.captured_at)
+    return f"the ledger ends with batch {newest.id} at {position}{captured}"
 
 
-def _utc_text(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-
-
-def _refusal(source: str, message: str, hint: str = HINT) -> ForeignCommit:
-    return ForeignCommit(message, hint=hint.format(source=source))
+def _captured_clause(moment: datetime | None) -> str:
+    return "" if moment is None else f", captured {moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -178,6 +178,7 @@ Event = (
 MirrorEvent = MirrorReplaced | MirrorRemoved | LakeRestarted
 """Events of a mirror that a run records outside a capture."""
 
+# -- the transitions ---------------------------------------------------------------------------
 
 NEW: Final = None
 """The condition of a table that no batch has captured yet."""
@@ -240,10 +241,14 @@ change the state if an earlier batch is abandoned and the events are applied aga
 UNKNOWN_TABLE: Final = "table_states_known"
 UNEXPECTED_EVENT: Final = "table_states_life"
 
+# -- a table's state ---------------------------------------------------------------------------
 
-NOWHERE = "nowhere in the log yet"
-_FIRST = (Followed, Dropped)
-_NEEDS = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
+NOWHERE: Final = "nowhere in the log yet"
+
+_FIRST: Final = (Followed, Dropped)
+"""Events with which a table's life can begin."""
+
+_NEEDS: Final = (Need.CONSENT, Need.ROWS, Need.MIRROR, Need.COLUMNS)
 """Needs in the order of their extent: to supply one also supplies those after it."""
 
 
@@ -290,34 +295,48 @@ def _state_after(state: TableState, event: Event, condition: TableCondition) -> 
             return state.as_started(condition)
         case TableStopped():
             return _stopped_state(state, event)
-        case Reloaded(reason, hint, here):
-            return _stopped_state(state, TableStopped(StoppedBy.RUN, reason, hint, here))
+        case Reloaded(reason, hint, stopped):
+            return _stopped_state(state, TableStopped(StoppedBy.RUN, reason, hint, stopped))
         case MirrorWritten(version):
             return replace(state, mirror_version=version)
         case MirrorHandedOver(generation, mirror, delta_version, version):
-            adopted = replace(state, generation=generation, mirror=mirror)
-            return replace(adopted, mirror_version=version, adopted_version=delta_version)
+            return replace(
+                state,
+                generation=generation,
+                mirror=mirror,
+                mirror_version=version,
+                adopted_version=delta_version,
+            )
         case MirrorReplaced(mirror):
-            reset = replace(state, mirror_version=None, adopted_version=None, mirror=mirror)
-            return replace(reset, mirror_generation=state.mirror_generation + 1)
+            return replace(
+                state,
+                mirror=mirror,
+                mirror_generation=state.mirror_generation + 1,
+                mirror_version=None,
+                adopted_version=None,
+            )
         case MirrorRemoved() if state.mirror_version is None:
             return state
         case MirrorRemoved() | LakeRestarted():
-            reset = replace(state, mirror_version=None, adopted_version=None)
-            return replace(reset, generation=state.generation + 1)
+            return replace(
+                state,
+                generation=state.generation + 1,
+                mirror_version=None,
+                adopted_version=None,
+            )
     return state
 
 
 def _stopped_state(state: TableState, event: TableStopped) -> TableState:
     """Return the stopped state. A person's reason replaces any other; otherwise the
     first reason stays."""
-    person, before = event.by is StoppedBy.PERSON, state.condition
-    if before is TableCondition.STOPPED and not person:
+    is_by_person, before = event.by is StoppedBy.PERSON, state.condition
+    if before is TableCondition.STOPPED and not is_by_person:
         return state
     stopped, needs = event.stopped, {state.need, event.need}
-    if person and before is not TableCondition.FOLLOWING:
+    if is_by_person and before is not TableCondition.FOLLOWING:
         stopped = state.stopped
-    if person and before is TableCondition.DROPPED:
+    if is_by_person and before is TableCondition.DROPPED:
         needs.add(Need.ROWS)  # a table created under its name meanwhile would not be captured
     position = event.position or state.position or (str(stopped.at) if stopped else NOWHERE)
     return replace(
@@ -355,7 +374,8 @@ def state_after(
                 state = next_state(table, state, _with_place_before_abandoned(event, abandoned))
         elif state is None and isinstance(event, _FIRST):
             need = event.need if isinstance(event, Followed) else None
-            need = Need.ROWS if batch in catching_up else need
+            if batch in catching_up:
+                need = Need.ROWS
             first_seen = Followed(event.changelog, event.changelog_generation, event.mirror, need)
             state = next_state(table, None, first_seen)
     return state
@@ -370,6 +390,8 @@ def _with_place_before_abandoned(event: Event, abandoned: Mapping[int, Coordinat
     start = abandoned.get(stopped.batch, stopped.at)
     return replace(event, stopped=StopPlace(stopped.batch, start))
 
+
+# -- the events of a capture -------------------------------------------------------------------
 
 LifeEvent = tuple[TableName, Event]
 
@@ -404,15 +426,13 @@ def capture_events(
         if table not in dropped:
             yield table, Loaded()
     for handover in handovers:
-        moved = MirrorHandedOver(
+        event = MirrorHandedOver(
             handover.generation, handover.mirror, handover.delta_version, handover.shown_version
         )
-        yield handover.table, moved
+        yield handover.table, event
     for quarantine in quarantined:
-        yield (
-            quarantine.table,
-            quarantine_event(quarantine, StopPlace(batch, quarantine.at or start)),
-        )
+        stopped = StopPlace(batch, quarantine.at or start)
+        yield quarantine.table, quarantine_event(quarantine, stopped)
 
 
 def quarantine_event(quarantine: StoppedTable, stopped: StopPlace | None) -> TableStopped:

@@ -62,7 +62,7 @@ from lockstep.pipeline.values.places import (
     Snapshot,
     moment_text,
 )
-from lockstep.pipeline.values.position import Coordinates, LogFile, Position
+from lockstep.pipeline.values.position import Coordinates, LogFile
 
 _SPAN_HINT = (
     "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
@@ -192,7 +192,7 @@ def _batches_after(
         case AtCoordinates(at):
             return _batches_ending_after(at, chain)
         case AfterGtids(gtids):
-            return [batch for batch in chain if not gtids.contains(_end_position(batch).gtid_set)]
+            return [batch for batch in chain if not gtids.contains(batch.captured_end.gtid_set)]
         case OfRun(run):
             return [batch for batch in chain if batch.id >= runs[run]]
         case _:
@@ -233,7 +233,7 @@ def _batches_ending_after(at: Coordinates, chain: Sequence[Batch]) -> list[Batch
     return [
         batch
         for batch in chain
-        if (at < _end_position(batch).at if batch.id in same_log else batch.id > pivot)
+        if (at < batch.captured_end.at if batch.id in same_log else batch.id > pivot)
     ]
 
 
@@ -539,11 +539,6 @@ def _too_early_error(place: Place, chain: Sequence[Batch]) -> PastRefused:
 def end_text(batch: Batch) -> str:
     """Return the end of an acknowledged batch as text, with its commit time if that is
     known."""
-    end = _end_position(batch)
+    end = batch.captured_end
     moment = end.committed_at
     return str(end.at) if moment is None else f"{end.at} ({moment_text(moment)})"
-
-
-def _end_position(batch: Batch) -> Position:
-    assert batch.end is not None, "an acknowledged batch has an end"
-    return batch.end

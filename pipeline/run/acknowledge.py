@@ -8,6 +8,7 @@ transactions, and rows that were read from MySQL.
 
 from __future__ import annotations
 
+from functools import partial
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
@@ -33,18 +34,14 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     source = ports.source.name
     acknowledged_batches: list[int] = []
     waiting_tables: dict[int, tuple[TableName, ...]] = {}
-    recorded_requests: RequestCounts | None = None
+    recorded_requests = RequestCounts(0, 0)
     for batch in ports.ledger.unfinished_batches(source):
         if batch.state is BatchState.MERGED and not waiting_tables:
             end_dropped_mirrors(ports, lease, batch.id)
             all_requests = ports.count_requests()
-            new_requests = (
-                all_requests - recorded_requests
-                if all_requests is not None and recorded_requests is not None
-                else all_requests
-            )
+            new_requests = all_requests and all_requests - recorded_requests
             ports.ledger.acknowledge(lease, batch.id, new_requests)
-            recorded_requests = all_requests
+            recorded_requests = all_requests or recorded_requests
             # After the ledger's record. If the run dies in between, `repair` deletes
             # these files.
             remove_spooled_rows(ports, batch.id)
@@ -60,7 +57,7 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
         acknowledged_batches=tuple(acknowledged_batches),
         position=cursor.position if cursor else None,
         waiting_tables=waiting_tables,
-        quarantined=stopped_tables(ports.ledger.table_states(ports.source.name)),
+        quarantined=stopped_tables(ports.ledger.table_states(source)),
         seconds=perf_counter() - timer_start,
         partial_tables=partial_tables(ports.ledger, source, ports.source.patterns),
     )
@@ -87,8 +84,7 @@ def end_dropped_mirrors(ports: RunPorts, lease: Lease, batch_id: int) -> None:
             dropped -= batch_content(ledger, source, later.id).changed_tables
     states = ledger.table_states(source)
     for table in sorted(dropped):
-        is_deleted = ports.source.policies_of(table).dropped_tables is DroppedTables.DROP
-        if is_deleted and states[table].condition is TableCondition.DROPPED:
+        if _deletes_mirror(ports, table) and states[table].condition is TableCondition.DROPPED:
             ledger.record_event(lease, table, MirrorRemoved())
 
 
@@ -99,15 +95,10 @@ def remove_dropped_mirrors(ports: RunPorts, lease: Lease) -> None:
     it asked whether the lease is still held."""
     if not _deletes_some_mirrors(ports):
         return
-
-    def require_held() -> None:
-        ports.ledger.require_held(lease)
-
     examined_versions = ports.ledger.examined_versions(ports.source.name)
     for state in ports.ledger.table_states(ports.source.name).values():
-        is_deleted = ports.source.policies_of(state.table).dropped_tables is DroppedTables.DROP
-        if is_deleted and state.is_mirror_removed:
-            ports.mirrors.remove(state.mirror, require_held)
+        if _deletes_mirror(ports, state.table) and state.is_mirror_removed:
+            ports.mirrors.remove(state.mirror, partial(ports.ledger.require_held, lease))
             if state.mirror in examined_versions:
                 ports.ledger.note_examined_versions(lease, {state.mirror: None})
 
@@ -116,6 +107,10 @@ def _deletes_some_mirrors(ports: RunPorts) -> bool:
     return any(
         policies.dropped_tables is DroppedTables.DROP for policies in ports.source.all_policies
     )
+
+
+def _deletes_mirror(ports: RunPorts, table: TableName) -> bool:
+    return ports.source.policies_of(table).dropped_tables is DroppedTables.DROP
 
 
 def remove_spooled_rows(ports: RunPorts, batch_id: int) -> None:

@@ -24,8 +24,8 @@ from lockstep.pipeline.run.catch_up import catch_up
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.basis import basis_of, bounds_of
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
+from lockstep.pipeline.run.dump.condition_rows import put_condition_rows
 from lockstep.pipeline.run.dump.log_reader import require_complete, require_prepares_read
-from lockstep.pipeline.run.dump.segment_builder import put_condition_rows
 from lockstep.pipeline.run.dump.structure_proof import (
     StructureProof,
     note_unproven,
@@ -35,9 +35,9 @@ from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.follow_pasts import follow_pasts
 from lockstep.pipeline.run.load.by_condition import (
-    AGAIN,
     ConditionRead,
     read_by_condition,
+    repeat_hint,
     sentences_about_rows,
 )
 from lockstep.pipeline.run.load.loads import (
@@ -162,7 +162,7 @@ def _require_read_at(read: ConditionRead, at: Coordinates | None) -> None:
     if at != read.low:
         raise RowsNotRead(
             f"the log was captured up to {at}, and not to {read.low}, where {read.table} was read",
-            hint=AGAIN.format(read.table),
+            hint=repeat_hint(read.table),
         )
 
 
@@ -402,7 +402,7 @@ def _abandon_misread(
     new_errors = proof.errors
     if read is not None and read.table in new_errors:
         reason = new_errors[read.table].reason
-        raise RowsNotRead(f"{read.table}: {reason}", hint=AGAIN.format(read.table))
+        raise RowsNotRead(f"{read.table}: {reason}", hint=repeat_hint(read.table))
     names = ", ".join(sorted(map(str, new_errors)))
     reason = f"the structure of {names} is not the history's"
     ports.progress.note(abandon(ports, lease, batch, reason))

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, snapshot_path
 from lockstep.pipeline.mirror.system_tables import system_table_app_id, system_table_path
 from lockstep.pipeline.model.batch import Batch, BatchContent, BatchState
-from lockstep.pipeline.model.claim import HINT
+from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.abandon import abandon, discard
@@ -131,7 +131,7 @@ def _batches_to_capture_again(
         raise SegmentsLost(
             f"rows that batch {lost_rows[0].batch.id} keeps for a prepared transaction are damaged "
             f"({lost_rows[0].sentence}), and {tables[0]} already shows part of what was read since",
-            hint=HINT.format(source=ports.source.name),
+            hint=recovery_hint(ports.source.name),
         )
 
 

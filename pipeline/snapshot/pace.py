@@ -15,13 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-GROWS: Final = 2.0
-SHRINKS: Final = 0.25
-"""Largest factors by which the size changes from one chunk to the next. One chunk alone
+MAX_GROWTH: Final = 2.0
+MIN_GROWTH: Final = 0.25
+"""Factors by which the size changes at most from one chunk to the next. One chunk alone
 may be fast or slow by chance."""
 
-ENOUGH: Final = 0.5
-"""Least part of its size that a chunk must have in rows to show how fast rows are read."""
+_TELLING_FRACTION: Final = 0.5
+"""Smallest fraction of the wanted rows with which a chunk shows how fast rows are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class ChunkRead:
 def next_size(pace: Pace, read: ChunkRead) -> int:
     """Return the number of rows of the next chunk. `read`: the chunk before it."""
     size = read.asked_rows
-    if read.rows >= read.asked_rows * ENOUGH:
-        wanted = read.rows * pace.seconds / max(read.seconds, 1e-6)
-        bounded = min(max(wanted, read.asked_rows * SHRINKS), read.asked_rows * GROWS)
+    if read.rows >= size * _TELLING_FRACTION:
+        rows_in_time = read.rows * pace.seconds / max(read.seconds, 1e-6)
+        bounded = min(max(rows_in_time, size * MIN_GROWTH), size * MAX_GROWTH)
         size = min(max(round(bounded), pace.least_rows), pace.most_rows)
-    if not read.rows or not read.bytes:
-        return size
-    return max(1, min(size, int(pace.most_bytes / (read.bytes / read.rows))))
+    if read.rows and read.bytes:
+        size = max(1, min(size, int(pace.most_bytes / (read.bytes / read.rows))))
+    return size
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +81,9 @@ class SourceLoad:
 
 @dataclass(frozen=True, slots=True)
 class LoadLimits:
-    """The load above which no chunk is read; None for no limit. `connections`: part of
-    the server's `max_connections`. `pause_seconds`: seconds until the load is measured
-    again."""
+    """The load above which no chunk is read; None for no limit. `connections`: the
+    fraction of the server's `max_connections`. `pause_seconds`: seconds until the load
+    is measured again."""
 
     threads_running: int | None = 25
     replica_lag: float | None = 60.0
@@ -91,25 +91,8 @@ class LoadLimits:
     pause_seconds: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Throttle:
-    """The decision to wait for `seconds`, with the reason, or to continue (0 seconds)."""
-
-    seconds: float = 0.0
-    reason: str = ""
-
-    @property
-    def waits(self) -> bool:
-        return self.seconds > 0
-
-
-def throttle(load: SourceLoad, limits: LoadLimits) -> Throttle:
-    """Return whether to wait because the load is above a limit."""
-    reasons = "; ".join(_too_much(load, limits))
-    return Throttle(limits.pause_seconds, reasons) if reasons else Throttle()
-
-
-def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
+def reason_to_wait(load: SourceLoad, limits: LoadLimits) -> str | None:
+    """Return which limits the load is above, or None if a chunk may be read."""
     reasons = []
     if limits.threads_running is not None and load.threads_running > limits.threads_running:
         reasons.append(
@@ -129,7 +112,7 @@ def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
                 f"{load.connections} of {load.max_connections} connections of the source are in "
                 f"use, more than {limits.connections:.0%}"
             )
-    return reasons
+    return "; ".join(reasons) or None
 
 
 # -- reads that are given up -------------------------------------------------------------------
@@ -138,9 +121,6 @@ def _too_much(load: SourceLoad, limits: LoadLimits) -> list[str]:
 PIECE_SECONDS: Final = 3600.0
 """The longest read of a table in one piece. Until its end, the server cannot purge old
 row versions."""
-
-CHUNK_SECONDS: Final = 5.0
-"""How long an ALTER waits before a chunk's read gives way. Most chunks end earlier."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,27 +132,23 @@ class Patience:
     gives_way_seconds: float
     most_seconds: float | None = None
 
+    def decide(self, seconds: float, *, waited_for: bool) -> tuple[str, str] | None:
+        """Return why a read is given up now, and what happens next or a person can do;
+        None if it continues. `seconds`: how long it has lasted; `waited_for`: an ALTER
+        waits for the table."""
+        if waited_for and seconds >= self.gives_way_seconds:
+            return (
+                "its read gave way to ALTER, which waited for the table",
+                "the next run reads it again",
+            )
+        if self.most_seconds is not None and seconds >= self.most_seconds:
+            return (
+                f"it took longer than {self.most_seconds:g} s to be read in one piece",
+                "give the table a PRIMARY KEY that it can be read by in chunks, or more time; the "
+                "next run reads it again",
+            )
+        return None
 
-def patience(*, whole: bool, most_seconds: float = PIECE_SECONDS) -> Patience:
-    """Return the rule for a read of a whole table in one piece, or of a chunk."""
-    return Patience(0.0, most_seconds) if whole else Patience(CHUNK_SECONDS)
 
-
-def reason_to_give_up(rule: Patience, seconds: float, *, waited_for: bool) -> str | None:
-    """Return why a read is given up now, or None if it continues. `seconds`: how long
-    it has lasted; `waited_for`: an ALTER waits for the table."""
-    if waited_for and seconds >= rule.gives_way_seconds:
-        return "its read gave way to ALTER, which waited for the table"
-    if rule.most_seconds is not None and seconds >= rule.most_seconds:
-        return f"it took longer than {rule.most_seconds:g} s to be read in one piece"
-    return None
-
-
-def give_up_cure(rule: Patience, *, waited_for: bool) -> str:
-    """Return what happens next after a read was given up, and what a person can do."""
-    if waited_for or rule.most_seconds is None:
-        return "the next run reads it again"
-    return (
-        "give the table a PRIMARY KEY that it can be read by in chunks, or more time; the next "
-        "run reads it again"
-    )
+CHUNK_PATIENCE: Final = Patience(gives_way_seconds=5.0)
+"""The rule for a chunk. Most chunks end earlier than an ALTER makes them give way."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 _TRANSACTIONAL: Final = "its rows and the log are committed together"
 _IN_PART: Final = "a failed statement is logged in part, and a crash may leave log and rows apart"
@@ -21,12 +21,11 @@ _ELSEWHERE: Final = "its rows are on other servers, whose changes this log does 
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """An engine, by its usual `name`. `level`: "ok", "warning" or "refusal". A table
-    whose engine is refused is quarantined: it is not captured, and the other tables
-    continue."""
+    """An engine, by its usual `name`. A table whose engine is refused is quarantined: it
+    is not captured, and the other tables continue."""
 
     name: str
-    level: str
+    level: Literal["ok", "warning", "refusal"]
     reason: str
 
 

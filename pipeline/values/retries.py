@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from time import monotonic, sleep
 from typing import Final
 
@@ -35,14 +36,12 @@ class Retry:
     def tries(self, pause: Callable[[float], object] = sleep) -> Iterator[float | None]:
         """Yield once per try: the pause in seconds that follows it, or None for the
         last try."""
-        begun, number = monotonic(), 0
-        while True:
-            number += 1
-            late = self.seconds is not None and monotonic() - begun >= self.seconds
-            if number == self.most_tries or late:
+        start = monotonic()
+        for number, wait in enumerate(chain(self.pauses, repeat(self.pauses[-1])), start=1):
+            is_late = self.seconds is not None and monotonic() - start >= self.seconds
+            if number == self.most_tries or is_late:
                 yield None
                 return
-            wait = self.pauses[min(number, len(self.pauses)) - 1]
             yield wait
             if wait:
                 pause(wait)
@@ -173,7 +172,6 @@ SPARK: Final = Retry(
     "there is no last try while the process lives; if it dies, the step fails and is tried again",
     pauses=(0.02,),
 )
-
 SPARK_ELSEWHERE: Final = Retry(
     "a request to a server of Spark Connect (by PySpark)",
     "the server is restarting, or the network is down for a moment",

@@ -28,7 +28,7 @@ from lockstep.pipeline.snapshot.bounds import (
 )
 from lockstep.pipeline.snapshot.condition import HINT, RowCondition
 from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysql
-from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, patience
+from lockstep.pipeline.snapshot.pace import CHUNK_PATIENCE, PIECE_SECONDS, Patience
 from lockstep.pipeline.values.errors import ConditionRefused
 from lockstep.pipeline.values.server_errors import Meaning, explain, meaning_of, quotable_names
 from lockstep.pipeline.values.table import TableName, TableStructure
@@ -95,11 +95,11 @@ def open_chunk(
 ) -> Iterator[TableSnapshot]:
     """See `pipeline.ports.SourceServer.chunk`."""
     _require_cut_by(schema, rows)
-    patience_of_read = patience(whole=rows.is_whole_table, most_seconds=most_seconds)
+    patience = Patience(0.0, most_seconds) if rows.is_whole_table else CHUNK_PATIENCE
     condition = None if rows.is_whole_table else range_condition(rows)
     with (
         reading_cursor(settings) as cursor,
-        watch(settings, cursor, schema.name, patience_of_read) as watched_read,
+        watch(settings, cursor, schema.name, patience) as watched_read,
     ):
         with watched_read.raising_busy():
             snapshot = take_snapshot(
@@ -171,11 +171,10 @@ def open_condition(
     most_seconds: float = PIECE_SECONDS,
 ) -> Iterator[ConditionSnapshot]:
     """See `pipeline.ports.SourceServer.rows_where`."""
-    patience_of_read = patience(whole=True, most_seconds=most_seconds)
     structure = row_structure(schema)
     with (
         reading_cursor(settings, without_timeout=True) as cursor,
-        watch(settings, cursor, schema.name, patience_of_read) as watched_read,
+        watch(settings, cursor, schema.name, Patience(0.0, most_seconds)) as watched_read,
     ):
         with (
             watched_read.raising_busy(),

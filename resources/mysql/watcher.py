@@ -28,7 +28,7 @@ import pyarrow as pa
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.snapshot.pace import Patience, give_up_cure, reason_to_give_up
+from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable, TableBusy
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.table import TableName
@@ -57,10 +57,11 @@ class WatchedRead:
 
     def decide_to_give_up(self, *, waited_for: bool) -> bool:
         """Return whether to give the read up. If so, `reason` and `hint` are set."""
-        seconds = monotonic() - self.begun_at
-        self.reason = reason_to_give_up(self.patience, seconds, waited_for=waited_for)
-        self.hint = give_up_cure(self.patience, waited_for=waited_for)
-        return self.reason is not None
+        decision = self.patience.decide(monotonic() - self.begun_at, waited_for=waited_for)
+        if decision is None:
+            return False
+        self.reason, self.hint = decision
+        return True
 
     @contextmanager
     def raising_busy(self) -> Iterator[None]:

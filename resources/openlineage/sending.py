@@ -69,7 +69,6 @@ class EventSender:
         self._transport, self._report_loss = transport, report_loss
         self._patience_seconds = patience_seconds
         self._queue: SimpleQueue[Callable[[], RunEvent] | None] = SimpleQueue()
-        self._has_ended = threading.Event()
         self._queued_count = self._sent_count = 0
         self._reason = f"the backend did not answer within {patience_seconds:g} s"
         self._thread: threading.Thread | None = None
@@ -91,13 +90,14 @@ class EventSender:
         if self._thread is None:
             return
         self._queue.put(None)
-        self._has_ended.wait(self._patience_seconds)
+        self._thread.join(self._patience_seconds)
         unsent = self._queued_count - self._sent_count
         if unsent:
-            events = (
-                "1 OpenLineage event was" if unsent == 1 else f"{unsent} OpenLineage events were"
+            events = "event was" if unsent == 1 else "events were"
+            self._report_loss(
+                f"{unsent} OpenLineage {events} not sent: {self._reason}. The run itself is not "
+                "affected."
             )
-            self._report_loss(f"{events} not sent: {self._reason}. The run itself is not affected.")
 
     def _send_queued(self) -> None:
         client: OpenLineageClient | None = None
@@ -111,7 +111,6 @@ class EventSender:
                 self._sent_count += 1
         if client is not None:
             client.close(self._patience_seconds)
-        self._has_ended.set()
 
 
 def _summary(error: Exception) -> str:

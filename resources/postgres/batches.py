@@ -48,7 +48,6 @@ from lockstep.resources.postgres.rows import (
     coordinates_of,
     file_rows,
     files_of,
-    place_columns,
     position_columns,
     position_of,
     table_columns,
@@ -164,7 +163,7 @@ class PostgresBatches(LedgerTables):
             start_rows = transaction.all("batch_start", **keys)
             events = capture_events(
                 batch,
-                coordinates_of(start_rows[0], "start") if start_rows else record.end.at,
+                coordinates_of(start_rows[0], "start_") if start_rows else record.end.at,
                 record.end.at,
                 rejoined=[
                     mark_carried_out(transaction, source, batch, order)
@@ -267,9 +266,9 @@ def batch_of(row: Row) -> Batch:
         Batch,
         row,
         state=BatchState(row["state"]),
-        start=position_of(row, "start"),
+        start=position_of(row, "start_"),
         predecessor=row["predecessor"] or row["forgotten_predecessor"],
-        end=position_of(row, "end") if captured else None,
+        end=position_of(row, "end_") if captured else None,
         anchor=value_of(Anchor, row, "anchor_") if captured else None,
         follows=row["forgotten_predecessor"] or row["follows"],
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
@@ -293,7 +292,7 @@ def _server_process(row: Row) -> ServerProcess | None:
 def _cursor(row: Row) -> tuple[str, Cursor]:
     """Return the name of a field of `Cursors`, and the cursor."""
     lapsed = row["once"] and not row["resumable"]
-    end, anchor = position_of(row, "end"), value_of(Anchor, row, "anchor_")
+    end, anchor = position_of(row, "end_"), value_of(Anchor, row, "anchor_")
     return row["which"], Cursor(row["id"], end, anchor, row["resumable"], lapsed)
 
 
@@ -433,7 +432,7 @@ def _event(row: Row) -> TableEvent:
         TableEventKind(row["kind"]),
         row["sequence"],
         row["version"],
-        coordinates_of(row, "place"),
+        coordinates_of(row, "place_"),
         row["reason"],
         origin,
     )
@@ -444,7 +443,7 @@ def _event_columns(value: TableEvent) -> dict[str, Any]:
     return {
         **columns_of(value),
         **table_columns(value.table),
-        **place_columns("place", value.place),
+        **coordinate_columns(value.place, "place_"),
         "origin_database": origin and origin.database,
         "origin_name": origin and origin.name,
     }
@@ -482,4 +481,4 @@ def _prepared_columns(value: PreparedTransaction) -> dict[str, Any]:
 
 def _capture_scope(row: Row) -> CaptureScope:
     patterns = TablePatterns(tuple(row["include"]), tuple(row["exclude"]))
-    return CaptureScope(row["batch"], str(coordinates_of(row, "start")), patterns)
+    return CaptureScope(row["batch"], str(coordinates_of(row, "start_")), patterns)

@@ -96,8 +96,8 @@ def _delivery(row: Row) -> Delivery:
         source=row["source"],
         consumer=row["consumer"],
         batches=tuple(row["batches"]),
-        start=position_of(row, "start"),
-        end=position_of(row, "end"),
+        start=position_of(row, "start_"),
+        end=position_of(row, "end_"),
         changes=row["changes"],
         tables=tuple(TableName(*table) for table in tables),
     )

@@ -90,7 +90,7 @@ class PostgresDecisions(LedgerTables):
             with_closed(
                 _gap(row),
                 closing_events,
-                comparison_times(proofs, position_of(row, "start"), row["acknowledged_at"]),
+                comparison_times(proofs, position_of(row, "start_"), row["acknowledged_at"]),
             )
             for row in rows
         ]
@@ -103,7 +103,7 @@ def _decision(row: Row) -> RecordedDecision:
         continuity=Continuity(row["continuity"]) if row["continuity"] else None,
         gap_tables=tuple(row["gap_tables"]),
         recovery=None if row["recovery"] is None else Recovery[row["recovery"].upper()],
-        head=None if row["head_base"] is None else coordinates_of(row, "head"),
+        head=None if row["head_base"] is None else coordinates_of(row, "head_"),
         structures=_tables(row["structures"]),
     )
     return RecordedDecision(row["id"], row["decided_at"], decision)
@@ -131,8 +131,8 @@ def _gap(row: Row) -> Gap:
         author=row["author"],
         reason=row["reason"],
         tables=tuple(row["gap_tables"]),
-        begin=str(coordinates_of(row, "from")),
-        end=str(coordinates_of(row, "to")),
+        begin=str(coordinates_of(row, "from_")),
+        end=str(coordinates_of(row, "to_")),
     )
 
 

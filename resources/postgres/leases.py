@@ -48,7 +48,9 @@ class PostgresLeases(LedgerTables):
                 if backend_pid is None and (
                     self._end_silent_holder(source) or self._is_holder_dead(source)
                 ):
-                    backend_pid = _try_lock(connection, lock_key, wait=True)
+                    # The holder's connection is about to end.
+                    tries = (_try_lock(connection, lock_key) for _ in LOCK.tries())
+                    backend_pid = next((pid for pid in tries if pid is not None), None)
             if backend_pid is None:
                 raise self._busy_error(source)
             # This runs in the shared session: its backend has compiled the triggers'
@@ -82,12 +84,12 @@ class PostgresLeases(LedgerTables):
 
     def _busy_error(self, source: str) -> SourceBusy:
         lease = self.newest_lease(source)
-        holder_words = "another run"
+        holder = "another run"
         if lease is not None and lease.live:
             run = f", run {lease.dagster_run}" if lease.dagster_run else ""
-            holder_words = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
+            holder = f"{lease.holder}{run}, since {lease.taken_at:%Y-%m-%d %H:%M:%S} UTC"
         return SourceBusy(
-            f"The source {source!r} is busy: {holder_words}.",
+            f"The source {source!r} is busy: {holder}.",
             hint="Wait for that run to end, then run again; `lockstep status` shows it.",
         )
 
@@ -162,17 +164,13 @@ class PostgresLeases(LedgerTables):
         ]
 
 
-def _try_lock(connection: Connection, lock_key: int, *, wait: bool = False) -> int | None:
+def _try_lock(connection: Connection, lock_key: int) -> int | None:
     """Take the lock, and return the pid of the Postgres backend that holds it for this
-    process; None while another process holds it. `wait`: try for a while, because the
-    holder's connection is about to end."""
+    process; None while another process holds it."""
     with connection.cursor() as cursor:
-        for _ in LOCK.tries() if wait else (None,):
-            cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": lock_key})
-            [(locked, backend_pid)] = cursor.fetchall()
-            if locked:
-                return int(backend_pid)
-    return None
+        cursor.execute(query("try_lock"), {"namespace": LOCK_NAMESPACE, "key": lock_key})
+        [(is_locked, backend_pid)] = cursor.fetchall()
+    return int(backend_pid) if is_locked else None
 
 
 class Heartbeat:

@@ -25,8 +25,8 @@ from lockstep.resources.postgres.refusals import refusal
 from lockstep.resources.postgres.rows import (
     Row,
     columns_of,
+    coordinate_columns,
     coordinates_of,
-    place_columns,
     stop_place_of,
     table_arrays,
     table_columns,
@@ -87,7 +87,7 @@ def undo_batch(transaction: Transaction, lease: Lease, batch: int) -> None:
     abandoned = transaction.all(
         "abandoned_among", source=lease.source, batches=sorted(batches - {None})
     )
-    begins = {row["id"]: coordinates_of(row, "start") for row in abandoned}
+    begins = {row["id"]: coordinates_of(row, "start_") for row in abandoned}
     catching_up_ids = {row["id"] for row in abandoned if row["kind"] == BatchKind.CATCHING_UP}
     states = (
         state_after(name, [(row["batch"], event_of(row)) for row in rows], begins, catching_up_ids)
@@ -140,7 +140,7 @@ def last_capture_end(transaction: Transaction, source: str) -> StopPlace | None:
     """Return the newest captured batch and where it ended; None before the first
     capture."""
     rows = transaction.all("last_capture_end", source=source)
-    return StopPlace(rows[0]["id"], coordinates_of(rows[0], "end")) if rows else None
+    return StopPlace(rows[0]["id"], coordinates_of(rows[0], "end_")) if rows else None
 
 
 def _states_of(
@@ -180,8 +180,8 @@ def _state_columns(value: TableState) -> dict[str, Any]:
 
 def _stop_place_columns(value: StopPlace | None) -> dict[str, Any]:
     if value is None:
-        return {"stopped_batch": None, **place_columns("stopped", None)}
-    return {"stopped_batch": value.batch, **place_columns("stopped", value.at)}
+        return {"stopped_batch": None, **coordinate_columns(None, "stopped_")}
+    return {"stopped_batch": value.batch, **coordinate_columns(value.at, "stopped_")}
 
 
 def _event_fields(event: life.Event) -> dict[str, Any]:

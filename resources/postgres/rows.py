@@ -32,10 +32,8 @@ Instance = TypeVar("Instance", bound=Dataclass)
 def value_of(kind: type[Instance], row: Row, prefix: str = "", /, **overrides: Any) -> Instance:
     """Return a value of the class `kind`: each field is the row's column named `prefix`
     + field, unless `overrides` gives it."""
-    names = (field.name for field in fields(kind))
-    return kind(
-        **{name: row[prefix + name] for name in names if name not in overrides}, **overrides
-    )
+    names = {field.name for field in fields(kind)} - overrides.keys()
+    return kind(**{name: row[prefix + name] for name in names}, **overrides)
 
 
 def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any]:
@@ -46,13 +44,13 @@ def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any
 
 
 def position_of(row: Row, prefix: str) -> Position:
-    """Return the position in the columns whose names begin with `prefix`, "start" or
-    "end"."""
+    """Return the position in the columns whose names begin with `prefix`, "start_" or
+    "end_"."""
     return Position(
         at=coordinates_of(row, prefix),
-        gtid_set=GtidSet.parse(row[f"{prefix}_gtid_set"]),
-        server_uuid=row[f"{prefix}_server_uuid"],
-        committed_at=row[f"{prefix}_committed_at"],
+        gtid_set=GtidSet.parse(row[f"{prefix}gtid_set"]),
+        server_uuid=row[f"{prefix}server_uuid"],
+        committed_at=row[f"{prefix}committed_at"],
     )
 
 
@@ -66,20 +64,18 @@ def position_columns(value: Position) -> dict[str, Any]:
 
 
 def coordinates_of(row: Row, prefix: str) -> Coordinates:
-    """Return the place in the columns whose names begin with `prefix`."""
-    file = LogFile(row[f"{prefix}_base"], row[f"{prefix}_number"])
-    return Coordinates(file, row[f"{prefix}_offset"])
+    """Return the coordinates in the columns whose names begin with `prefix`."""
+    file = LogFile(row[f"{prefix}base"], row[f"{prefix}number"])
+    return Coordinates(file, row[f"{prefix}offset"])
 
 
-def place_columns(prefix: str, value: Coordinates | None) -> dict[str, Any]:
-    """Return the place as columns whose names begin with `prefix`."""
-    return {f"{prefix}_{part}": column for part, column in coordinate_columns(value).items()}
-
-
-def coordinate_columns(value: Coordinates | None) -> dict[str, Any]:
-    if value is None:
-        return dict.fromkeys(("base", "number", "offset"))
-    return {"base": value.file.base, "number": value.file.number, "offset": value.offset}
+def coordinate_columns(value: Coordinates | None, prefix: str = "") -> dict[str, Any]:
+    """Return coordinates as columns whose names begin with `prefix`."""
+    return {
+        f"{prefix}base": value and value.file.base,
+        f"{prefix}number": value and value.file.number,
+        f"{prefix}offset": value and value.offset,
+    }
 
 
 def table_of(row: Row) -> TableName:
@@ -109,4 +105,4 @@ def file_rows(files: Sequence[SegmentFile]) -> list[dict[str, Any]]:
 def stop_place_of(row: Row) -> StopPlace | None:
     if row["stopped_batch"] is None:
         return None
-    return StopPlace(row["stopped_batch"], coordinates_of(row, "stopped"))
+    return StopPlace(row["stopped_batch"], coordinates_of(row, "stopped_"))

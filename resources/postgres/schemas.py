@@ -35,7 +35,6 @@ from lockstep.resources.postgres.rows import (
     columns_of,
     coordinate_columns,
     coordinates_of,
-    place_columns,
     table_arrays,
     table_columns,
     table_of,
@@ -163,7 +162,7 @@ def _schema_version(row: Row) -> SchemaVersion:
         SchemaVersion,
         row,
         table=table_of(row),
-        since=coordinates_of(row, "since"),
+        since=coordinates_of(row, "since_"),
         knowledge=Knowledge(row["knowledge"]),
         origin=VersionOrigin(row["origin"]),
         schema=None if schema is None else schema_from_json(schema),
@@ -178,12 +177,12 @@ def _database_version(row: Row) -> DatabaseVersion:
     if row["charset"] is not None:
         code = None if row["code"] is None else code_from_json(row["code"])
         schema = DatabaseSchema(row["name"], row["charset"], row["collation_name"], code)
-    since = coordinates_of(row, "since")
+    since = coordinates_of(row, "since_")
     return DatabaseVersion(row["name"], since, schema, row["statement"], row["batch"])
 
 
 def _schema_statement(row: Row) -> SchemaStatement:
-    begin, end = coordinates_of(row, "begin"), coordinates_of(row, "end")
+    begin, end = coordinates_of(row, "begin_"), coordinates_of(row, "end_")
     effects = tuple(
         RecordedEffect(parts and TableName(**parts), effect["words"])
         for effect in row["effects"]
@@ -202,7 +201,7 @@ def _version_columns(value: SchemaVersion) -> dict[str, Any]:
     return {
         **columns_of(value),
         **table_columns(value.table),
-        **place_columns("since", value.since),
+        **coordinate_columns(value.since, "since_"),
         "schema": None if schema is None else json.dumps(schema_to_json(schema)),
         "fingerprint": None if schema is None else value.fingerprint,
         "columns_from": None if value.columns_from is None else list(value.columns_from),
@@ -213,8 +212,8 @@ def _version_columns(value: SchemaVersion) -> dict[str, Any]:
 def _statement_columns(value: SchemaStatement) -> dict[str, Any]:
     return {
         **columns_of(value),
-        **place_columns("begin", value.begin),
-        **place_columns("end", value.end),
+        **coordinate_columns(value.begin, "begin_"),
+        **coordinate_columns(value.end, "end_"),
         "database": json.dumps(value.database),
         "text": json.dumps(value.text),
         "context": json.dumps(dict(value.context)),
@@ -229,4 +228,4 @@ def _database_columns(value: DatabaseVersion) -> dict[str, Any]:
         if value.schema.code is not None:
             code = json.dumps(code_to_json(value.schema.code))
     schema = {"charset": charset, "collation_name": collation, "code": code}
-    return {"name": value.name, **place_columns("since", value.since), **schema}
+    return {"name": value.name, **coordinate_columns(value.since, "since_"), **schema}

@@ -41,7 +41,6 @@ from lockstep.resources.postgres.rows import (
     coordinates_of,
     file_rows,
     files_of,
-    place_columns,
     stop_place_of,
     table_columns,
     table_of,
@@ -190,8 +189,8 @@ class PostgresTables(LedgerTables):
                 "load_chunks_known",
                 load=load,
                 number=number,
-                **place_columns("low", read.low),
-                **place_columns("high", read.high),
+                **coordinate_columns(read.low, "low_"),
+                **coordinate_columns(read.high, "high_"),
                 rows=read.row_count,
                 seconds=read.seconds,
             )
@@ -236,12 +235,14 @@ def note_behind(transaction: Transaction, source: str, table: TableName) -> None
 
 
 def _extent(row: Row) -> Extent:
-    empty = None if row["empty_base"] is None else coordinates_of(row, "empty")
-    return Extent(table_of(row), coordinates_of(row, "begins"), empty)
+    empty = None if row["empty_base"] is None else coordinates_of(row, "empty_")
+    return Extent(table_of(row), coordinates_of(row, "begins_"), empty)
 
 
 def _extent_columns(value: Extent) -> dict[str, Any]:
-    places = place_columns("begins", value.begins) | place_columns("empty", value.empty_at)
+    places = coordinate_columns(value.begins, "begins_") | coordinate_columns(
+        value.empty_at, "empty_"
+    )
     return {**table_columns(value.table), **places}
 
 
@@ -301,7 +302,7 @@ def _load(row: Row, chunks: Sequence[Chunk]) -> Load:
         begin = LoadBegin(
             schema_from_json(row["schema"]),
             row["server_uuid"],
-            coordinates_of(row, "low"),
+            coordinates_of(row, "low_"),
             row["estimated_rows"],
             row["shape"],
         )
@@ -317,8 +318,8 @@ def _chunk(row: Row) -> Chunk:
     read = None
     if row["rows"] is not None:
         read = ChunkRows(
-            coordinates_of(row, "low"),
-            coordinates_of(row, "high"),
+            coordinates_of(row, "low_"),
+            coordinates_of(row, "high_"),
             row["rows"],
             row["seconds"],
             files_of(row),
@@ -353,7 +354,7 @@ def _comparison_columns(value: ComparisonResult) -> dict[str, Any]:
 def table_proof(row: Row) -> ComparisonRecord:
     proven = None
     if row["proof"] is not None:
-        at = coordinates_of(row, "at")
+        at = coordinates_of(row, "at_")
         proven = EqualityProof(ProofKind(row["proof"]), row["rows"], at, row["gtid_set"])
     return ComparisonRecord(
         table_of(row), row["whole"], row["compared_at"], row["differing"], proven, row["proven_at"]

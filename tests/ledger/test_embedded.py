@@ -16,9 +16,10 @@ import pytest
 from psycopg2.extensions import parse_dsn
 
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.resources.postgres import embedded
-from lockstep.resources.postgres.embedded import EmbeddedServer, account_of
+from lockstep.resources.postgres import embedded, server_account
+from lockstep.resources.postgres.embedded import EmbeddedServer
 from lockstep.resources.postgres.ledger import open_ledger
+from lockstep.resources.postgres.server_account import account_of
 from tests.fix_ledger import _stop_left
 from tests.ledger.made import DECISION
 from tests.ledger.servers import is_gone, is_running, run
@@ -269,9 +270,9 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         shutil.copytree(programs.parent, above / "installed")
         monkeypatch.setattr(embedded, "programs_folder", lambda: above / "installed" / "bin")
         monkeypatch.setattr(
-            embedded, "_COPIES_FOLDER", Path(tempfile.mkdtemp(prefix="lockstep-copies-"))
+            server_account, "_COPIES_FOLDER", Path(tempfile.mkdtemp(prefix="lockstep-copies-"))
         )
-        embedded._COPIES_FOLDER.chmod(0o755)
+        server_account._COPIES_FOLDER.chmod(0o755)
     folders = [above, project, *above.parents]
     modes = [folder.stat().st_mode for folder in folders]
     with open_ledger("embedded", project) as ledger:
@@ -279,7 +280,7 @@ def test_no_folder_is_opened_for_the_account_of_the_server(
         assert Path(f"/proc/{postmaster(project)}").stat().st_uid != 0
     assert [folder.stat().st_mode for folder in folders] == modes
     if installed == "for root alone":
-        shutil.rmtree(embedded._COPIES_FOLDER)
+        shutil.rmtree(server_account._COPIES_FOLDER)
 
 
 def test_a_server_of_a_killed_test_that_does_not_start_is_removed(

@@ -23,6 +23,7 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.values.errors import SourceUnavailable, StructureMoved, TableBusy
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql import chunks
 from lockstep.resources.mysql.connection import translate_errors
 from lockstep.resources.mysql.reader import reading_cursor
 from lockstep.resources.mysql.row_hashes import HashRead
@@ -231,7 +232,7 @@ def test_a_chunk_that_lasts_gives_way(
     place: Sliced, large: Sliced, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not at once: its end is near, mostly."""
-    monkeypatch.setattr(pace, "CHUNK_SECONDS", 1.0)
+    monkeypatch.setattr(chunks, "CHUNK_PATIENCE", pace.Patience(1.0))
     source, schema = place.account("process, select on *.*"), large.schema()
     rows = Range(after=source.next_bound(schema, None, 5))
     with source.chunk(schema, rows) as snapshot:

@@ -9,20 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.snapshot.pace import (
-    CHUNK_SECONDS,
-    GROWS,
-    SHRINKS,
+    CHUNK_PATIENCE,
+    MAX_GROWTH,
+    MIN_GROWTH,
+    PIECE_SECONDS,
     ChunkRead,
     LoadLimits,
     Pace,
     Patience,
     SourceLoad,
-    Throttle,
-    give_up_cure,
     next_size,
-    patience,
-    reason_to_give_up,
-    throttle,
+    reason_to_wait,
 )
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.values.table import TableName
@@ -68,9 +65,9 @@ def test_a_size_is_bounded(asked: int, rows: int, seconds: float, width: int) ->
     asked = min(asked, PACE.most_rows)
     found = next_size(PACE, ChunkRead(asked, rows, rows * width, seconds))
     assert 1 <= found <= PACE.most_rows
-    assert found <= max(PACE.least_rows, asked * GROWS)
+    assert found <= max(PACE.least_rows, asked * MAX_GROWTH)
     if rows * width <= PACE.most_bytes and width * found < PACE.most_bytes // 2 and rows:
-        assert found >= min(PACE.least_rows, asked) * SHRINKS
+        assert found >= min(PACE.least_rows, asked) * MIN_GROWTH
 
 
 @pytest.mark.parametrize("speed", [800.0, 20_000.0, 400_000.0])
@@ -99,41 +96,36 @@ QUIET = SourceLoad(threads_running=2, replica_lag=None, connections=10, max_conn
 @pytest.mark.parametrize(
     ("load", "expected"),
     [
-        (QUIET, Throttle()),
-        (replace(QUIET, threads_running=25, replica_lag=60, connections=90), Throttle()),
+        (QUIET, None),
+        (replace(QUIET, threads_running=25, replica_lag=60, connections=90), None),
         (
             replace(QUIET, threads_running=26),
-            Throttle(5, "26 threads are running at the source, more than 25"),
+            "26 threads are running at the source, more than 25",
         ),
         (
             replace(QUIET, replica_lag=61),
-            Throttle(5, "the source is 61 s behind the server it replicates from, more than 60 s"),
+            "the source is 61 s behind the server it replicates from, more than 60 s",
         ),
         (
             replace(QUIET, connections=91),
-            Throttle(5, "91 of 100 connections of the source are in use, more than 90%"),
+            "91 of 100 connections of the source are in use, more than 90%",
         ),
         (
             replace(QUIET, threads_running=99, connections=99),
-            Throttle(
-                5,
-                "99 threads are running at the source, more than 25; "
-                "99 of 100 connections of the source are in use, more than 90%",
-            ),
+            "99 threads are running at the source, more than 25; "
+            "99 of 100 connections of the source are in use, more than 90%",
         ),
     ],
 )
-def test_a_source_that_is_busy_is_left_alone(load: SourceLoad, expected: Throttle) -> None:
+def test_a_source_that_is_busy_is_left_alone(load: SourceLoad, expected: str | None) -> None:
     """For a while, and why."""
-    found = throttle(load, LoadLimits())
-    assert found == expected
-    assert found.waits == (found != Throttle())
+    assert reason_to_wait(load, LoadLimits()) == expected
 
 
 def test_without_limits_nobody_waits() -> None:
     """Each of them can be left out."""
     limits = LoadLimits(threads_running=None, replica_lag=None, connections=None)
-    assert throttle(SourceLoad(9999, 1e9, 9999, 1), limits) == Throttle()
+    assert reason_to_wait(SourceLoad(9999, 1e9, 9999, 1), limits) is None
 
 
 ORDERS = TableName("shop", "orders")
@@ -168,28 +160,34 @@ def test_what_is_finished_is_all_of_it() -> None:
     assert found.sentence() == "shop.orders: all 1,200 rows"
 
 
+WHOLE = Patience(0.0, PIECE_SECONDS)
+
+
 @pytest.mark.parametrize(
     ("rule", "seconds", "waited_for", "left"),
     [
-        (patience(whole=True), 0.5, True, "gave way to ALTER"),
-        (patience(whole=True), 3599, False, None),
-        (patience(whole=True), 3600, False, "longer than 3600 s"),
-        (patience(whole=True, most_seconds=5), 6, False, "longer than 5 s"),
-        (patience(whole=False), CHUNK_SECONDS - 1, True, None),
-        (patience(whole=False), CHUNK_SECONDS, True, "gave way to ALTER"),
-        (patience(whole=False), 99_999, False, None),
+        (WHOLE, 0.5, True, "gave way to ALTER"),
+        (WHOLE, 3599, False, None),
+        (WHOLE, 3600, False, "longer than 3600 s"),
+        (Patience(0.0, 5), 6, False, "longer than 5 s"),
+        (CHUNK_PATIENCE, 4, True, None),
+        (CHUNK_PATIENCE, 5, True, "gave way to ALTER"),
+        (CHUNK_PATIENCE, 99_999, False, None),
     ],
 )
 def test_a_read_is_left_for_others(
     rule: Patience, seconds: float, waited_for: bool, left: str | None
 ) -> None:
     """A whole table at once, a chunk when it takes long."""
-    found = reason_to_give_up(rule, seconds, waited_for=waited_for)
-    assert found == left or (left is not None and found is not None and left in found)
+    decision = rule.decide(seconds, waited_for=waited_for)
+    assert (decision is None) == (left is None)
+    assert decision is None or left is None or left in decision[0]
 
 
 def test_the_cure_is_the_cause_s() -> None:
     """Who gave way has only to come again."""
-    whole = patience(whole=True)
-    assert give_up_cure(whole, waited_for=True) == "the next run reads it again"
-    assert "PRIMARY KEY" in give_up_cure(whole, waited_for=False)
+    (_, after_alter), (_, after_hour) = (
+        WHOLE.decide(3600, waited_for=waited_for) or ("", "") for waited_for in (True, False)
+    )
+    assert after_alter == "the next run reads it again"
+    assert "PRIMARY KEY" in after_hour

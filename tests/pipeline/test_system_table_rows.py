@@ -10,7 +10,8 @@ import pytest
 
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.segment_builder import Segmenter, SystemTableRows
+from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.shape.shaping import Shaping

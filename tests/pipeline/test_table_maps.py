@@ -20,7 +20,7 @@ from lockstep.pipeline.binlog.rows.table_map import (
 )
 from lockstep.pipeline.binlog.stream.control import LogWriter
 from lockstep.pipeline.binlog.stream.framing import HEADER
-from lockstep.pipeline.run.dump.image_decoder import checked_hidden_columns
+from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
 from lockstep.pipeline.schema.model import (
     ColumnSchema,

@@ -9,7 +9,7 @@ import pytest
 
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.rebuild import cut_at
-from lockstep.pipeline.run.replay.recapture import select_batches
+from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.values.places import parse_place
 from tests.fix_mysql import MySqlStand

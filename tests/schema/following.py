@@ -22,8 +22,8 @@ from lockstep.pipeline.binlog.rows.table_map import (
     read_table_map,
 )
 from lockstep.pipeline.binlog.stream.control import LogWriter
-from lockstep.pipeline.run.dump.image_decoder import logs_hidden, map_differences, without_columns
 from lockstep.pipeline.run.dump.structure_proof import decoding_differences
+from lockstep.pipeline.run.dump.table_map_check import logs_hidden, map_differences, without_columns
 from lockstep.pipeline.schema.compare import differences, with_unlogged_properties
 from lockstep.pipeline.schema.context import ServerDialect
 from lockstep.pipeline.schema.effects import Effect, NotFollowed, UnknownTable

@@ -5,7 +5,14 @@ newest batch (a batch is what one run captured)."""
 from __future__ import annotations
 
 from lockstep.pipeline.model.batch import Batch, BatchState
-from lockstep.pipeline.model.claim import BatchSpan, Claim, Unclaimed, judge_claim
+from lockstep.pipeline.model.claim import (
+    BatchSpan,
+    Claim,
+    LedgerSide,
+    Unclaimed,
+    judge_claim,
+    judge_unclaimed,
+)
 from lockstep.pipeline.run.agreement.lake_logs import (
     disagreeing_tables,
     source_error_in_changelogs,
@@ -43,28 +50,38 @@ def claim_error(ports: RunPorts, claim: Claim | Unclaimed | None = None) -> Lock
     batches = ports.ledger.batches(source, limit=_NEWEST_BATCHES)
     newest = next((batch for batch in batches if _is_captured(batch)), None)
     published = next((batch for batch in batches if batch.state in _PUBLISHED), None)
-    if isinstance(claim, Unclaimed) and not _expects_tables(ports):
-        published = None
-    error = judge_claim(
-        source,
+    if isinstance(claim, Unclaimed):
+        error = judge_unclaimed(
+            source, claim, newest, published if _expects_tables(ports) else None
+        )
+        return error if error is not None or claim.empty else _disagreement(ports)
+    claimed, is_claimed_pruned = None, False
+    if claim.batch is not None:
+        claimed = _batch_with_id(ports, batches, claim.batch)
+        is_claimed_pruned = claimed is None and claim.batch < ports.ledger.pruned_through(source)
+    return judge_claim(
         claim,
-        ports.ledger.identity(),
-        newest,
-        published,
-        lambda number: _batch_with_id(ports, batches, number),
-        lambda: ports.ledger.pruned_through(source),
-        ports.ledger.highest_number,
-        contradicted_spans(ports, claim),
+        LedgerSide(
+            ports.ledger.identity(),
+            newest,
+            published,
+            claimed,
+            is_claimed_pruned,
+            highest_number=ports.ledger.highest_number() if claim.void else 0,
+            contradicted=contradicted_spans(ports, claim),
+        ),
     )
-    if error is None and isinstance(claim, Unclaimed) and not claim.empty:
-        tables = disagreeing_tables(ports)
-        if tables:
-            return ForeignCommit(
-                f"the ledger and the lake's folder {source} disagree: {tables[0].reason}",
-                hint=tables[0].hint,
-            )
+
+
+def _disagreement(ports: RunPorts) -> LockstepError | None:
+    """Return why the tables of a folder without a claim do not fit the ledger."""
+    tables = disagreeing_tables(ports)
+    if not tables:
         return unknown_batch_error(ports)
-    return error
+    return ForeignCommit(
+        f"the ledger and the lake's folder {ports.source.name} disagree: {tables[0].reason}",
+        hint=tables[0].hint,
+    )
 
 
 def lake_error(ports: RunPorts) -> LockstepError | None:

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Final
 
 from lockstep.pipeline.mirror.layout import application_id, changelog_path, mirror_path
-from lockstep.pipeline.model.claim import HINT
+from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.foreign_commits import (
     Ahead,
     AllExpected,
@@ -354,7 +354,7 @@ def unknown_commit_error(
     )
     return ForeignCommit(
         f"the ledger is behind its lake: {subject}, a write {writer}",
-        hint=HINT.format(source=source),
+        hint=recovery_hint(source),
     )
 
 

@@ -12,7 +12,8 @@ from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import CopyDecider
-from lockstep.pipeline.run.dump.segment_builder import Segmenter, SystemTableRows
+from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
 from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.values.position import Anchor, Position

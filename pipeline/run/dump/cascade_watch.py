@@ -29,7 +29,7 @@ from lockstep.pipeline.binlog.rows.table_map import TableMap, read_layouts
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
-from lockstep.pipeline.run.dump.image_decoder import checked_hidden_columns
+from lockstep.pipeline.run.dump.table_map_check import checked_hidden_columns
 from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import ForeignKey, TableSchema
 from lockstep.pipeline.schema.tracker import SchemaTracker

@@ -9,29 +9,30 @@ nothing is looked up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from decimal import Decimal
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.segments import EventFile
 from lockstep.pipeline.ports.source import ConditionSnapshot
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
-from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.load.limits import (
+    columns_of,
+    comparable_limits,
+    range_of_limits,
+    rows_within,
+)
 from lockstep.pipeline.run.mirror_rows import MirrorReader
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import key_candidates, row_structure
 from lockstep.pipeline.snapshot.bounds import column_without_literal
-from lockstep.pipeline.snapshot.condition import Limit, Literal
+from lockstep.pipeline.snapshot.condition import Limit
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import (
     ConditionRefused,
@@ -43,7 +44,14 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName, TableStructure
 
-AGAIN = "`lockstep run`, then `lockstep reload {} --where … --reason …` again"
+
+def repeat_hint(table: TableName) -> str:
+    """Return the hint to give the order again."""
+    return f"`lockstep run`, then `lockstep reload {table} --where … --reason …` again"
+
+
+def _reload_hint(table: TableName) -> str:
+    return f"`lockstep reload {table} --from source --reason …` reads all of it"
 
 
 class ScratchRows:
@@ -74,11 +82,11 @@ class ScratchRows:
 class ConditionRead:
     """The result of reading rows by a condition, as of one moment.
 
-    - `low`, `high`: places of the log before and after this moment.
-    - `matching_rows`: rows of the source that match the condition.
-    - `deleted_rows`: rows of the mirror that the source no longer has.
-    - `unchecked_rows`: number of rows of the mirror that were not looked up, because SQL has no
-      exact literal for values of `unsearchable_column`, a column of the key.
+    `low`, `high`: places of the log before and after this moment. `matching_rows`: rows
+    of the source that match the condition. `deleted_rows`: rows of the mirror that the
+    source no longer has. `unchecked_rows`: number of rows of the mirror that were not
+    looked up, because SQL has no exact literal for values of `unsearchable_column`, a
+    column of the key.
     """
 
     order: RereadRows
@@ -111,10 +119,7 @@ def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | N
             hint="`lockstep run` continues until all of it is read",
         )
     if state is None or state.mirror_version is None:
-        return ConditionRefused(
-            f"{table} is not in the lake yet",
-            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
-        )
+        return ConditionRefused(f"{table} is not in the lake yet", hint=_reload_hint(table))
     if not state.is_complete:
         return ConditionRefused(
             f"{table} is {state.in_words}: its mirror is not continued",
@@ -123,7 +128,7 @@ def condition_refusal(ports: RunPorts, table: TableName) -> ConditionRefused | N
     if ports.server.facts().settings.get("binlog_row_image", "FULL").upper() != "FULL":
         return ConditionRefused(
             "row images leave columns out (binlog_row_image), and cannot be merged row by row",
-            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
+            hint=_reload_hint(table),
         )
     return None
 
@@ -132,58 +137,60 @@ def read_by_condition(ports: RunPorts, order: RereadRows) -> ConditionRead:
     """Read the rows of an order into temporary files, which the result's `close`
     deletes. Raise `ConditionRefused` if they cannot be read by a condition,
     `RowsNotRead` if a later attempt may succeed."""
-    table = order.table
+    table, source = order.table, ports.source.name
     if (refusal := condition_refusal(ports, table)) is not None:
         raise refusal
-    if ports.ledger.unfinished_batches(ports.source.name) or table in ports.ledger.pending_batches(
-        ports.source.name
-    ):
-        raise RowsNotRead(f"changes of {table} wait to be merged", hint=AGAIN.format(table))
+    ledger = ports.ledger
+    if ledger.unfinished_batches(source) or table in ledger.pending_batches(source):
+        raise RowsNotRead(f"changes of {table} wait to be merged", hint=repeat_hint(table))
     try:
-        return _read(ports, order, ports.ledger.table_states(ports.source.name)[table])
+        return _read(ports, order, ledger.table_states(source)[table])
     except TableBusy as error:
         raise RowsNotRead(f"{table}: {error.reason}", hint=error.hint) from error
     except TableError as error:
         raise ConditionRefused(f"{table}: {error.reason}", hint=error.hint) from error
     except StructureMoved as error:
-        raise RowsNotRead(error.message, hint=AGAIN.format(table)) from error
+        raise RowsNotRead(error.message, hint=repeat_hint(table)) from error
 
 
 def _read(ports: RunPorts, order: RereadRows, state: TableState) -> ConditionRead:
-    table = order.table
     schema, version = _schema_and_shown_version(ports, state)
-    structure = version.shown_structure
     limits = comparable_limits(order.condition.limits, version.treatments_in_words)
     key = _lookup_key(schema)
-    facts = ports.server.facts()
-    hasher = RowHasher(replace(structure, primary_key=key), facts.flavour)
-    matching_rows, deleted_rows = (
-        ScratchRows(ports.spool.create_scratch_file(), hasher.schema) for _ in range(2)
-    )
-    try:
+    structure = replace(version.shown_structure, primary_key=key)
+    hasher = RowHasher(structure, ports.server.facts().flavour)
+    with ExitStack() as on_error:
+        matching_rows, deleted_rows = (
+            on_error.enter_context(
+                closing(ScratchRows(ports.spool.create_scratch_file(), hasher.schema))
+            )
+            for _ in range(2)
+        )
         with ports.server.rows_where(
             schema, order.condition, most_seconds=ports.source.snapshot.max_seconds
         ) as snapshot:
             _require_not_before(ports, snapshot.rows.low)
             keys_read = _put_matching(ports, order, snapshot, hasher, matching_rows)
             mirror = MirrorReader(ports, state.mirror, ports.mirrors.version(state.mirror))
-            keeps_deleted = ports.source.policies_of(table).ignores_truncates
-            unnamed_column, unchecked_rows = column_without_literal(schema, key), 0
-            not_read = _keys_not_read(mirror, table, limits, hasher, keys_read)
-            candidates = [] if keeps_deleted else not_read
-            if unnamed_column is None:
-                _put_deleted(
-                    mirror, limits, hasher, _absent_keys(snapshot, hasher, candidates), deleted_rows
-                )
-            else:
-                unchecked_rows = sum(batch.num_rows for batch in candidates)
-            low, high = snapshot.rows.low, max(snapshot.rows.high, ports.server.facts().head)
-    except BaseException:
-        matching_rows.close()
-        deleted_rows.close()
-        raise
+            candidates = _keys_not_read(mirror, order.table, limits, hasher, keys_read)
+            if ports.source.policies_of(order.table).ignores_truncates:
+                candidates = []  # deleted rows stay
+            unsearchable_column = column_without_literal(schema, key)
+            if unsearchable_column is None:
+                absent_keys = _absent_keys(snapshot, hasher, candidates)
+                _put_deleted(mirror, limits, hasher, absent_keys, deleted_rows)
+                candidates = []
+            high = max(snapshot.rows.high, ports.server.facts().head)
+        on_error.pop_all()
     return ConditionRead(
-        order, structure, low, high, matching_rows, deleted_rows, unchecked_rows, unnamed_column
+        order,
+        version.shown_structure,
+        snapshot.rows.low,
+        high,
+        matching_rows,
+        deleted_rows,
+        unchecked_rows=sum(batch.num_rows for batch in candidates),
+        unsearchable_column=unsearchable_column,
     )
 
 
@@ -202,7 +209,7 @@ def _schema_and_shown_version(
         or shown_schema is None
         or row_structure(schemas[0]) != row_structure(shown_schema)
     ):
-        raise RowsNotRead(f"{table} was altered since the last run", hint=AGAIN.format(table))
+        raise RowsNotRead(f"{table} was altered since the last run", hint=repeat_hint(table))
     return schemas[0], version
 
 
@@ -215,7 +222,7 @@ def _lookup_key(schema: TableSchema) -> tuple[str, ...]:
         problem = "no key tells its rows apart" if not keys else "several keys tell its rows apart"
         raise ConditionRefused(
             f"{schema.name}: {problem}, and none is its PRIMARY KEY",
-            hint=f"`lockstep reload {schema.name} --from source --reason …` reads all of it",
+            hint=_reload_hint(schema.name),
         )
     return keys[0]
 
@@ -277,7 +284,7 @@ def _keys_not_read(
     if repeated_count := len(matched_keys) - len(np.unique(matched_keys)):
         raise ConditionRefused(
             f"the mirror of {table} has keys twice, {repeated_count:,} in all",
-            hint=f"`lockstep reload {table} --from source --reason …` reads all of it",
+            hint=_reload_hint(table),
         )
     return not_read
 
@@ -320,82 +327,3 @@ def sentences_about_rows(read: ConditionRead) -> Sequence[str]:
             f"`lockstep verify {table}`"
         )
     return lines[0 if deleted else 1 :]
-
-
-_UNSIGNED_BIGINT = pa.decimal128(20, 0)
-_DAY = pa.date32()
-
-
-def comparable_limits(limits: Sequence[Limit], treated_columns: Collection[str]) -> list[Limit]:
-    """Return the limits on columns whose values the mirror has unchanged.
-    `treated_columns`: columns that the settings hide or change, whose values cannot be
-    compared with a limit."""
-    hidden = {name.lower() for name in treated_columns}
-    return [limit for limit in limits if limit.column.lower() not in hidden]
-
-
-def columns_of(schema: pa.Schema, key: Sequence[str], limits: Sequence[Limit]) -> list[str]:
-    """Return the columns of the key, and the other columns with a limit."""
-    limited_columns = [name for name, _ in _applied(schema, limits)]
-    return list(dict.fromkeys([*key, *limited_columns]))
-
-
-def range_of_limits(schema: pa.Schema, limits: Sequence[Limit]) -> tuple[str, list[ValueRange]]:
-    """Return an integer column with a limit, and its range; ("", []) if there is none."""
-    for name, limit in _applied(schema, limits):
-        column_type = schema.field(name).type
-        if pa.types.is_integer(column_type):
-            bound = 2 ** (column_type.bit_width - 1)
-            low = -bound if limit.low is None else limit.low
-            high = bound - 1 if limit.high is None else limit.high
-            return name, [ValueRange(low, high)]
-    return "", []
-
-
-def rows_within(batch: pa.RecordBatch, limits: Sequence[Limit]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the rows within the limits. NULL counts as within."""
-    within = np.ones(batch.num_rows, np.bool_)
-    for name, limit in _applied(batch.schema, limits):
-        column = _comparable(batch.column(name))
-        for value, compare in ((limit.low, pc.greater_equal), (limit.high, pc.less_equal)):
-            if value is not None:
-                inside = compare(column, pa.scalar(_scalar(value, column.type), column.type))
-                within &= inside.fill_null(True).to_numpy(zero_copy_only=False).astype(np.bool_)
-    return within
-
-
-def _applied(schema: pa.Schema, limits: Sequence[Limit]) -> Iterator[tuple[str, Limit]]:
-    exact_names = {name.lower(): name for name in schema.names}
-    for limit in limits:
-        name = exact_names.get(limit.column.lower())
-        if name is not None and all(
-            _can_compare(schema.field(name).type, value)
-            for value in (limit.low, limit.high)
-            if value is not None
-        ):
-            yield name, limit
-
-
-def _can_compare(column_type: pa.DataType, value: Literal) -> bool:
-    if isinstance(value, datetime):
-        return bool(column_type == _DAY or pa.types.is_timestamp(column_type))
-    if column_type == _UNSIGNED_BIGINT:
-        return abs(value) < 10**20
-    # An int16 column may be a SMALLINT or a YEAR, for which MySQL reads 70 as 1970.
-    return bool(
-        pa.types.is_integer(column_type) and abs(value) < 2 ** (column_type.bit_width - 1)
-    ) and (column_type != pa.int16() or not 0 <= value < 100)
-
-
-def _comparable(column: pa.Array) -> pa.Array:
-    if column.type == _DAY:
-        return column.cast(pa.timestamp("us"))
-    if pa.types.is_integer(column.type):
-        return column.cast(pa.int64())
-    return column
-
-
-def _scalar(value: Literal, column_type: pa.DataType) -> Any:
-    if isinstance(value, datetime):
-        return value.replace(tzinfo=UTC)
-    return Decimal(value) if column_type == _UNSIGNED_BIGINT else value

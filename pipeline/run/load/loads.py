@@ -33,7 +33,7 @@ from lockstep.pipeline.schema.rows import merge_key, row_structure
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_statement
-from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, throttle
+from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, reason_to_wait
 from lockstep.pipeline.supply.plan import (
     LOG_LOST_RULE,
     ColumnsFromServer,
@@ -443,13 +443,13 @@ class ChunkReader:
         if self._is_log_at_risk():
             return False
         limits = self._ports.source.snapshot.limits
-        while (advice := throttle(self._ports.server.source_load(), limits)).waits:
-            if advice.reason != self._reported_reason:
-                self._ports.progress.note(f"reading tables waits: {advice.reason}")
-                self._reported_reason = advice.reason
-            if perf_counter() + advice.seconds >= self._deadline:
+        while reason := reason_to_wait(self._ports.server.source_load(), limits):
+            if reason != self._reported_reason:
+                self._ports.progress.note(f"reading tables waits: {reason}")
+                self._reported_reason = reason
+            if perf_counter() + limits.pause_seconds >= self._deadline:
                 return False
-            self._ports.pause(advice.seconds)
+            self._ports.pause(limits.pause_seconds)
         self._reported_reason = ""
         self._checked_at = perf_counter()
         return True

@@ -16,7 +16,7 @@ from functools import partial
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import scratch_path
-from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.agreement.changelog_files import (
@@ -31,22 +31,18 @@ from lockstep.pipeline.run.agreement.lake_logs import source_error_in_changelogs
 from lockstep.pipeline.run.context import RunPorts, table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection, correct_mirror
-from lockstep.pipeline.run.replay.recapture import (
-    Selection,
-    SpanFacts,
-    recapture,
-    require_merged,
-    select_batches,
-)
+from lockstep.pipeline.run.replay.recapture import NotRecaptured, SpanFacts, recapture
 from lockstep.pipeline.run.replay.segment_comparison import (
     Details,
     SegmentComparison,
     SegmentResult,
     SegmentStanding,
 )
+from lockstep.pipeline.run.replay.selection import Selection, select_batches
 from lockstep.pipeline.run.replay.settle import settle_replays
 from lockstep.pipeline.values.decisions import Decision, Lease
-from lockstep.pipeline.values.segment import SystemTable
+from lockstep.pipeline.values.errors import BatchesWait
+from lockstep.pipeline.values.segment import Segment, SystemTable
 from lockstep.pipeline.values.table import TableName
 
 
@@ -118,14 +114,14 @@ def plan_replay(
     selection = select_batches(ports, span, only_tables)
     if not selection.batches:
         return ReplayReport(span, (), (), lake_end=selection.lake_end)
-    facts = SpanFacts.of(ports, selection.batches)
+    facts = SpanFacts(ports, selection.batches)
     batches = tuple(
         ReplayedBatch(
             batch,
             facts.reason_not_recaptured(batch)
             if _has_changes_of(ports, batch, only_tables)
             else None,
-            revision_count=facts.marks.revision_counts.get(batch.id, 0),
+            revision_count=facts.special_batches.revision_counts.get(batch.id, 0),
         )
         for batch in selection.batches
     )
@@ -154,7 +150,7 @@ def replay(
     require_claim(ports)
     for note in settle_replays(ports, lease):
         ports.progress.note(note)
-    require_merged(ports)
+    _require_merged(ports)
     if (error := source_error_in_changelogs(ports)) is not None:
         raise error
     selection = select_batches(ports, span, only_tables)
@@ -170,7 +166,7 @@ def replay(
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(ports, only_tables, details)
-        facts = SpanFacts.of(ports, selection.batches)
+        facts = SpanFacts(ports, selection.batches)
         replayed = [
             _compare_batch(ports, batch, only_tables, facts, comparison)
             for batch in selection.batches
@@ -225,6 +221,21 @@ def replay(
     if commit:
         ports.ledger.decide(lease, _decision(report))
     return report
+
+
+def _require_merged(ports: RunPorts) -> None:
+    """Raise `BatchesWait` unless every captured batch is acknowledged."""
+    waiting = [
+        batch
+        for batch in ports.ledger.unfinished_batches(ports.source.name)
+        if batch.state is not BatchState.CAPTURING
+    ]
+    if waiting:
+        raise BatchesWait(
+            f"batch {waiting[0].id} of {ports.source.name} is captured but not merged: the mirrors "
+            "cannot be compared with it yet",
+            hint="`lockstep run` merges it; then repeat the command",
+        )
 
 
 def _with_waiting_reasons(
@@ -318,11 +329,14 @@ def _compare_batch(
     comparison."""
     if not _has_changes_of(ports, batch, only_tables):
         return batch, None, ()
-    recaptured = recapture(ports, batch, facts)
-    reason = recaptured if isinstance(recaptured, str) else None
-    if reason is not None:
+    reason = None
+    segments: tuple[Segment, ...] = ()
+    try:
+        segments = recapture(ports, batch, facts)
+    except NotRecaptured as error:
+        reason = error.reason
         ports.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")
-    results = comparison.compare(batch, () if isinstance(recaptured, str) else recaptured)
+    results = comparison.compare(batch, segments)
     for segment in results:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             problem = segment.why or segment.standing.value

@@ -79,7 +79,7 @@ def version_set_of(ledger: Ledger, source: str, batch: Batch) -> ShownVersions:
     return ShownVersions(
         source,
         batch,
-        _end(batch),
+        batch.captured_end,
         tuple(versions.entries),
         tuple(_missing_version(table, ends) for table in versions.missing_tables),
     )
@@ -92,12 +92,7 @@ def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> d
     if not batch_ids:
         return {}
     batches = ledger.live_batches(source, min(batch_ids), max(batch_ids))
-    return {batch.id: _end(batch) for batch in batches if batch.id in batch_ids}
-
-
-def _end(batch: Batch) -> Position:
-    assert batch.end is not None, "an acknowledged batch has an end"
-    return batch.end
+    return {batch.id: batch.captured_end for batch in batches if batch.id in batch_ids}
 
 
 # -- the batch ------------------------------------------------------------------------------
@@ -112,7 +107,7 @@ def batch_for_place(source: str, batches: Sequence[Batch], place: Place | None) 
         )
     batch = _find_batch(batches, place)
     if batch is None:
-        first, last = _end(batches[0]), _end(batches[-1])
+        first, last = batches[0].captured_end, batches[-1].captured_end
         raise VersionSetUnknown(
             f"{source}: no versions show {place}; they begin at {_in_words(first)} and end at "
             f"{_in_words(last)}",
@@ -142,7 +137,7 @@ def _find_batch(batches: Sequence[Batch], place: Place | None) -> Batch | None:
             return _batch_in_file(batches, file, moment)
         case AfterGtids(gtids):
             batches_with_gtids = (
-                batch for batch in batches if _end(batch).gtid_set.contains(gtids)
+                batch for batch in batches if batch.captured_end.gtid_set.contains(gtids)
             )
             return next(batches_with_gtids, None)
         case OfRun(run):
@@ -160,7 +155,7 @@ def _batches_ended_by(batches: Sequence[Batch], moment: datetime) -> Sequence[Ba
     ends = [
         (committed_at, batch)
         for batch in batches
-        if (committed_at := _end(batch).committed_at) is not None
+        if (committed_at := batch.captured_end.committed_at) is not None
     ]
     count = find_moment_end([committed_at for committed_at, _ in ends], moment).place
     return [batch for _, batch in ends[:count]]
@@ -177,15 +172,15 @@ def _batch_at(batches: Sequence[Batch], at: Coordinates) -> Batch | None:
     covering = [batch for batch in batches if _covers(batch, at)]
     if not covering:
         return None
-    ending = [batch for batch in covering if _end(batch).at == at]
+    ending = [batch for batch in covering if batch.captured_end.at == at]
     if ending:
-        same = _end(ending[-1])
-        return _last_batch([batch for batch in batches if _end(batch) == same])
+        same = ending[-1].captured_end
+        return _last_batch([batch for batch in batches if batch.captured_end == same])
     return _last_batch([batch for batch in batches if batch.id < covering[-1].id])
 
 
 def _covers(batch: Batch, at: Coordinates) -> bool:
-    start, end = batch.start.at, _end(batch).at
+    start, end = batch.start.at, batch.captured_end.at
     same_base = start.file.base == at.file.base == end.file.base
     return batch.kind is not BatchKind.CATCHING_UP and same_base and start <= at <= end
 
@@ -196,19 +191,19 @@ def _batch_in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) ->
     touching = [batch for batch in batches if _touches(batch, file)]
     if not touching:
         return None
-    server = _end(touching[-1]).server_uuid
+    server = touching[-1].captured_end.server_uuid
     of_server = [
         batch
         for batch in batches
-        if _end(batch).server_uuid == server and _end(batch).at.file.base == file.base
+        if batch.captured_end.server_uuid == server and batch.captured_end.at.file.base == file.base
     ]
-    before = [batch for batch in of_server if _end(batch).at.file.number < file.number]
-    within = [batch for batch in of_server if _end(batch).at.file == file]
+    before = [batch for batch in of_server if batch.captured_end.at.file.number < file.number]
+    within = [batch for batch in of_server if batch.captured_end.at.file == file]
     return _last_batch([*before, *_batches_ended_by(within, moment)])
 
 
 def _touches(batch: Batch, file: LogFile) -> bool:
-    start, end = batch.start.at.file, _end(batch).at.file
+    start, end = batch.start.at.file, batch.captured_end.at.file
     return start.base == file.base == end.base and start.number <= file.number <= end.number
 
 

@@ -48,7 +48,7 @@ from lockstep.pipeline.mirror.strategy import (
     only_inserts,
 )
 from lockstep.pipeline.mirror.widening import TypeChange, type_change
-from lockstep.pipeline.model.claim import HINT
+from lockstep.pipeline.model.claim import recovery_hint
 from lockstep.pipeline.model.lake_commit import is_same_write
 from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.ports.mirror_writes import (
@@ -162,7 +162,7 @@ def find_commit_of(ports: RunPorts, task: Task) -> MirrorCommit | None:
         raise ForeignCommit(
             f"version {commit.delta_version} of {task.state.mirror} carries write "
             f"{intent.txn_version} of {intent.app_id}, but for another range of the log",
-            hint=HINT.format(source=ports.source.name),
+            hint=recovery_hint(ports.source.name),
         )
     return commit
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import weakref
@@ -43,9 +44,9 @@ class Staging:
         """Write the rows to a Parquet file and return its absolute path. After an error
         there is no file. `name` is the beginning of the file's name."""
         with lake_errors(self._folder):
-            safe_name = "".join(c if c.isalnum() and c.isascii() else "-" for c in name)
+            safe_name = re.sub("[^0-9A-Za-z]", "-", name)[:60]
             descriptor, path = tempfile.mkstemp(
-                prefix=f"{safe_name[:60]}-", suffix=".parquet", dir=self._folder_of_process()
+                prefix=f"{safe_name}-", suffix=".parquet", dir=self._folder_of_process()
             )
             try:
                 with os.fdopen(descriptor, "wb") as sink:
@@ -104,7 +105,7 @@ class LockedFolder:
     def end(self) -> None:
         """Remove the folder and release its lock. What cannot be removed now, the next
         process removes."""
-        _remove_with_lock(self.folder.with_name(self.folder.name + _LOCK_SUFFIX))
+        _remove_with_lock(self.folder)
         os.close(self.lock_descriptor)
 
 
@@ -112,7 +113,7 @@ def make_locked_folder(parent: Path, prefix: str) -> LockedFolder:
     """Create a folder below `parent`, and remove the folders there whose process has
     ended."""
     for lock in parent.glob(f"{prefix}*{_LOCK_SUFFIX}"):
-        _remove_if_abandoned(lock)
+        _remove_if_abandoned(lock.with_name(lock.name.removesuffix(_LOCK_SUFFIX)))
     while True:
         descriptor, lock_path = tempfile.mkstemp(prefix=prefix, suffix=_LOCK_SUFFIX, dir=parent)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -124,28 +125,30 @@ def make_locked_folder(parent: Path, prefix: str) -> LockedFolder:
     return LockedFolder(folder, descriptor)
 
 
-def _remove_if_abandoned(lock: Path) -> None:
-    """Remove the folder of a lock if its process has ended and the lock is this
-    account's."""
+def _remove_if_abandoned(folder: Path) -> None:
+    """Remove the folder if its process has ended and the lock is this account's."""
     try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_NOFOLLOW)
+        descriptor = os.open(_lock_of(folder), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if os.fstat(descriptor).st_uid == os.getuid():
-            _remove_with_lock(lock)
+            _remove_with_lock(folder)
     except BlockingIOError:
         pass
     finally:
         os.close(descriptor)
 
 
-def _remove_with_lock(lock: Path) -> None:
+def _remove_with_lock(folder: Path) -> None:
     """Remove a folder, then its lock. If the folder cannot be removed, the lock stays,
     so that a later process tries again."""
-    folder = Path(str(lock).removesuffix(_LOCK_SUFFIX))
     shutil.rmtree(folder, ignore_errors=True)
     if not folder.exists():
         with suppress(OSError):
-            lock.unlink()
+            _lock_of(folder).unlink()
+
+
+def _lock_of(folder: Path) -> Path:
+    return folder.with_name(folder.name + _LOCK_SUFFIX)

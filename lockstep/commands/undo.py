@@ -1,0 +1,101 @@
+"""`lockstep undo` takes back a run and all later ones. It moves the ledger away and then
+does what `lockstep recover --back-to` does, for the batch before the run."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+from pathlib import Path
+
+from lockstep import exits
+from lockstep.commands.recover import next_run_lines, recovery_lines, recovery_values
+from lockstep.context import CommandContext, Outcome
+from lockstep.grammar import author_of
+from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
+from lockstep.pipeline.run.recovery.recover import RunToUndo, plan_recovery, recover, run_to_undo
+from lockstep.pipeline.values.errors import ConfigurationError
+from lockstep.resources.holders import holder_name
+from lockstep.resources.postgres.embedded import move_away
+
+
+def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
+    """Undo with `--yes`; otherwise only show what would be done."""
+    source = context.one_source(arguments.source).name
+    with context.open_source(source) as (adapters, ports):
+        undone = run_to_undo(ports.ledger, source, arguments.run)
+        outcome = plan_recovery(ports, undone.previous_batch)
+        assert outcome.plan is not None, "the ledger has the source"
+        if arguments.yes:
+            _require_embedded_with_one_source(context, source, ports.ledger, undone.previous_batch)
+            with ports.ledger.lock(source, holder_name("undo"), None) as lease:
+                # The new ledger is made from the lake's logs, so they must list what
+                # this ledger acknowledged before it is moved away.
+                tuple(correct_changelogs(ports, lease))
+        consumers = adapters.consumers().consumers(source)
+        lines = list(next_run_lines(ports, outcome))
+    later_runs = (
+        f", and what came after it ({undone.later_count} more)" if undone.later_count else ""
+    )
+    context.say(
+        f"{source}: run {undone.run} is undone, from batch {undone.first_batch} on{later_runs}"
+    )
+    context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *lines)
+    former_folder = _replace_ledger(arguments, context, source, undone) if arguments.yes else None
+    if former_folder is None:
+        command_clause = f"`lockstep undo {undone.run} --source {source} --yes` does it"
+        context.say(f"  nothing is written: {command_clause}")
+    payload = {
+        "source": source,
+        "run": undone.run,
+        "behind": undone.previous_batch,
+        "done": arguments.yes,
+        "ledger_kept": former_folder,
+        **recovery_values(outcome),
+        "consumers": {consumer.name: consumer.cursor for consumer in consumers},
+    }
+    return Outcome(exits.DONE, payload)
+
+
+def _replace_ledger(
+    arguments: argparse.Namespace, context: CommandContext, source: str, undone: RunToUndo
+) -> Path:
+    """Replace the ledger by one that ends before the run; return the former ledger's
+    folder."""
+    folder = context.settings.state_folder / "ledger"
+    former_folder = folder.with_name(f"ledger.undone-{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    command = f"`lockstep recover --back-to {undone.previous_batch} --source {source} --yes`"
+    context.say(
+        f"  the former ledger is kept in {former_folder}; if this is interrupted, {command} "
+        "finishes it"
+    )
+    move_away(folder, former_folder)
+    with (
+        context.open_source(source) as (_, ports),
+        ports.ledger.lock(source, holder_name("undo"), None) as lease,
+    ):
+        recover(ports, lease, author=author_of(arguments), after_batch=undone.previous_batch)
+    context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
+    return former_folder
+
+
+def _require_embedded_with_one_source(
+    context: CommandContext, source: str, ledger: Ledger, after_batch: int
+) -> None:
+    """Raise `ConfigurationError` unless the ledger is embedded and has no other source,
+    because the whole ledger is moved away."""
+    recover_command = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
+    if context.settings.ledger_dsn() != "embedded":
+        raise ConfigurationError(
+            "The ledger is in a Postgres of yours, and an empty database has to take its place.",
+            hint=f"name one as [ledger] dsn, then {recover_command}",
+        )
+    names = [other.name for other in context.settings.sources if other.name != source]
+    other_sources = [name for name in names if ledger.cursors(name).captured is not None]
+    if other_sources:
+        lost_sources = ", ".join(other_sources)
+        raise ConfigurationError(
+            f"The ledger also has other sources, which would be lost with it: {lost_sources}.",
+            hint=f"move it away, {recover_command}, and `lockstep recover --yes --source "
+            f"{other_sources[0]}`, as docs/recovery.md says",
+        )
