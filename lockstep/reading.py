@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockstep.grammar import parse_table_name
+from lockstep.arguments import parse_table_name
 from lockstep.pipeline.mirror.delivered import (
     DeliveredTable,
     Generation,
