@@ -166,6 +166,9 @@ def status_values(
             for gap in standing.gaps
         ],
         **attributes(standing, "overlaps", "stopped_tables as stopped", "extents as partial"),
+        "invisible": [
+            attributes(table, "table", "reason", "hint") for table in standing.invisible_tables
+        ],
         "reading": {progress.table: progress for progress in standing.loads},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
@@ -238,6 +241,9 @@ def status_lines(
     for table in standing.loads:
         yield f"  following, reading rows: {table.sentence()}"
     yield from partial_table_lines(standing.extents)
+    for invisible in standing.invisible_tables:
+        yield f"  {invisible.table}: {invisible.reason}"
+        yield f"    hint: {invisible.hint}"
     yield from proof_lines(standing.proofs, standing.stopped_names, now)
     if standing.unproven is not None:
         names = ", ".join(map(str, sorted(standing.unproven.tables)))

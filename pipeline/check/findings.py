@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from lockstep.pipeline.model.table_state import Extent, TableCondition, TableState
+from lockstep.pipeline.model.table_state import (
+    Extent,
+    StoppedTable,
+    TableCondition,
+    TableState,
+)
 from lockstep.pipeline.ports.source import ListedTable, ServerFacts
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -95,6 +100,7 @@ class SourceEvidence:
     - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`: the
       structures of the captured tables to which such settings apply; `shaped_versions`: the newest
       versions of the tables of which the lake already hides or changes something.
+    - `invisible_tables`: captured tables that the account cannot see.
     """
 
     survey: Survey
@@ -113,6 +119,7 @@ class SourceEvidence:
     shaping: Shaping = field(default_factory=Shaping)
     schemas_to_shape: Sequence[TableSchema] = ()
     shaped_versions: Sequence[SchemaVersion] = ()
+    invisible_tables: Sequence[StoppedTable] = ()
 
     @property
     def tables(self) -> list[SurveyedTable]:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from lockstep.pipeline.binlog.search.log_scan import read_file_head
+from lockstep.pipeline.check import invisible_tables
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
@@ -68,6 +69,7 @@ def standing_of(
     server_error: LockstepError | None = None
     start: Start | Refusal | None = None
     room: Headroom | None = None
+    invisible: tuple[StoppedTable, ...] = ()
     try:
         if isinstance(ports, LockstepError):
             raise ports
@@ -75,6 +77,9 @@ def standing_of(
         room = _headroom(ports.server, facts, needed) if needed else None
         if override is None:
             start = decide_start(gather_facts(ports, captured, None))
+        if states:
+            visible_tables = ports.server.engines()
+            invisible = invisible_tables(ports.server, patterns, states, visible_tables)
     except LockstepError as error:
         server_error = error
     return Standing(
@@ -110,6 +115,7 @@ def standing_of(
         rewritten_changelogs=()
         if isinstance(ports, LockstepError)
         else _stopped_tables_of(changelogs_with_moved_rows(ports)),
+        invisible_tables=invisible,
         proofs=tuple(ledger.proofs(source)),
         unproven=unproven_structures(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
