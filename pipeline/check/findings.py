@@ -34,7 +34,8 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 class RunEvidence:
     """The facts that every run has before it reads. `variables`: the server's global
     variables. `tables`: its tables. `ledger_tables`: tables in the ledger (Lockstep's
-    database); `stopped_tables`: those of them that do not follow the source. `account`:
+    database); `stopped_tables`: those of them that the patterns match and
+    that do not follow the source. `account`:
     the value of CURRENT_USER(), or None if the server was not asked for it."""
 
     flavour: str
@@ -56,7 +57,11 @@ class RunEvidence:
     ) -> RunEvidence:
         """Return the evidence from the server's answers and the ledger's table states."""
         following = TableCondition.FOLLOWING
-        stopped = {table for table, state in states.items() if state.condition is not following}
+        stopped = {
+            table
+            for table, state in states.items()
+            if state.condition is not following and patterns.matches(table)
+        }
         return cls(
             server.flavour,
             server.version,

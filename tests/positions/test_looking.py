@@ -7,16 +7,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from lockstep.commands.status import status_lines
+from lockstep.commands.status import exit_code, status_lines
 from lockstep.commands.tables import table_values
 from lockstep.pipeline.check import SourceEvidence, preflight
-from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.snapshot.log_room import week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
-from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable
+from lockstep.pipeline.values.errors import LockstepError, NothingMatches, SourceUnavailable
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
@@ -76,6 +78,39 @@ def test_a_source_in_step(
     assert found.headroom is not None
     assert found.headroom.remaining is not None
     assert found.headroom.remaining < kept_a_week
+
+
+def test_an_excluded_table_is_no_trouble(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """Whatever it had: neither a stop, nor an order that was recorded before, nor a difference;
+    and nobody resumes it until a pattern matches it again."""
+    mysql.execute(
+        f"create table {database}.kept (id int primary key)",
+        *(f"insert into {database}.{name} values (1)" for name in ("t", "kept")),
+    )
+    follower.run()
+    mysql.execute(
+        f"alter table {database}.t engine = MEMORY", f"insert into {database}.t values (2)"
+    )
+    follower.run()
+    assert state(standing(follower)) is State.QUARANTINED
+    table = TableName(database, "t")
+    follower.order(OrderKind.RESUME, table)
+    assert state(standing(follower)) is State.BEHIND
+    follower.tables = [f"{database}.kept"]
+    found = standing(follower)
+    assert (state(found), exit_code(found, datetime.now(UTC), None)) == (State.FINE, 0)
+    with follower.leased() as lease:
+        assert acknowledge(follower.ports(), lease).quarantined == ()
+    follower.order(OrderKind.PAUSE, table)
+    assert state(standing(follower)) is State.FINE
+    with follower.leased() as lease, pytest.raises(NothingMatches, match="no run follows"):
+        request = OrderRequest(table, "ada", "because")
+        give_order(follower.ports(), lease, OrderKind.RESUME, request)
+    assert follower.ledger.open_orders(SOURCE) == []
+    follower.tables = [f"{database}.*"]
+    assert state(standing(follower)) is State.PAUSED
 
 
 @pytest.fixture
