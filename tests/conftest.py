@@ -96,7 +96,7 @@ def leave(own: LockedFolder, process: int) -> None:
     session in which tests failed can be looked at."""
     if os.getpid() != process:
         return
-    if FAILED:
+    if FAILED and any(own.folder.iterdir()):
         own.folder.with_name(f"{own.folder.name}.lock").unlink()
     else:
         own.end()
