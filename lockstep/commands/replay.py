@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.arguments import parse_table_name, place_argument
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, parse_table_name, place_argument
+from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection

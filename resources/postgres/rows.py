@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from lockstep.pipeline.model.table_state import StopPlace
 from lockstep.pipeline.values.gtid import GtidSet
@@ -17,11 +17,16 @@ from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.table import TableName
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Row = Mapping[str, Any]
-Instance = TypeVar("Instance", bound="DataclassInstance")
+
+
+class Dataclass(Protocol):
+    """An instance of a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Instance = TypeVar("Instance", bound=Dataclass)
 
 
 def value_of(kind: type[Instance], row: Row, prefix: str = "", /, **overrides: Any) -> Instance:
@@ -31,7 +36,7 @@ def value_of(kind: type[Instance], row: Row, prefix: str = "", /, **overrides: A
     return kind(**{name: row[prefix + name] for name in names}, **overrides)
 
 
-def columns_of(value: DataclassInstance, *names: str, prefix: str = "") -> dict[str, Any]:
+def columns_of(value: Dataclass, *names: str, prefix: str = "") -> dict[str, Any]:
     """Return the value's fields, or only those of these names, as columns named
     `prefix` + field."""
     wanted = names or tuple(field.name for field in fields(value))

@@ -262,10 +262,15 @@ def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine because of commits to their
     mirrors. Include the tables that it would quarantine because of commits to their
     changelogs once it publishes there."""
-    examined_versions = ports.ledger.examined_versions(ports.source.name)
+    source = ports.source.name
+    examined_versions = ports.ledger.examined_versions(source)
+    intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
     disagreeing = []
     for state in mirrors_with_new_commits(ports, examined_versions):
-        judgement = mirror_judgement(ports, state, examined_versions.get(state.mirror))
+        # A run that was killed may have made the commit of a write that is still open.
+        judgement = mirror_judgement(
+            ports, state, examined_versions.get(state.mirror), intents.get(state.table)
+        )
         if isinstance(judgement, Behind | Foreign | Unknown):
             error = _mirror_error(ports, state, judgement)
             disagreeing.append(DisagreeingTable(state.table, str(error), error.hint))

@@ -49,7 +49,7 @@ from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 
-_ELSEWHERE: Final = MappingProxyType(
+_EXTRA_ROWS_REASONS: Final = MappingProxyType(
     {
         ExtraRows.SOURCE: "it has rows that were read from the source",
         ExtraRows.PREPARED: "it has rows of an XA transaction that was prepared before it",
@@ -70,7 +70,7 @@ class SpanFacts:
     its batches. `batches`: the batches in their order, at least one.
 
     `server_facts`: the server's state when the replay began. `first_batches`: each
-    table's first batch with changes or events. `marks`: batches whose rows are not all
+    table's first batch with changes or events. `special_batches`: batches whose rows are not all
     in their range of the log, batches whose files were replaced, and batches that
     recorded structures.
     """
@@ -80,7 +80,7 @@ class SpanFacts:
         self._ports = ports
         self.server_facts = ports.server.facts()
         self.first_batches = ledger.first_changes(source, 1, batches[-1].id)
-        self.marks = ledger.special_batches(source, batches[0].id, batches[-1].id)
+        self.special_batches = ledger.special_batches(source, batches[0].id, batches[-1].id)
         self._later_anchors = _later_anchors(batches)
         self._anchor_readings: dict[int, AnchorReading] = {}
         self._last_structures: tuple[Batch, InitialStructures] | None = None
@@ -90,8 +90,8 @@ class SpanFacts:
         This reads up to two events of the log."""
         if batch.catches_up:
             return "it brought back tables that had stopped"
-        if (elsewhere := self.marks.with_extra_rows.get(batch.id)) is not None:
-            return _ELSEWHERE[elsewhere]
+        if (extra_rows := self.special_batches.with_extra_rows.get(batch.id)) is not None:
+            return _EXTRA_ROWS_REASONS[extra_rows]
         if batch.start.server_uuid != self.server_facts.server_uuid:
             return "it was captured from another server than the one that answers now"
         files = {log.file for log in self.server_facts.binlogs}
@@ -109,7 +109,7 @@ class SpanFacts:
         if self._last_structures is not None:
             before, structures = self._last_structures
             since = range(before.id, batch.id + 1)
-            if since and self.marks.with_structures.isdisjoint(since):
+            if since and self.special_batches.with_structures.isdisjoint(since):
                 return structures
         structures = structures_in_batch(self._ports, batch, batch.start.at)
         self._last_structures = batch, structures

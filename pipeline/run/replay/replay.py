@@ -121,7 +121,7 @@ def plan_replay(
             facts.reason_not_recaptured(batch)
             if _has_changes_of(ports, batch, only_tables)
             else None,
-            revision_count=facts.marks.revision_counts.get(batch.id, 0),
+            revision_count=facts.special_batches.revision_counts.get(batch.id, 0),
         )
         for batch in selection.batches
     )
