@@ -324,6 +324,16 @@ def _judge_shapes(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             yield Fine(words or "is shown as it is", str(schema.name))
 
 
+def _judge_shown_again(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for version in evidence.shaped_versions:
+        try:
+            names = evidence.shaping.columns_showing_more(version)
+        except TableError:
+            continue  # `_judge_shapes` reports it
+        if names:
+            yield Fault(f"the settings show more of {', '.join(names)}", str(version.table))
+
+
 def _judge_column_patterns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     """Report patterns for columns that match no column. A pattern with a wildcard is
     not reported: it may be for columns that do not exist yet."""
@@ -378,6 +388,14 @@ SHAPE_RULES: Final = with_topic(
         "a run quarantines a table that cannot be shown as its settings say; the others go on",
         "change the settings of this table",
         _judge_shapes,
+    ),
+    CheckRule(
+        "columns shown again",
+        "the settings, against how the lake shows each column",
+        "warning",
+        "the next run reads the table again and shows more of these columns than now",
+        "hide them under [[sources.table]] before the next run, unless they are to be shown",
+        _judge_shown_again,
     ),
     CheckRule(
         "names of columns",

@@ -328,7 +328,11 @@ class Shaping:
         before, after = self._shapes_of(version, version.schema)
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         if changed := [name for name, old, new in pairs if old != new]:
-            return f"other settings apply to {', '.join(changed)}"
+            more = self.columns_showing_more(version)
+            others = ", ".join(name for name in changed if name not in more)
+            sentences = [f"the settings show more of {', '.join(more)}"] if more else []
+            sentences += [f"other settings apply to {others}"] if others else []
+            return " and ".join(sentences)
         if after.row_condition != before.row_condition:
             return "another condition decides which rows are taken"
         if (
@@ -338,6 +342,15 @@ class Shaping:
         ):
             return "another key makes its hashes"
         return None
+
+    def columns_showing_more(self, version: SchemaVersion) -> tuple[str, ...]:
+        """Return the columns of which the settings show more than a version does. Raise
+        TableError if the rules cannot be applied."""
+        if version.schema is None:
+            return ()
+        before, after = self._shapes_of(version, version.schema)
+        pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
+        return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
     def shape_change(self, version: SchemaVersion) -> ShapeChange:
         """Return what the lake would show less of a version by the settings. Raise

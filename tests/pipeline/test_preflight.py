@@ -29,6 +29,7 @@ from lockstep.pipeline.schema.model import KeyPart, KeySchema, TableSchema
 from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
@@ -149,6 +150,11 @@ def hashed_with(key: bytes) -> SourceEvidence:
         shown_as=shown_as,
     )
     return replace(shown(EMAIL, **EMAILS), shaped_versions=(version,))
+
+
+def shown_again() -> SourceEvidence:
+    """The lake is hashed, and the settings hide nothing any more."""
+    return replace(hashed_with(b"a key"), shaping=Shaping(), table_settings=(), schemas_to_shape=())
 
 
 def in_part(evidence: SourceEvidence) -> SourceEvidence:
@@ -324,6 +330,7 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("clustering", followed(ID, Column("c", "blob"), cluster_by=("c",)), "refusal"),
     ("columns and rows", shown(EMAIL, exclude_columns=("id",)), "refusal"),
     ("columns and rows", shown(EMAIL, **EMAILS), "ok"),
+    ("columns shown again", shown_again(), "warning"),
     ("names of columns", shown(EMAIL, exclude_columns=("mail",)), "refusal"),
     ("row images for conditions", in_part(shown(EMAIL, rows="id > 5")), "refusal"),
     ("privacy key", hashed_with(b"another key"), "refusal"),

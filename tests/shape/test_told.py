@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,13 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     assert shaping.key is not None
     assert (values["rows"], values["key"]) == ("id > 1", shaping.key.fingerprint)
 
+    customers.shape(replace(HIDING, exclude_columns=("kind",), types=None))
+    shape = make_plan(follower.ports()).shapes[table]
+    assert shape.reason == (
+        "the settings show more of ssn and other settings apply to active, so it is read again"
+    )
+
+    customers.shape(HIDING)
     follower.key = b"another key that nobody guesses"
     assert isinstance(make_plan(follower.ports()).refusal, ConfigurationError)
 
