@@ -95,6 +95,7 @@ class SourceEvidence:
     - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`: the
       structures of the captured tables to which such settings apply; `shaped_versions`: the newest
       versions of the tables of which the lake already hides or changes something.
+    - `past_columns`: the columns of all versions of each table, by names in lower case.
     """
 
     survey: Survey
@@ -113,6 +114,7 @@ class SourceEvidence:
     shaping: Shaping = field(default_factory=Shaping)
     schemas_to_shape: Sequence[TableSchema] = ()
     shaped_versions: Sequence[SchemaVersion] = ()
+    past_columns: Mapping[TableName, Collection[str]] = field(default_factory=dict)
 
     @property
     def tables(self) -> list[SurveyedTable]:
