@@ -35,6 +35,7 @@ class State(StrEnum):
     PAUSED = "paused"
     BEHIND = "behind"
     DIFFERS = "differs"
+    INVISIBLE = "invisible"
     GAP = "gap"
     PARTIAL = "partial"
     FINE = "fine"
@@ -81,6 +82,7 @@ _STATES_FOR_PERSON = frozenset(
         State.AT_RISK,
         State.QUARANTINED,
         State.DIFFERS,
+        State.INVISIBLE,
         State.GAP,
     }
 )
@@ -309,6 +311,10 @@ def _lake_verdict(standing: Standing, longest_pause: timedelta | None) -> Verdic
         names = _sorted_names(proof.table for proof in differences)
         sentence = _difference_sentence(differences)
         return Verdict(State.DIFFERS, sentence, hint, stable_text=names)
+    if invisible := standing.invisible_tables:
+        sentence = f"{_first_tables([table.table for table in invisible])}: {invisible[0].reason}"
+        names = _sorted_names(table.table for table in invisible)
+        return Verdict(State.INVISIBLE, sentence, invisible[0].hint, stable_text=names)
     if gaps := [gap for gap in standing.gaps if gap.is_open]:
         names = _sorted_names(table for gap in gaps for table in gap.open_tables)
         return Verdict(State.GAP, _gap_sentence(gaps), _GAP_CURE, stable_text=names)

@@ -210,6 +210,11 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             State.DIFFERS,
             ("rows of shop.orders differed", "`lockstep verify shop.orders`", "--repair"),
         ),
+        (
+            {"invisible_tables": (replace(QUARANTINED, hint="grant it"),), "gaps": (GAP,)},
+            State.INVISIBLE,
+            ("shop.orders: its images are incomplete", "grant it"),
+        ),
         ({"gaps": (GAP,)}, State.GAP, ("a gap", "rows of shop.orders may be wrong", "verify")),
         (
             {"extents": (Extent(ORDERS, at(3, 400)),)},
@@ -299,6 +304,7 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
         ({"stopped_tables": (QUARANTINED,)}, 6),
         ({"stopped_tables": (replace(QUARANTINED, by=StoppedBy.PERSON),)}, 6),
+        ({"invisible_tables": (QUARANTINED,)}, 6),
         ({"gaps": (GAP,)}, 6),
         ({"extents": (Extent(ORDERS, at(3, 400)),)}, 6),
         ({"waiting_batches": (WaitingBatch(batch(), (ORDERS,)),)}, 3),
