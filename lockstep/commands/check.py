@@ -225,7 +225,7 @@ def _catalog_finding(adapters: Adapters) -> Finding:
     def check() -> str:
         registry = adapters.registry()
         assert registry is not None, "there is a [catalog]"
-        return registry.catalog.require_ready()
+        return registry.catalog.probe()
 
     finding = _try_check("catalog", check)
     if isinstance(finding.error, CatalogUnavailable | CatalogRefused):

@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from lockstep.pipeline.model.table_state import Extent, TableCondition, TableState
+from lockstep.pipeline.model.table_state import (
+    Extent,
+    StoppedTable,
+    TableCondition,
+    TableState,
+)
 from lockstep.pipeline.ports.source import ListedTable, ServerFacts
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -29,7 +34,8 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 class RunEvidence:
     """The facts that every run has before it reads. `variables`: the server's global
     variables. `tables`: its tables. `ledger_tables`: tables in the ledger (Lockstep's
-    database); `stopped_tables`: those of them that do not follow the source. `account`:
+    database); `stopped_tables`: those of them that the patterns match and
+    that do not follow the source. `account`:
     the value of CURRENT_USER(), or None if the server was not asked for it."""
 
     flavour: str
@@ -51,7 +57,11 @@ class RunEvidence:
     ) -> RunEvidence:
         """Return the evidence from the server's answers and the ledger's table states."""
         following = TableCondition.FOLLOWING
-        stopped = {table for table, state in states.items() if state.condition is not following}
+        stopped = {
+            table
+            for table, state in states.items()
+            if state.condition is not following and patterns.matches(table)
+        }
         return cls(
             server.flavour,
             server.version,
@@ -95,6 +105,7 @@ class SourceEvidence:
     - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`: the
       structures of the captured tables to which such settings apply; `shaped_versions`: the newest
       versions of the tables of which the lake already hides or changes something.
+    - `invisible_tables`: captured tables that the account cannot see.
     """
 
     survey: Survey
@@ -113,6 +124,7 @@ class SourceEvidence:
     shaping: Shaping = field(default_factory=Shaping)
     schemas_to_shape: Sequence[TableSchema] = ()
     shaped_versions: Sequence[SchemaVersion] = ()
+    invisible_tables: Sequence[StoppedTable] = ()
 
     @property
     def tables(self) -> list[SurveyedTable]:
