@@ -17,7 +17,7 @@ from lockstep.pipeline.check import account, connection, log, mirrors, tables
 from lockstep.pipeline.check.findings import (
     CheckRule,
     Finding,
-    MirrorRetention,
+    MirrorEvidence,
     RunEvidence,
     SourceEvidence,
     findings_of,
@@ -34,7 +34,7 @@ __all__ = [
     "INVISIBLE_REASON",
     "RUN_RULES",
     "Finding",
-    "MirrorRetention",
+    "MirrorEvidence",
     "SourceEvidence",
     "check_findings",
     "invisible_tables",

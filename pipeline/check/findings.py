@@ -79,13 +79,15 @@ class RunEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorRetention:
-    """How long a mirror's properties keep old versions. `path`: absolute, of the
-    mirror."""
+class MirrorEvidence:
+    """An existing mirror. `path`: absolute; `retention`: how long its properties keep
+    old versions; `reason_unreadable`: why its newest version cannot be read, or None if
+    all its files exist."""
 
     table: TableName
     path: str
     retention: Retention
+    reason_unreadable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class SourceEvidence:
     patterns: TablePatterns
     longest_pause: timedelta | None = None
     extents: Sequence[Extent] = ()
-    mirrors: Sequence[MirrorRetention] = ()
+    mirrors: Sequence[MirrorEvidence] = ()
     keep_versions: timedelta = DEFAULT_KEEP
     snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
     allowed_statements: NamePatterns = field(default_factory=NamePatterns)
