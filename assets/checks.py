@@ -32,7 +32,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import partial_tables
-from lockstep.pipeline.run.status.status import log_state
+from lockstep.pipeline.run.status.status import captured_gaps, captured_proofs, log_state
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.status.accounting import Account, accounts
 from lockstep.pipeline.status.facts import Headroom, Lag
@@ -105,10 +105,10 @@ def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> 
         pause=longest_pause_from_now(settings.source(source).schedule),
         version_retention=settings.version_retention(),
         complete_tables=complete_tables,
-        stopped_tables=stopped_tables(states),
-        gaps=ledger.gaps(source),
+        stopped_tables=stopped_tables(states, ports.source.patterns.matches),
+        gaps=captured_gaps(ledger, source, ports.source.patterns),
         extents=partial_tables(ledger, source, ports.source.patterns),
-        proofs=ledger.proofs(source),
+        proofs=captured_proofs(ledger, source, ports.source.patterns),
         lag=lag,
         headroom=room,
         accounts=_newest_accounts(ledger, source, complete_tables),

@@ -1,25 +1,20 @@
-"""The command line's grammar: every command, its options and their `--help`; and the
-arguments that several commands parse in the same way (a table, a place in the log, an
-author, a reason).
+"""The command line's grammar: every command, its options and their `--help`.
+
+Not here: the meaning of a value, such as a place in the log (`lockstep.arguments`).
 """
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import getpass
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.pipeline.values.table import TableName
-
-if TYPE_CHECKING:
-    from lockstep.pipeline.values.places import Place
 
 
 class UsageError(ConfigurationError):
@@ -65,13 +60,16 @@ def _require_known_command(arguments: Sequence[str]) -> None:
     parser = _global_options()
     parser.add_argument("command", nargs="?")
     typed_command = parser.parse_known_args(arguments)[0].command
-    if typed_command is not None and typed_command not in _COMMANDS:
-        for command in difflib.get_close_matches(typed_command, _COMMANDS, n=1):
-            raise UsageError(
-                f"There is no command {typed_command!r}; did you mean {command!r}?",
-                hint=f"`lockstep {command} --help`",
-            )
-        raise UsageError(f"There is no command {typed_command!r}.", hint="`lockstep --help`")
+    if typed_command is None or typed_command in _COMMANDS:
+        return
+    similar_commands = difflib.get_close_matches(typed_command, _COMMANDS, n=1)
+    if similar_commands:
+        (command,) = similar_commands
+        raise UsageError(
+            f"There is no command {typed_command!r}; did you mean {command!r}?",
+            hint=f"`lockstep {command} --help`",
+        )
+    raise UsageError(f"There is no command {typed_command!r}.", hint="`lockstep --help`")
 
 
 # -- commands and their options ----------------------------------------------------------------
@@ -427,46 +425,3 @@ def _global_options() -> _Parser:
     group = parser.add_argument_group("options of every command")
     _add_options(group, _GLOBAL_OPTIONS, default=argparse.SUPPRESS)
     return parser
-
-
-def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
-    """Return the place that the option names, such as `--at`; None if it was left out."""
-    text: str | None = getattr(arguments, option.strip("-"))
-    return place_argument(text, option, arguments.command) if text else None
-
-
-def place_argument(text: str, option: str, command: str) -> Place:
-    """Return the place that the text names. Raise `UsageError` with the valid forms
-    otherwise."""
-    from lockstep.pipeline.values.places import parse_end, parse_place
-
-    try:
-        if option == "--until":
-            return parse_end(text)
-        return parse_place(text, as_start=command == "start-at")
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
-
-
-def parse_table_name(text: str) -> TableName:
-    """Return a text such as `shop.orders` as a name, divided at the first dot. Raise
-    `UsageError` if it has no dot."""
-    database, _, name = text.partition(".")
-    if not database or not name:
-        raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
-    return TableName(database, name)
-
-
-def author_of(arguments: argparse.Namespace) -> str:
-    """Return who gives an order that is recorded: `--author`, else the name of this
-    account."""
-    name: str | None = arguments.author
-    return name or getpass.getuser()
-
-
-def reason_of(arguments: argparse.Namespace) -> str:
-    """Return `--reason`, or "" if it was left out. Raise `UsageError` if it is blank."""
-    text: str | None = arguments.reason
-    if text is not None and not text.strip():
-        raise UsageError("--reason is empty.", hint=f"`lockstep {arguments.command} --help`")
-    return (text or "").strip()

@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lockstep.grammar import parse_table_name
+from lockstep.arguments import parse_table_name
 from lockstep.pipeline.mirror.delivered import (
     DeliveredTable,
     Generation,
@@ -250,9 +250,9 @@ def consume(
 def make_consumer(
     source: str, consumer: str, *, start: ConsumerStart, config: str | Path = CONFIG
 ) -> Consumer:
-    """Create a consumer. `start`: "earliest" (all changes), "latest" (changes from now
-    on), or a batch's id (changes after that batch). From now on, upkeep keeps the files
-    that it needs."""
+    """Create a consumer. `start`: "earliest" (all changes that are kept), "latest"
+    (changes from now on), or a batch's id (changes after that batch). From now on,
+    upkeep keeps the files that it needs."""
     with _open_site(source, config) as (adapters, _):
         return adapters.consumers().make_consumer(source, consumer, start)
 

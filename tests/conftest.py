@@ -9,7 +9,6 @@ import re
 import shutil
 import signal
 import tempfile
-import time
 from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
@@ -63,8 +62,8 @@ def keep_files_in_memory() -> None:
 
 
 PREFIX: Final = "lockstep-tests-"
-KEPT_SECONDS: Final = 86_400
-"""How long the files of tests that failed are there, unless their session is killed."""
+KEPT_SESSIONS: Final = 3
+"""Newest sessions with tests that failed, whose files stay."""
 
 FAILED: Final[list[pytest.Session]] = []
 """This process's session, if a test failed."""
@@ -72,16 +71,24 @@ FAILED: Final[list[pytest.Session]] = []
 
 def own_folder(parent: Path) -> LockedFolder:
     """A folder for the files of this session. Those of sessions that were killed are removed, which
-    hold no lock any more, and those that `leave` left for a day."""
-    for folder in parent.glob(f"{PREFIX}*/"):
-        with suppress(FileNotFoundError):  # another session removes it, too
-            left = not folder.with_name(f"{folder.name}.lock").exists()
-            if left and time.time() - folder.stat().st_mtime > KEPT_SECONDS:
-                shutil.rmtree(folder, ignore_errors=True)
+    hold no lock any more; of those that `leave` left without one, the newest stay."""
+    left = [
+        folder
+        for folder in parent.glob(f"{PREFIX}*/")
+        if not folder.with_name(f"{folder.name}.lock").exists()
+    ]
+    for folder in sorted(left, key=_changed_at)[:-KEPT_SESSIONS]:
+        shutil.rmtree(folder, ignore_errors=True)
     own = make_locked_folder(parent, PREFIX)
     # The embedded Postgres has its socket there, and another account if the tests are root's.
     own.folder.chmod(0o711)
     return own
+
+
+def _changed_at(folder: Path) -> float:
+    with suppress(FileNotFoundError):  # another session has removed it
+        return folder.stat().st_mtime
+    return 0.0
 
 
 def leave(own: LockedFolder, process: int) -> None:
@@ -89,7 +96,7 @@ def leave(own: LockedFolder, process: int) -> None:
     session in which tests failed can be looked at."""
     if os.getpid() != process:
         return
-    if FAILED:
+    if FAILED and any(own.folder.iterdir()):
         own.folder.with_name(f"{own.folder.name}.lock").unlink()
     else:
         own.end()

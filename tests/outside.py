@@ -35,6 +35,7 @@ from lockstep.pipeline.run.recovery.recover import RECOVERY_KIND as RECOVERY_KIN
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome as RecoveryOutcome
 from lockstep.pipeline.run.recovery.recover import plan_recovery as plan_recovery
 from lockstep.pipeline.run.recovery.recover import recover as recover
+from lockstep.pipeline.run.recovery.recover import run_to_undo as run_to_undo
 from lockstep.pipeline.run.replay.replay import ReplayReport as ReplayReport
 from lockstep.pipeline.run.replay.replay import replay as replay
 from lockstep.pipeline.run.reports import VerifyReport as VerifyReport

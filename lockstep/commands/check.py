@@ -17,7 +17,7 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import (
     Finding,
-    MirrorRetention,
+    MirrorEvidence,
     SourceEvidence,
     longest_pause_from_now,
     past_columns,
@@ -153,16 +153,19 @@ def _preflight(
     return preflight(server, evidence, states)
 
 
-def _readable_mirrors(
-    adapters: Adapters, states: Iterable[TableState]
-) -> Iterator[MirrorRetention]:
-    """Yield the mirrors that can be read. Other checks report the unreadable ones."""
+def _readable_mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[MirrorEvidence]:
+    """Yield the mirrors whose logs can be read. Other checks report the others."""
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
-            retention = mirrors.retention(state.mirror)
-            if retention is not None:
-                yield MirrorRetention(state.table, mirrors.path(state.mirror), retention)
+            retention, version = mirrors.retention(state.mirror), mirrors.version(state.mirror)
+            if retention is not None and version is not None:
+                # That of a stopped table may be broken: its state says so.
+                reason = (
+                    mirrors.reason_unreadable(state.mirror, version) if state.is_complete else None
+                )
+                path = mirrors.path(state.mirror)
+                yield MirrorEvidence(state.table, path, retention, reason)
 
 
 def next_start_finding(ports: RunPorts) -> Finding:
@@ -227,7 +230,7 @@ def _catalog_finding(adapters: Adapters) -> Finding:
     def check() -> str:
         registry = adapters.registry()
         assert registry is not None, "there is a [catalog]"
-        return registry.catalog.require_ready()
+        return registry.catalog.probe()
 
     finding = _try_check("catalog", check)
     if isinstance(finding.error, CatalogUnavailable | CatalogRefused):

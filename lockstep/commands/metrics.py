@@ -59,7 +59,8 @@ def _source_figures(
 ) -> SourceFigures:
     now, ledger, name = datetime.now(UTC), adapters.ledger(), source.name
     standing, source_verdict = assess_source(adapters, source, now)
-    states = ledger.table_states(name).values()
+    table_states, matches = ledger.table_states(name), source.plan().patterns.matches
+    states = [state for table, state in table_states.items() if matches(table)]
     table_counts = Counter((state.condition, state.stopped_by) for state in states)
     file_count: int | None = None
     if count_files:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any, Final, assert_never
 
 from lockstep import exits
+from lockstep.arguments import place_option
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import place_option
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import OrderKind, TableOrder
 from lockstep.pipeline.run.status.plan import PlannedShape, PlannedStart, RunPlan, make_plan

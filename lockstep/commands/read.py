@@ -13,8 +13,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
+from lockstep.arguments import parse_table_name, place_option
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, parse_table_name, place_option
+from lockstep.grammar import UsageError
 from lockstep.pipeline.values.errors import LakeUnavailable, NothingMatches, VersionSetUnknown
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config.secrets import is_reference

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from lockstep import exits
+from lockstep.arguments import parse_table_name, place_argument
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, parse_table_name, place_argument
+from lockstep.grammar import UsageError
 from lockstep.pipeline.mirror.layout import rebuilt_path
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import RunPorts

@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.arguments import author_of, reason_of
 from lockstep.commands.plan import supply_lines, supply_values
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import author_of, reason_of
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.recovery import RecoveryCase, RecoveryPlan
 from lockstep.pipeline.run.context import RunPorts

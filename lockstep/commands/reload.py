@@ -8,9 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 from lockstep import exits
+from lockstep.arguments import author_of, parse_table_name, reason_of
 from lockstep.commands.run import run_sources
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, author_of, parse_table_name, reason_of
+from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier, TableCondition
 from lockstep.pipeline.run.context import RunPorts, SilentProgress

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.arguments import place_argument
 from lockstep.commands.status import proof_values
 from lockstep.commands.versions import version_set_values
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_argument
+from lockstep.grammar import UsageError
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span

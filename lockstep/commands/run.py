@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from lockstep import exits
+from lockstep.arguments import place_option
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import place_option
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from lockstep import exits
+from lockstep.arguments import parse_table_name, place_option
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, parse_table_name, place_option
+from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.proof.verify_schema import SchemaVerification, verify_schema

@@ -4,8 +4,8 @@ down."""
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -50,7 +50,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             plan = source.plan()
             standing, source_verdict = assess_source(adapters, source, now)
             states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
-            tables = inactive_tables(states, orders)
+            tables = inactive_tables(states, orders, plan.patterns.matches)
             decisions = ledger.decisions(source.name)
             code = exit_code(standing, now, longest_pause_from_now(source.schedule))
             catalog = catalog_standing(adapters, source.mirror_names())
@@ -166,6 +166,9 @@ def status_values(
             for gap in standing.gaps
         ],
         **attributes(standing, "overlaps", "stopped_tables as stopped", "extents as partial"),
+        "invisible": [
+            attributes(table, "table", "reason", "hint") for table in standing.invisible_tables
+        ],
         "reading": {progress.table: progress for progress in standing.loads},
         "proofs": proof_values(standing.proofs, now),
         "unproven": standing.unproven,
@@ -238,6 +241,9 @@ def status_lines(
     for table in standing.loads:
         yield f"  following, reading rows: {table.sentence()}"
     yield from partial_table_lines(standing.extents)
+    for invisible in standing.invisible_tables:
+        yield f"  {invisible.table}: {invisible.reason}"
+        yield f"    hint: {invisible.hint}"
     yield from proof_lines(standing.proofs, standing.stopped_names, now)
     if standing.unproven is not None:
         names = ", ".join(map(str, sorted(standing.unproven.tables)))
@@ -355,9 +361,15 @@ _ORDER_WORDS = {
 }
 
 
-InactiveTable = tuple[TableState, TableOrder | None]
-"""A table that is not followed, and the open order that brings it back, if there is
-one."""
+@dataclass(frozen=True, slots=True)
+class InactiveTable:
+    """A table that is not followed. `order`: the open order that brings it back, if
+    there is one. `is_excluded`: the source's patterns do not match it any more, so that
+    it has neither an order nor a hint."""
+
+    state: TableState
+    order: TableOrder | None
+    is_excluded: bool = False
 
 
 def _return_clause(state: TableState, order: TableOrder) -> str:
@@ -371,13 +383,17 @@ def _return_clause(state: TableState, order: TableOrder) -> str:
 
 
 def inactive_tables(
-    states: Mapping[TableName, TableState], orders: Iterable[TableOrder]
+    states: Mapping[TableName, TableState],
+    orders: Iterable[TableOrder],
+    is_captured: Callable[[TableName], bool],
 ) -> tuple[InactiveTable, ...]:
     """Return the tables that are not followed, sorted by name, each with its open
-    order."""
+    order. `is_captured`: returns whether the source's patterns match a table."""
     orders_by_table = {order.table: order for order in orders}
     return tuple(
-        (state, orders_by_table.get(table))
+        InactiveTable(state, orders_by_table.get(table))
+        if is_captured(table)
+        else InactiveTable(replace(state, hint=None), None, is_excluded=True)
         for table, state in sorted(states.items())
         if state.condition is not TableCondition.FOLLOWING
     )
@@ -388,25 +404,28 @@ def inactive_values(tables: Iterable[InactiveTable]) -> list[dict[str, Any]]:
     back."""
     return [
         {
-            **attributes(state, "table, condition as state, stopped_by"),
-            "position": state.place or None,
-            **attributes(state, "reason, hint"),
-            "order": order
+            **attributes(table.state, "table, condition as state, stopped_by"),
+            "excluded": table.is_excluded,
+            "position": table.state.place or None,
+            **attributes(table.state, "reason, hint"),
+            "order": table.order
             and {
-                **attributes(order, "kind, author, reason, ordered_at"),
-                "with_structure": order.schema is not None,
+                **attributes(table.order, "kind, author, reason, ordered_at"),
+                "with_structure": table.order.schema is not None,
             },
         }
-        for state, order in tables
+        for table in tables
     ]
 
 
 def inactive_lines(tables: Iterable[InactiveTable]) -> Iterator[str]:
-    for state, order in tables:
+    for table in tables:
+        state, order = table.state, table.order
         place = f" at {state.place}" if state.place else ""
         reason = f": {state.reason}" if state.reason else ""
         source = " at the source" if state.condition is TableCondition.DROPPED else ""
-        yield f"  {state.table} was {state.in_words}{source}{place}{reason}"
+        excluded = "is excluded; it " if table.is_excluded else ""
+        yield f"  {state.table} {excluded}was {state.in_words}{source}{place}{reason}"
         if order is not None:
             order_reason = f": {order.reason}" if order.reason else ""
             yield (

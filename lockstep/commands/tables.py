@@ -8,6 +8,7 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
+from lockstep.pipeline.check import INVISIBLE_REASON, invisible_tables
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
@@ -32,6 +33,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
+    invisible = "not visible to the account" if table["reason"] == INVISIBLE_REASON else ""
     extent = f"partial: begins at {table['begins']}" if table["begins"] else ""
     return (
         table["table"],
@@ -39,7 +41,7 @@ def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
         table["why_not"],
         ", ".join(table["primary_key"]) or "none",
         "" if table["rows"] is None else f"~{table['rows']:,}",
-        ", ".join(filter(None, (table["state"], extent))),
+        ", ".join(filter(None, (table["state"], extent, invisible))),
         table["position"],
     )
 
@@ -57,10 +59,15 @@ def table_values(
     states, cursor = ledger.table_states(source), ledger.cursors(source).acknowledged
     server_tables = {table.name: table for table in server.tables()}
     extents = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
+    invisible = {
+        table.table: table for table in invisible_tables(server, patterns, states, server_tables)
+    }
     values = []
     for name in (*server_tables, *sorted(states.keys() - server_tables.keys())):
         table, state = server_tables.get(name), states.get(name)
-        reason_excluded = patterns.exclusion_reason(name) if table else "dropped at the source"
+        reason_excluded = patterns.exclusion_reason(name)
+        if reason_excluded is None and table is None and name not in invisible:
+            reason_excluded = "dropped at the source"
         place = state and (state.position or (str(cursor.position) if cursor else None))
         values.append(
             {
@@ -71,7 +78,7 @@ def table_values(
                 **attributes(table, "rows, engine"),
                 **attributes(state, "condition as state"),
                 **attributes(extents.get(name) if table else None, "begins"),
-                **attributes(state, "reason, hint"),
+                **attributes(invisible.get(name, state), "reason, hint"),
                 "position": place,
                 **attributes(state, "mirror"),
             }

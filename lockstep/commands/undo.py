@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from lockstep import exits
+from lockstep.arguments import author_of
 from lockstep.commands.recover import next_run_lines, recovery_lines, recovery_values
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import author_of
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
 from lockstep.pipeline.run.recovery.recover import RunToUndo, plan_recovery, recover, run_to_undo

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.arguments import parse_table_name
 from lockstep.assets.run_page import format_bytes
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import parse_table_name
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.clear import clearable
 from lockstep.pipeline.run.upkeep.changes import plan_changes

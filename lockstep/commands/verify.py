@@ -9,9 +9,10 @@ from random import SystemRandom
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.arguments import parse_table_name
 from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_planned
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, parse_table_name
+from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import RunPorts

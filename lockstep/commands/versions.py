@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from lockstep import exits
+from lockstep.arguments import place_option
 from lockstep.context import CommandContext, Outcome
-from lockstep.grammar import UsageError, place_option
+from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.run.status.version_sets import ShownVersions, newest_sets, version_set_at
 from lockstep.pipeline.values.gtid import GtidSet

@@ -17,27 +17,29 @@ from lockstep.pipeline.check import account, connection, log, mirrors, tables
 from lockstep.pipeline.check.findings import (
     CheckRule,
     Finding,
-    MirrorRetention,
+    MirrorEvidence,
     RunEvidence,
     SourceEvidence,
     findings_of,
 )
 from lockstep.pipeline.check.log import longest_pause_from_now
-from lockstep.pipeline.model.table_state import TableState
+from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.values.errors import ConfigurationError
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 __all__ = [
     "CHECK_RULES",
+    "INVISIBLE_REASON",
     "RUN_RULES",
     "Finding",
-    "MirrorRetention",
+    "MirrorEvidence",
     "SourceEvidence",
     "check_findings",
+    "invisible_tables",
     "longest_pause_from_now",
     "past_columns",
     "preflight",
@@ -59,6 +61,11 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *mirrors.KEEPING_RULES,
 )
 
+INVISIBLE_REASON: Final = (
+    "the account cannot see it: its changes come from the log, and nobody can compare it with "
+    "MySQL or re-read it"
+)
+
 ColumnNames = Mapping[TableName, Collection[str]]
 
 _LEVEL_ORDER: Final = {"refusal": 0, "warning": 1, "ok": 2}
@@ -76,14 +83,41 @@ def check_findings(run_evidence: RunEvidence, evidence: SourceEvidence) -> tuple
     return tuple(sorted(findings, key=lambda finding: _LEVEL_ORDER[finding.level]))
 
 
-def require_ready(server: SourceServer, ledger: Ledger, source: SourcePlan) -> None:
-    """Raise the first refusal, before anything is read or written."""
+def require_ready(
+    server: SourceServer, ledger: Ledger, source: SourcePlan
+) -> tuple[StoppedTable, ...]:
+    """Raise the first refusal, before anything is read or written. Return the captured
+    tables that the account cannot see."""
     states = ledger.table_states(source.name)
     evidence = RunEvidence.of(server.facts(), server.tables(), source.patterns, states)
     for finding in run_findings(evidence):
         if finding.error is not None:
             raise finding.error
     _require_known_names(server, ledger, source)
+    visible_tables = {table.name for table in evidence.tables}
+    return invisible_tables(server, source.patterns, states, visible_tables)
+
+
+def invisible_tables(
+    server: SourceServer,
+    patterns: TablePatterns,
+    states: Mapping[TableName, TableState],
+    visible_tables: Collection[TableName],
+) -> tuple[StoppedTable, ...]:
+    """Return the captured tables that the account cannot see, each with the GRANT as its
+    hint. A table that the server does not have is left out: a DROP of it waits in the
+    log. The server is asked only about tables that are not in `visible_tables`."""
+    doubtful_tables = [
+        table
+        for table, state in sorted(states.items())
+        if state.condition is not TableCondition.DROPPED
+        and table not in visible_tables
+        and patterns.matches(table)
+    ]
+    grants = server.invisible(doubtful_tables) if doubtful_tables else {}
+    return tuple(
+        StoppedTable(table, INVISIBLE_REASON, f"{grant};", "") for table, grant in grants.items()
+    )
 
 
 def _require_known_names(server: SourceServer, ledger: Ledger, source: SourcePlan) -> None:
@@ -144,11 +178,13 @@ def preflight(
     structures, which this function reads from the server. `states`: the states of the
     tables in the ledger."""
     run_evidence = RunEvidence.of(evidence.survey, server.tables(), evidence.patterns, states)
+    visible_tables = {table.name for table in run_evidence.tables}
     names = [table.name for table in evidence.tables if evidence.shaping.rules_of(table.name)]
     schemas = server.current_schemas(names).tables if names else {}
     evidence = replace(
         evidence,
         all_structures=server.structures(),
         schemas_to_shape=[schemas[name] for name in sorted(schemas)],
+        invisible_tables=invisible_tables(server, evidence.patterns, states, visible_tables),
     )
     return check_findings(run_evidence, evidence)

@@ -72,6 +72,8 @@ def _judge_replication(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_select(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for table in evidence.invisible_tables:
+        yield Fault(table.reason, str(table.table), table.hint)
     grants = evidence.grants
     if grants is None:
         return
@@ -89,7 +91,7 @@ def _judge_select(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             subject=str(name),
             cure=_grant_statement(evidence, "SELECT", quoted_table_name(name)),
         )
-    if evidence.tables and not unreadable:
+    if evidence.tables and not unreadable and not evidence.invisible_tables:
         yield Fine("SELECT on every captured table")
 
 

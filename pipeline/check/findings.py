@@ -11,7 +11,12 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import ClassVar, Generic, Literal, TypeVar
 
-from lockstep.pipeline.model.table_state import Extent, TableCondition, TableState
+from lockstep.pipeline.model.table_state import (
+    Extent,
+    StoppedTable,
+    TableCondition,
+    TableState,
+)
 from lockstep.pipeline.ports.source import ListedTable, ServerFacts
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
@@ -29,7 +34,8 @@ from lockstep.pipeline.values.table import NamePatterns, TableName, TablePattern
 class RunEvidence:
     """The facts that every run has before it reads. `variables`: the server's global
     variables. `tables`: its tables. `ledger_tables`: tables in the ledger (Lockstep's
-    database); `stopped_tables`: those of them that do not follow the source. `account`:
+    database); `stopped_tables`: those of them that the patterns match and
+    that do not follow the source. `account`:
     the value of CURRENT_USER(), or None if the server was not asked for it."""
 
     flavour: str
@@ -51,7 +57,11 @@ class RunEvidence:
     ) -> RunEvidence:
         """Return the evidence from the server's answers and the ledger's table states."""
         following = TableCondition.FOLLOWING
-        stopped = {table for table, state in states.items() if state.condition is not following}
+        stopped = {
+            table
+            for table, state in states.items()
+            if state.condition is not following and patterns.matches(table)
+        }
         return cls(
             server.flavour,
             server.version,
@@ -69,13 +79,15 @@ class RunEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorRetention:
-    """How long a mirror's properties keep old versions. `path`: absolute, of the
-    mirror."""
+class MirrorEvidence:
+    """An existing mirror. `path`: absolute; `retention`: how long its properties keep
+    old versions; `reason_unreadable`: why its newest version cannot be read, or None if
+    all its files exist."""
 
     table: TableName
     path: str
     retention: Retention
+    reason_unreadable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +108,14 @@ class SourceEvidence:
       structures of the captured tables to which such settings apply; `shaped_versions`: the newest
       versions of the tables of which the lake already hides or changes something.
     - `past_columns`: the columns of all versions of each table, by names in lower case.
+    - `invisible_tables`: captured tables that the account cannot see.
     """
 
     survey: Survey
     patterns: TablePatterns
     longest_pause: timedelta | None = None
     extents: Sequence[Extent] = ()
-    mirrors: Sequence[MirrorRetention] = ()
+    mirrors: Sequence[MirrorEvidence] = ()
     keep_versions: timedelta = DEFAULT_KEEP
     snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
     allowed_statements: NamePatterns = field(default_factory=NamePatterns)
@@ -115,6 +128,7 @@ class SourceEvidence:
     schemas_to_shape: Sequence[TableSchema] = ()
     shaped_versions: Sequence[SchemaVersion] = ()
     past_columns: Mapping[TableName, Collection[str]] = field(default_factory=dict)
+    invisible_tables: Sequence[StoppedTable] = ()
 
     @property
     def tables(self) -> list[SurveyedTable]:

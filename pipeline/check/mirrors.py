@@ -21,7 +21,7 @@ from lockstep.pipeline.check.findings import (
     CheckRule,
     Fault,
     Fine,
-    MirrorRetention,
+    MirrorEvidence,
     RuleVerdict,
     SourceEvidence,
     with_topic,
@@ -487,7 +487,7 @@ def _judge_version_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         yield Fine(f"every mirror keeps its versions for {duration_text(keep)}")
 
 
-def _retention_statement(mirror: MirrorRetention, keep: timedelta) -> str:
+def _retention_statement(mirror: MirrorEvidence, keep: timedelta) -> str:
     pairs = Retention.for_keep(keep).properties().items()
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in pairs)
     return (
@@ -496,8 +496,28 @@ def _retention_statement(mirror: MirrorRetention, keep: timedelta) -> str:
     )
 
 
+def _judge_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for mirror in evidence.mirrors:
+        if mirror.reason_unreadable is not None:
+            yield Fault(
+                f"its mirror cannot be read as a whole: {mirror.reason_unreadable}",
+                str(mirror.table),
+                f"`lockstep reload {mirror.table} --reason …` rewrites its mirror",
+            )
+
+
 KEEPING_RULES: Final = with_topic(
     "the mirrors",
+    CheckRule(
+        "files of mirrors",
+        "whether each file of each mirror's newest version exists: a look for each file; in an "
+        "object store, a request for every thousand objects below the mirror",
+        "warning",
+        "readers fail, and the first write that reads such a file quarantines the table; a write "
+        "that only appends goes on",
+        "restore the files, or `lockstep reload TABLE --reason …`",
+        _judge_files,
+    ),
     CheckRule(
         "versions kept",
         "`delta.deletedFileRetentionDuration` and `delta.logRetentionDuration` of each mirror, "

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -125,7 +126,7 @@ def coalesced(
     needs_values = "_committed_at" in marks or is_present(kind).to_numpy()
     lacks = {name: unknown[name] & needs_values for name in lacking}
     oldest = rows.newest(np.zeros(len(sequence), np.bool_))
-    is_looked_up = np.any(list(lacks.values()), axis=0)
+    is_looked_up = reduce(np.logical_or, lacks.values(), np.zeros(len(oldest), np.bool_))
     if (is_looked_up & rows.lost[oldest]).any():
         raise TableError(LOST_ROW_REASON, hint=RESUME_HINT)
     moved = rows.moved & (sequence <= doubtful_through)

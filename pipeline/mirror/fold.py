@@ -374,7 +374,7 @@ class Fold:
         """Return each last image as a delete. If its row was still present, the delete
         gets the stamps of the next change that emptied the table. Without
         `_committed_at` among the marks, a row that was present stays instead
-        (`KEPT`)."""
+        (`KEPT_CHANGE_TYPE`)."""
         present = is_present(changes.column("_change_type"))
         if "_committed_at" not in self.marks:
             kinds = pc.if_else(present, KEPT_CHANGE_TYPE, ChangeType.DELETE.value)

@@ -2,7 +2,7 @@
 decisions in the ledger.
 
 Not here: which values an answer has (the commands), structures in the ledger, whose
-JSON leaves out defaults (`schema.model_json`).
+JSON leaves out defaults (`schema.model`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A catalog (Hive metastore, Unity Catalog) in which mirrors are registered: the Delta
-tables with the current rows of source tables."""
+"""The port to a catalog (Hive metastore, Unity Catalog) in which mirrors are
+registered: the Delta tables with the current rows of source tables."""
 
 from __future__ import annotations
 
@@ -27,24 +27,25 @@ class Catalog(Protocol):
         """True if entries keep columns; otherwise readers see the columns of the Delta
         log."""
 
-    def location(self, mirror: str) -> str:
-        """Return a mirror's URL in the form that entries have; for '', the lake's URL."""
+    def location(self, folder: str) -> str:
+        """Return the URL of a folder, in the form that entries have. `folder`: relative
+        to the lake, such as a mirror; '' for the lake itself."""
 
     def reason_refused(self, name: EntryName) -> str | None:
-        """Return why the catalog does not allow the name, or None; does not ask the
-        catalog."""
+        """Return why the catalog does not allow the name, or None. The catalog is not
+        asked."""
 
-    def require_ready(self) -> str:
-        """Ask the catalog, and return a sentence: it answers and accepts the account."""
+    def probe(self) -> str:
+        """Ask the catalog anything, and return a sentence which says that it answers."""
 
     def find(self, name: EntryName) -> CatalogEntry | None:
         """Return the entry of that name, or None."""
 
     def put(self, entry: WantedEntry, replaced_name: EntryName | None) -> None:
         """Write the entry, and create its schema if it is missing. `replaced_name`: the
-        name of the entry that it replaces, or None; a catalog that cannot change
-        entries drops the old one and creates the new one. The caller has checked that
-        no other entry has the name."""
+        name of the entry that it replaces, or None. A catalog that cannot change
+        entries drops the old one and creates the new one. Call it only if no other
+        entry has the name."""
 
     def drop(self, name: EntryName) -> None:
         """Drop the entry but not the table's files; a missing entry is no error."""

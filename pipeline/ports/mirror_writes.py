@@ -106,9 +106,9 @@ class FoldedChanges:
     """Changes of which only the last image of each key is left, over all `files`:
     absolute paths of Parquet files. The files have the target's columns, spelled as in
     a changelog (`layout.changelog_names`); `_change_type`, which distinguishes upserts
-    (insert, update_postimage, `mapping.KEPT`) from deletes; and, if deletes are "soft",
-    `_committed_at`. A delete without `_committed_at` removes the row even if deletes
-    are "soft".
+    (insert, update_postimage, `mapping.KEPT_CHANGE_TYPE`) from deletes; and, if deletes
+    are "soft", `_committed_at`. A delete without `_committed_at` removes the row even
+    if deletes are "soft".
 
     `kept_columns`: columns that may keep the mirror's value. Each has a marker column
     (`layout.keep_names`), which is true in the rows where the value stays.

@@ -301,6 +301,11 @@ class SourceServer(ComparedServer, Protocol):
     def engines(self) -> dict[TableName, str]:
         """Return the engine of each table in `tables`, by one short query; '' for none."""
 
+    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        """Return those of these tables on which the account has no privilege, each with
+        the GRANT to type. Tables that the server does not have are left out. Each table
+        costs a short query."""
+
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         """Return the present comments on columns of these tables, by table and column.
         They are only shown to people: structures do not contain them."""

@@ -269,8 +269,9 @@ def _server_of(at: Coordinates, chain: Sequence[Batch]) -> str:
     batches read it from exactly one server."""
     ranges: dict[str, list[Coordinates]] = {}
     for batch in chain:
-        if batch.end is not None and batch.start.at.file.base == at.file.base:
-            ranges.setdefault(batch.start.server_uuid, []).extend((batch.start.at, batch.end.at))
+        if batch.start.at.file.base == at.file.base:
+            ends = ranges.setdefault(batch.start.server_uuid, [])
+            ends += (batch.start.at, batch.captured_end.at)
     servers = [
         server
         for server, ends in ranges.items()
@@ -464,7 +465,7 @@ def _batch_at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> 
 
 
 def _committed_at(batch: Batch) -> datetime | None:
-    return None if batch.end is None else batch.end.committed_at
+    return batch.captured_end.committed_at
 
 
 def _count_ended_by(batches: Sequence[Batch], moment: datetime) -> int:
@@ -479,17 +480,14 @@ def _last_commit_at(chain: Sequence[Batch]) -> datetime | None:
 
 def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
     same_log = _batches_of_log(chain, at)
-    covering = [
-        batch for batch in same_log if batch.end is not None and batch.start.at < at <= batch.end.at
-    ]
+    covering = [batch for batch in same_log if batch.start.at < at <= batch.captured_end.at]
     if covering:
-        end = covering[-1].end
-        return PlaceInBatch(covering[-1], is_batch_end=end is not None and end.at == at)
+        return PlaceInBatch(covering[-1], is_batch_end=covering[-1].captured_end.at == at)
     begin = min(batch.start.at for batch in same_log)
     if at <= begin:
         raise _too_early_error(place, chain)
     last = same_log[-1]
-    if last.id == chain[-1].id and last.end is not None and at > last.end.at:
+    if last.id == chain[-1].id and at > last.captured_end.at:
         raise _unread_error(place, last)
     raise PastRefused(f"no batch has read {place}", hint=_VERSIONS_HINT)
 
@@ -501,9 +499,9 @@ def _batch_in_file(
     in_file = [
         batch
         for batch in same_log
-        if batch.end is not None and batch.end.at.file == file and _committed_at(batch) is not None
+        if batch.captured_end.at.file == file and batch.captured_end.committed_at is not None
     ]
-    later = [batch for batch in same_log if batch.end and batch.end.at.file.number > file.number]
+    later = [batch for batch in same_log if batch.captured_end.at.file.number > file.number]
     after = [*in_file[_count_ended_by(in_file, moment) :], *later]
     if after:
         return PlaceInBatch(after[0], is_batch_end=False)
@@ -514,9 +512,7 @@ def _batch_in_file(
 
 
 def _batch_after_gtids(place: Place, chain: Sequence[Batch], gtids: GtidSet) -> PlaceInBatch:
-    batches = [
-        batch for batch in chain if batch.end is not None and batch.end.gtid_set.contains(gtids)
-    ]
+    batches = [batch for batch in chain if batch.captured_end.gtid_set.contains(gtids)]
     if not batches:
         raise _unread_error(place, chain[-1])
     if batches[0].start.gtid_set.contains(gtids):

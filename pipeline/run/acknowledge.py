@@ -57,7 +57,9 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
         acknowledged_batches=tuple(acknowledged_batches),
         position=cursor.position if cursor else None,
         waiting_tables=waiting_tables,
-        quarantined=stopped_tables(ports.ledger.table_states(source)),
+        quarantined=stopped_tables(
+            ports.ledger.table_states(source), ports.source.patterns.matches
+        ),
         seconds=perf_counter() - timer_start,
         partial_tables=partial_tables(ports.ledger, source, ports.source.patterns),
     )

@@ -3,10 +3,11 @@ server has this part of the log, and record the decision."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from lockstep.pipeline.binlog.search.places import find_anchors, read_anchor
-from lockstep.pipeline.model.batch import Cursor, Xid
+from lockstep.pipeline.model.batch import Batch, Cursor, Xid
 from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import RunPorts
@@ -159,7 +160,21 @@ def gather_facts(ports: RunPorts, cursor: Cursor | None, override: Override | No
         set_reading=set_reading,
         reused_gtid=reused_gtid,
         load_low=_lowest_load_watermark(ports, facts) if cursor is None else None,
+        unpruned_batches=_batches_if_diverged(ports, cursor, facts),
     )
+
+
+def _batches_if_diverged(
+    ports: RunPorts, cursor: Cursor | None, facts: ServerFacts
+) -> Sequence[Batch]:
+    """Return all batches up to the cursor of which the ledger has pruned nothing,
+    oldest first, if another server answers that lacks transactions which were read."""
+    if cursor is None or facts.server_uuid == cursor.position.server_uuid:
+        return ()
+    if GtidSet.parse(facts.gtid_executed).contains(cursor.position.gtid_set):
+        return ()
+    source = ports.source.name
+    return ports.ledger.live_batches(source, ports.ledger.pruned_through(source), cursor.batch)
 
 
 def _lowest_load_watermark(ports: RunPorts, facts: ServerFacts) -> Coordinates | None:

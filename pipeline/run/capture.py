@@ -16,6 +16,7 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
+from lockstep.pipeline.model.table_state import TableCondition
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
@@ -185,7 +186,7 @@ def _capture_once(
         # A source that was captured before goes on capturing while Spark cannot start.
         # The first run of a source fails here instead, before it writes anything.
         ports.mirrors.require_ready()
-    require_ready(ports.server, ports.ledger, ports.source)
+    invisible_tables = require_ready(ports.server, ports.ledger, ports.source)
     stop_reshaped_tables(ports, lease)
     past_report = follow_pasts(ports, lease)
     return_plans = plan_returns(ports, open_orders(ports, lease))
@@ -202,6 +203,13 @@ def _capture_once(
     # be lost.
     assert not return_plans.spans, "each table has caught up with the cursor"
     report = _capture_new_log(ports, lease, return_plans, repairs, timer_start, read)
+    if invisible_tables:
+        states = ports.ledger.table_states(ports.source.name)
+        for invisible in invisible_tables:
+            state = states.get(invisible.table)
+            # The log that was just read may have dropped or renamed it.
+            if state is not None and state.condition is not TableCondition.DROPPED:
+                ports.progress.note(f"{invisible.table}: {invisible.reason}. {invisible.hint}")
     for report_before in (catch_up_result, past_report):
         if isinstance(report_before, CaptureReport):
             report = _joined_report(report_before, report)

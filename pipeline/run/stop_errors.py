@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -106,9 +106,13 @@ def unreadable_error(error: TableError, columns: Sequence[str] | None = None) ->
     )
 
 
-def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable, ...]:
+def stopped_tables(
+    states: Mapping[TableName, TableState], is_captured: Callable[[TableName], bool]
+) -> tuple[StoppedTable, ...]:
     """Return all stopped tables, sorted. Tables that were dropped at the source do not
-    count: the lake lacks no changes of them."""
+    count: the lake lacks no changes of them. Nor do tables for which `is_captured` is
+    false: the source's patterns do not match them any more, so nothing of them is
+    wanted."""
     return tuple(
         StoppedTable(
             table,
@@ -119,7 +123,7 @@ def stopped_tables(states: Mapping[TableName, TableState]) -> tuple[StoppedTable
             by=state.stopped_by,
         )
         for table, state in sorted(states.items())
-        if state.stopped_by is not None
+        if state.stopped_by is not None and is_captured(table)
     )
 
 

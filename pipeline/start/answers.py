@@ -8,6 +8,8 @@ the server (`pipeline.run.find_place`).
 
 from __future__ import annotations
 
+from itertools import takewhile
+
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.snapshot.log_room import week_setting
@@ -293,9 +295,37 @@ def source_diverged(question: Question) -> Answer:
         f"server {question.facts.server_uuid} never executed {missing.shortened_text()}, which "
         f"{position.server_uuid} had executed at the place where reading ended",
         hint="let the new server catch up with those transactions, or point the source at "
-        "one that has them; if they are lost for good, begin again with a new source name "
-        "and lake folder",
+        "one that has them; if they are lost for good, " + _cure_of_lost_transactions(question),
     )
+
+
+def _cure_of_lost_transactions(question: Question) -> str:
+    """Return what to do if the server will never have transactions that were read: undo
+    the runs that read them, if the server has the whole log after the batch before
+    them."""
+    run = _first_run_with_lost_transactions(question)
+    if run is None:
+        return "begin again with a new source name and lake folder"
+    return (
+        f"`lockstep undo {run} --source {question.source}` shows what takes them out of the lake: "
+        "that run and all later ones are undone, and the next one reads what this server has"
+    )
+
+
+def _first_run_with_lost_transactions(question: Question) -> str | None:
+    """Return the first run that read a transaction which the server lacks; None if it
+    cannot be undone."""
+    batches = question.unpruned_batches
+    runs = (
+        batch.dagster_run
+        for batch in batches
+        if not question.executed_gtids.contains(batch.captured_end.gtid_set)
+    )
+    run = next(runs, None)
+    earlier = list(takewhile(lambda batch: batch.dagster_run != run, batches))
+    if run is None or not earlier or not earlier[-1].by_gtid:
+        return None
+    return run if earlier[-1].captured_end.gtid_set.contains(question.purged_gtids) else None
 
 
 def purged_on_other_server(question: Question) -> Answer:

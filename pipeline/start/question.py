@@ -7,11 +7,12 @@ run can tell whether the log is still the one that was read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.model.batch import Batch, Cursor
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.values.decisions import Continuity, Override
 from lockstep.pipeline.values.errors import LockstepError
@@ -96,7 +97,9 @@ class Question:
     place on this server, or the error that says why the server does not have it.
     `set_reading`: NOT_KEPT unless only the cursor's GTID set says where to continue.
     `reused_gtid`: the GTID of a transaction that differs. `load_low`: the log's head
-    when an unfinished run began to read tables.
+    when an unfinished run began to read tables. `unpruned_batches`: only if the server
+    lacks transactions that another one sent, all batches that the ledger still has up
+    to the cursor, oldest first.
     """
 
     source: str = field(kw_only=True)
@@ -110,6 +113,7 @@ class Question:
     set_reading: SetReading = SetReading.NOT_KEPT
     reused_gtid: str = ""
     load_low: Coordinates | None = None
+    unpruned_batches: Sequence[Batch] = ()
 
     @property
     def required_cursor(self) -> Cursor:

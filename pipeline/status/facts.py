@@ -109,6 +109,7 @@ class Standing:
       changed their mirrors or changelogs.
     - `rewritten_changelogs`: tables whose changelogs have unchanged rows in files that another
       program wrote.
+    - `invisible_tables`: captured tables that the account cannot see.
     - `loads`: tables whose rows are being read from the source.
     - `proofs`: the results of comparisons with the source.
     - `unproven`: tables whose structures must still be compared with the server's.
@@ -138,6 +139,7 @@ class Standing:
     lake_error: LockstepError | None = None
     upcoming_quarantines: tuple[StoppedTable, ...] = ()
     rewritten_changelogs: tuple[StoppedTable, ...] = ()
+    invisible_tables: tuple[StoppedTable, ...] = ()
     loads: tuple[LoadProgress, ...] = ()
     proofs: tuple[ComparisonRecord, ...] = ()
     unproven: UnprovenStructures | None = None

@@ -28,8 +28,9 @@ BATCH_LIMIT: Final = 1000
 """Largest number of batches in a delivery, even if the caller allows more."""
 
 ConsumerStart = Literal["earliest", "latest"] | int
-"""Where a new consumer begins: before the first batch, after the newest acknowledged
-one, or after the batch with that id, which must be acknowledged."""
+"""Where a new consumer begins: before the first batch after which the changes of all
+tables are kept, after the newest acknowledged batch, or after the batch with that id,
+which must be acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)

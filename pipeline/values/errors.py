@@ -342,7 +342,8 @@ class SourceChanged(OperatorNeeded):
 class SourceDiverged(OperatorNeeded):
     """The server lacks transactions that were read, or that the chosen start includes.
 
-    Let the server catch up, or point the source at one that has them.
+    Let the server catch up, or point the source at one that has them. If they are lost
+    for good, `lockstep undo RUN` takes the runs back that read them, as the hint says.
     """
 
 

@@ -69,15 +69,15 @@ class HiveCatalog:
         self._locate = locate
         self.identity = f"The Hive metastore at {self._host}:{self._port}"
 
-    def location(self, mirror: str) -> str:
-        return hadoop_location(self._locate(mirror))
+    def location(self, folder: str) -> str:
+        return hadoop_location(self._locate(folder))
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a metastore consists of the letters a to z, digits and _"
 
-    def require_ready(self) -> str:
+    def probe(self) -> str:
         with self._open_client() as client:
             databases = client.get_all_databases()
         return f"{self.identity} answers; it has {len(databases)} databases"

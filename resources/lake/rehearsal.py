@@ -2,7 +2,7 @@
 makes later starts of Java faster. `java.make_archive` runs this module.
 
 `python -m lockstep.resources.lake.rehearsal SCRATCH ARCHIVE` creates a small mirror
-(the Delta table with a table's present rows), appends to it and merges into it. This
+(the Delta table with a table's current rows), appends to it and merges into it. This
 loads the classes that every run needs; Java dumps them to the archive when it ends.
 """
 
@@ -44,30 +44,26 @@ takes minutes on a busy machine."""
 def rehearse(scratch: Path, archive: Path) -> None:
     """Write mirrors in `scratch` as runs do, with Spark's settings for many rows and
     for few; when Java ends, it creates `archive`."""
-    conf = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
-    spark = SparkProcess(conf, use_archive=False, on_warning=print)
+    settings = {"spark.driver.extraJavaOptions": f'"-XX:ArchiveClassesAtExit={archive}"'}
+    spark = SparkProcess(settings, use_archive=False, on_warning=print)
     for few_limit in (NO_FEW_ROWS, FEW):
-        folder = scratch / f"lake{few_limit.rows}"
-        _write_mirror(
-            SparkMirrors(folder, staging=scratch / "staging", spark=spark, few_limit=few_limit)
-        )
+        lake, staging = scratch / f"lake{few_limit.rows}", scratch / "staging"
+        _write_mirror(SparkMirrors(lake, staging=staging, spark=spark, few_limit=few_limit))
     spark.stop()
     JAVA.end(patience_seconds=_DUMP_SECONDS)
 
 
 def _write_mirror(mirrors: SparkMirrors) -> None:
-    part_columns = tuple(ColumnOrigin(field.name, field.type) for field in _COLUMNS)
-    for number, change in enumerate(("insert", "insert", "update_postimage"), start=1):
-        ids = list(range(100))
-        null_columns = [pa.nulls(len(ids), field.type) for field in list(_COLUMNS)[1:]]
-        changes = pa.table(
-            [pa.array([change] * len(ids)), pa.array(ids, pa.int64()), *null_columns],
-            names=["_change_type", *_COLUMNS.names],
-        )
-        target = MirrorTarget("rehearsal", _COLUMNS, "rehearsal", number, "")
+    ids = pa.array(range(100), pa.int64())
+    nulls = [pa.nulls(len(ids), field.type) for field in _COLUMNS if field.name != "id"]
+    rows = pa.table([ids, *nulls], schema=_COLUMNS)
+    origins = tuple(ColumnOrigin(field.name, field.type) for field in _COLUMNS)
+    for number, change_type in enumerate(("insert", "insert", "update_postimage"), start=1):
+        changes = rows.add_column(0, "_change_type", pa.array([change_type] * len(ids)))
         files = (mirrors.stage("rehearsal", changes),)
-        if change == "insert":
-            mirrors.write(Append(target, (StagedFiles(files, part_columns),)))
+        target = MirrorTarget("rehearsal", _COLUMNS, "rehearsal", number, "")
+        if change_type == "insert":
+            mirrors.write(Append(target, (StagedFiles(files, origins),)))
         else:
             bounds = (("id", "0", "99"),)
             mirrors.write(Merge(target, ("id",), FoldedChanges(files), bounds))

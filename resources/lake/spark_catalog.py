@@ -39,15 +39,15 @@ class SparkCatalog:
         self._locate = locate
         self.identity = f"Spark's catalog {catalog}"
 
-    def location(self, mirror: str) -> str:
-        return hadoop_location(self._locate(mirror))
+    def location(self, folder: str) -> str:
+        return hadoop_location(self._locate(folder))
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a catalog of Spark consists of the letters a to z, digits and _"
 
-    def require_ready(self) -> str:
+    def probe(self) -> str:
         schemas = self._execute(f"show schemas in {quoted(self._catalog)}")
         return f"{self.identity} answers; it has {len(schemas)} schemas"
 

@@ -52,7 +52,8 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
-from lockstep.pipeline.values.survey import Survey
+from lockstep.pipeline.values.server_errors import Meaning, meaning_of
+from lockstep.pipeline.values.survey import Survey, grant_statement, quoted_table_name
 from lockstep.pipeline.values.table import TableName, TableStructure
 from lockstep.resources.mysql.chunks import (
     estimate_by_statistic,
@@ -294,6 +295,15 @@ class MySqlServer:
                 name: engine
                 for name, (engine,) in select_by_table(cursor, _ENGINES, scopes_of(None))
             }
+
+    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        with self._query_sessions.cursor() as cursor:
+            refused_tables = [table for table in tables if _is_refused(cursor, table)]
+            account = read_value(cursor, "select current_user()") if refused_tables else ""
+        return {
+            table: grant_statement("SELECT", quoted_table_name(table), account)
+            for table in refused_tables
+        }
 
     def structure(self, table: TableName) -> TableStructure:
         with self._own_cursor() as cursor:
@@ -578,6 +588,19 @@ def require_missing(cursor: Cursor, table: TableName) -> None:
     """Raise the server's error for a table that exists although information_schema does
     not show it: the account cannot read it, or the server cannot open it."""
     _can_open(cursor, f"select 1 from {quoted_table(table)} limit 0")
+
+
+def _is_refused(cursor: Cursor, table: TableName) -> bool:
+    """Return whether the account lacks the privilege to read the table. MySQL refuses
+    before it says whether the table exists."""
+    try:
+        require_missing(cursor, table)
+    except pymysql.MySQLError as error:
+        meaning = meaning_of(number_of(error))
+        if meaning is Meaning.LOST:
+            raise
+        return meaning is Meaning.PRIVILEGE
+    return False
 
 
 def _can_open(cursor: Cursor, statement: str) -> bool:

@@ -58,7 +58,7 @@ from lockstep.resources.mysql.watermarks import commits_in_order
 
 
 @dataclass(frozen=True, slots=True)
-class _ShapedTable:
+class ShapedTable:
     """A table with a shape. `schema`: its present structure on the server;
     `lake_structure`: its structure in the lake; `shaper`: turns rows of the first into
     rows of the second."""
@@ -67,13 +67,13 @@ class _ShapedTable:
     lake_structure: TableStructure
     shaper: Shaper
 
-
-def hides_bounds(schema: TableSchema, shaper: Shaper) -> bool:
-    """Return whether a bound of a chunk may be a hidden value. If a table has several
-    UNIQUE keys, its chunks may be cut by another key than the one that identifies its
-    rows, so both keys count."""
-    keys = {*merge_key(schema), *row_key(schema)}
-    return shaper.treats_any(keys) or not shaper.takes_all_rows
+    @property
+    def hides_bounds(self) -> bool:
+        """True if a bound of a chunk may be a hidden value. If a table has several
+        UNIQUE keys, its chunks may be cut by another key than the one that identifies
+        its rows, so both keys count."""
+        keys = {*merge_key(self.schema), *row_key(self.schema)}
+        return self.shaper.treats_any(keys) or not self.shaper.takes_all_rows
 
 
 class ShapedServer(MySqlServer):
@@ -129,13 +129,14 @@ class ShapedServer(MySqlServer):
     def comments(self, tables: Collection[TableName]) -> dict[TableName, dict[str, str]]:
         """Return the comments except those of hidden columns: a comment may reveal
         values."""
-        comments = super().comments(tables)
-        for table, column_comments in comments.items():
-            rules = self._shaping.rules_of(table)
-            for name in [*column_comments] if rules is not None else ():
-                if self._shaping.hides_column(table, name):
-                    del column_comments[name]
-        return comments
+        return {
+            table: {
+                name: comment
+                for name, comment in comments.items()
+                if not self._shaping.hides_column(table, name)
+            }
+            for table, comments in super().comments(tables).items()
+        }
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return the comments except those of tables with a shape: they may reveal
@@ -171,13 +172,12 @@ class ShapedServer(MySqlServer):
                 yield snapshot
             return
         self._require_same(shaped_table, table)
-        shaper, read = shaped_table.shaper, columns
+        shaper = shaped_table.shaper
         if columns is not None:
-            shaper = shaped_table.shaper.for_columns(
-                [*columns, *row_structure(shaped_table.schema).primary_key]
-            )
-            read = shaper.source_columns
-        with super().snapshot(shaped_table.schema, read, exact=exact) as snapshot:
+            key = row_structure(shaped_table.schema).primary_key
+            shaper = shaper.for_columns([*columns, *key])
+            columns = shaper.source_columns
+        with super().snapshot(shaped_table.schema, columns, exact=exact) as snapshot:
             yield _shape_snapshot(shaper, snapshot)
 
     def next_bound(
@@ -189,7 +189,7 @@ class ShapedServer(MySqlServer):
         since: Coordinates | None = None,
     ) -> Bound | None:
         shaped_table = self._shaped_table(schema.name)
-        if shaped_table is None or not hides_bounds(shaped_table.schema, shaped_table.shaper):
+        if shaped_table is None or not shaped_table.hides_bounds:
             return super().next_bound(schema, after, rows, since=since)
         if self._shaping.key is None:
             return None
@@ -223,10 +223,10 @@ class ShapedServer(MySqlServer):
                 snapshot if shaped_table is None else _shape_snapshot(shaped_table.shaper, snapshot)
             )
 
-    def _decrypt_bounds(self, shaped_table: _ShapedTable, rows: Range) -> Range:
+    def _decrypt_bounds(self, shaped_table: ShapedTable, rows: Range) -> Range:
         """Return the range with decrypted bounds. Bounds that hide nothing are not
         encrypted."""
-        if rows.is_whole_table or not hides_bounds(shaped_table.schema, shaped_table.shaper):
+        if rows.is_whole_table or not shaped_table.hides_bounds:
             return rows
         if self._shaping.key is None:
             raise structure_moved(
@@ -253,7 +253,7 @@ class ShapedServer(MySqlServer):
                 yield snapshot
             return
         self._require_same(shaped_table, schema)
-        if hides_bounds(shaped_table.schema, shaped_table.shaper):
+        if shaped_table.hides_bounds:
             # Rows are read again by their keys, which do not tell whether the settings
             # take them.
             raise TableError(
@@ -314,25 +314,25 @@ class ShapedServer(MySqlServer):
         shaped_table = self._matching_table(structure)
         if shaped_table is None:
             return super().sample(structure, starts)
-        if not hides_bounds(shaped_table.schema, shaped_table.shaper):
-            sample = super().sample(row_structure(shaped_table.schema), starts)
-            shaper = shaped_table.shaper
-            rows = (
-                pa.Table.from_batches(map(shaper.shape_rows, table.to_batches()), shaper.schema)
-                for table in sample.rows
+        if shaped_table.hides_bounds:
+            raise TableError(
+                "the table's key is hashed or rows are left out, so samples cannot be compared",
+                hint=f"compare the whole table by `lockstep verify {structure.name}`",
             )
-            return replace(sample, rows=tuple(rows))
-        raise TableError(
-            "the table's key is hashed or rows are left out, so samples cannot be compared",
-            hint=f"compare the whole table by `lockstep verify {structure.name}`",
+        sample = super().sample(row_structure(shaped_table.schema), starts)
+        shaper = shaped_table.shaper
+        rows = (
+            pa.Table.from_batches(map(shaper.shape_rows, table.to_batches()), shaper.schema)
+            for table in sample.rows
         )
+        return replace(sample, rows=tuple(rows))
 
-    def _hasher(self, shaped_table: _ShapedTable) -> RowHasher:
+    def _hasher(self, shaped_table: ShapedTable) -> RowHasher:
         return RowHasher(shaped_table.lake_structure, self.facts().flavour)
 
     @contextmanager
     def _open_shaped_read(
-        self, shaped_table: _ShapedTable
+        self, shaped_table: ShapedTable
     ) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
         with self._own_cursor() as cursor:
             ordered = commits_in_order(cursor, read_dialect(cursor))
@@ -342,7 +342,7 @@ class ShapedServer(MySqlServer):
 
     # -- the present table --------------------------------------------------------------------
 
-    def _shaped_table(self, table: TableName) -> _ShapedTable | None:
+    def _shaped_table(self, table: TableName) -> ShapedTable | None:
         """Return the table with its shape; None if it has no shape, or does not exist."""
         if self._shaping.rules_of(table) is None:
             return None
@@ -354,9 +354,9 @@ class ShapedServer(MySqlServer):
         shape = self._shaping.shape(schema)
         if shape is None:
             return None
-        return _ShapedTable(schema, shape.structure, Shaper(shape, self._shaping.key))
+        return ShapedTable(schema, shape.structure, Shaper(shape, self._shaping.key))
 
-    def _matching_table(self, structure: TableStructure) -> _ShapedTable | None:
+    def _matching_table(self, structure: TableStructure) -> ShapedTable | None:
         """Return the table with its shape. Raise `StructureMoved` if its structure in
         the lake would now differ from `structure`."""
         shaped_table = self._shaped_table(structure.name)
@@ -369,9 +369,7 @@ class ShapedServer(MySqlServer):
             )
         return shaped_table
 
-    def _require_same(
-        self, shaped_table: _ShapedTable, table: TableSchema | TableStructure
-    ) -> None:
+    def _require_same(self, shaped_table: ShapedTable, table: TableSchema | TableStructure) -> None:
         """Raise `StructureMoved` if the table has another structure now, apart from the
         hidden attributes of hidden columns."""
         if isinstance(table, TableStructure):
@@ -394,7 +392,6 @@ class _BoundCipher:
         self._aead = AESGCM(key.derive_key("bounds of chunks"))
 
     def encrypt(self, bound: Bound) -> Bound:
-        """Return the encrypted bound."""
         return bound.seal(self._encrypt_literal)
 
     def decrypt(self, bound: Bound) -> Bound:

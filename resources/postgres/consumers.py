@@ -26,6 +26,8 @@ class PostgresConsumers(LedgerTables):
         return [Consumer(**row) for row in self._all("consumers", source=source)]
 
     def make_consumer(self, source: str, name: str, start: ConsumerStart) -> Consumer:
+        if not isinstance(start, int) and start not in ("earliest", "latest"):
+            raise refusal("consumers_start")
         with self._session.transaction("source_key", source=source) as (transaction, _):
             transaction.run(
                 "make_consumer",

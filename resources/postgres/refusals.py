@@ -48,7 +48,8 @@ CONSUMERS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "consumers_start_kept": (
             "a consumer begins where changes are kept, and those after that batch were deleted",
-            'start="earliest" begins with the first change that is kept',
+            'start="earliest" begins with the first batch after which the changes of all tables '
+            "are kept",
         ),
         "consumers_drop_explained": (
             "dropping a consumer takes an author and a reason",

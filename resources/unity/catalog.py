@@ -43,15 +43,15 @@ class UnityCatalog:
         self._locate = locate
         self.identity = f"Catalog {catalog} of the Unity Catalog at {self._rest}"
 
-    def location(self, mirror: str) -> str:
-        return self._locate(mirror)
+    def location(self, folder: str) -> str:
+        return self._locate(folder)
 
     def reason_refused(self, name: EntryName) -> str | None:
         if _NAME.fullmatch(name.schema) and _NAME.fullmatch(name.table):
             return None
         return "a name in a Unity Catalog consists of the letters a to z, digits, _, - and @"
 
-    def require_ready(self) -> str:
+    def probe(self) -> str:
         if self._rest.get(f"/catalogs/{quote(self._catalog, safe='')}") is None:
             raise ConfigurationError(
                 f"The Unity Catalog at {self._rest} has no catalog {self._catalog}",

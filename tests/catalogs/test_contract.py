@@ -122,7 +122,7 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
         catalog.drop(renamed.name)
         assert catalog.find(renamed.name) is None
     assert sorted(folder.rglob("*")) == files
-    assert catalog.require_ready()
+    assert catalog.probe()
 
 
 def require_found(catalog: Catalog, told: WantedEntry) -> None:
@@ -222,4 +222,4 @@ def test_a_catalog_that_is_down_is_one_sentence() -> None:
 def test_a_unity_catalog_without_that_catalog_is_refused(unity: str) -> None:
     """A person has to make it."""
     with pytest.raises(ConfigurationError, match="has no catalog nowhere"):
-        UnityCatalog(unity, "nowhere", "", str).require_ready()
+        UnityCatalog(unity, "nowhere", "", str).probe()

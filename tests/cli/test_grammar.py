@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lockstep.grammar import UsageError, make_parser, parse, parse_table_name
+from lockstep.arguments import parse_table_name
+from lockstep.grammar import UsageError, make_parser, parse
 from lockstep.pipeline.values.table import TableName
 
 REPOSITORY = Path(__file__).resolve().parents[2]

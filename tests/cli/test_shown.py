@@ -61,7 +61,7 @@ from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.places import Earliest, Latest
 from lockstep.pipeline.values.position import Coordinates, Position
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.printing import show_stopped_tables, show_table
 from lockstep.streams import Streams
 
@@ -147,8 +147,9 @@ STATES = {
         state("e", TableCondition.STOPPED, "its key changed"),
     )
 }
+IN_SHOP = TablePatterns(("shop.*",))
 RESUMED = TableOrder(7, TableName("shop", "e"), OrderKind.RESUME, "bob", "mended", MOMENT, STOPPED)
-TABLES = inactive_tables(STATES, [RESUMED])
+TABLES = inactive_tables(STATES, [RESUMED], IN_SHOP.matches)
 
 
 def test_each_is_told_as_what_it_is() -> None:
@@ -177,13 +178,43 @@ def test_each_is_told_as_what_it_is() -> None:
 def test_an_order_tells_how_the_table_comes_back(need: Need, way: str) -> None:
     """What lacks only columns goes on through the log; they are read beside it."""
     table = replace(state("e", TableCondition.STOPPED, "it was altered"), need=need)
-    assert way in list(inactive_lines(inactive_tables({table.table: table}, [RESUMED])))[-1]
+    assert (
+        way
+        in list(inactive_lines(inactive_tables({table.table: table}, [RESUMED], IN_SHOP.matches)))[
+            -1
+        ]
+    )
 
 
 def test_a_dropped_table_is_not_quarantined() -> None:
     """It has no changes that the lake could lack."""
-    assert [str(one.table) for one in stopped_tables(STATES)] == ["shop.b", "shop.c", "shop.e"]
-    assert {one.position for one in stopped_tables(STATES)} == {str(STOPPED.at)}
+    assert [str(one.table) for one in stopped_tables(STATES, IN_SHOP.matches)] == [
+        "shop.b",
+        "shop.c",
+        "shop.e",
+    ]
+    assert {one.position for one in stopped_tables(STATES, IN_SHOP.matches)} == {str(STOPPED.at)}
+
+
+def test_an_excluded_table_asks_for_nothing() -> None:
+    """It is named with its last place, and neither with a hint nor with an order."""
+    matches = TablePatterns(("shop.*",), ("shop.b", "shop.e")).matches
+    assert [str(one.table) for one in stopped_tables(STATES, matches)] == ["shop.c"]
+    tables = inactive_tables(STATES, [RESUMED], matches)
+    assert [line for line in inactive_lines(tables) if "shop.c" not in line] == [
+        "  shop.b is excluded; it was stopped by Lockstep at binlog.000002:400: bytes without "
+        "meaning",
+        "    hint: do this",
+        "  shop.d was dropped at the source at binlog.000002:400",
+        "  shop.e is excluded; it was stopped by Lockstep at binlog.000002:400: its key changed",
+    ]
+    told = {one["table"]: one for one in to_json(inactive_values(tables))}
+    assert [(one["excluded"], one["order"], one["hint"]) for one in told.values()] == [
+        (True, None, None),
+        (False, None, "do this"),
+        (False, None, None),
+        (True, None, None),
+    ]
 
 
 def test_the_object_tells_the_order() -> None:

@@ -45,6 +45,7 @@ from tests.lake.conftest import Lake
 from tests.outside import tables_to_quarantine
 from tests.positions.fake import TABLE, FakeServer
 from tests.positions.follower import SOURCE, Follower
+from tests.positions.interrupted import Crash, interrupted
 from tests.positions.one_table import NOBODY
 
 if TYPE_CHECKING:
@@ -324,6 +325,20 @@ def test_a_mirror_that_somebody_wrote_to_is_quarantined(stand: Stand) -> None:
     stand.sql("optimize {t}")
     assert tables_to_quarantine(stand.ports()) == []
     try_operation(stand, "INSERT", idle=True)
+
+
+def test_the_commit_of_a_run_that_died_is_its_own(stand: Stand) -> None:
+    """The ledger has its intent, and not yet that it was carried out."""
+
+    def die() -> None:
+        raise Crash
+
+    stand.write()
+    with interrupted(stand.follower, "settle", die), pytest.raises(Crash):
+        stand.run()
+    assert tables_to_quarantine(stand.ports()) == []
+    assert stand.run().is_complete
+    stand.require_same()
 
 
 @pytest.mark.soak

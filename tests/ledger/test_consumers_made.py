@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import cast
 
 import pytest
 
@@ -60,6 +61,15 @@ def test_a_consumer_may_be_made_before_the_first_run(
     with ledger.lock(source, "the first run", None) as lease:
         batch = acknowledged(ledger, lease, ORDERS)
     assert given(consumers, source, ALL).batches == (batch,)
+
+
+def test_a_consumer_begins_at_no_moment(consumers: Consumers, source: str) -> None:
+    """Only whole batches are delivered, so whoever names a moment learns how to name a batch."""
+    for start in ("2026-11-29T12:29:00Z", "yesterday", "4", ""):
+        with pytest.raises(ConsumerRefused) as caught:
+            consumers.make_consumer(source, NAME, cast("ConsumerStart", start))
+        assert caught.value.rule == "consumers_start"
+    assert consumers.consumers(source) == []
 
 
 def test_a_consumer_that_is_there_already(consumers: Consumers, billing: str) -> None:

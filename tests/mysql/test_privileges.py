@@ -171,6 +171,8 @@ def test_a_table_is_read_whole_or_refused_with_its_grant(place: Place, name: str
     place.grant(case)
     table, beside = (TableName(place.database, one) for one in (case.table, "beside"))
     source = place.source
+    hint = f"GRANT SELECT ON `{place.database}`.`{case.table}` TO {place.account}"
+    assert source.invisible([beside, table]) == ({table: hint} if name == "nothing" else {})
     seen = {one.name for one in source.baseline().tables}
     assert seen >= {beside}
     assert (table in seen) is (case.lacks is None)
@@ -178,7 +180,6 @@ def test_a_table_is_read_whole_or_refused_with_its_grant(place: Place, name: str
     if case.lacks is None:
         assert len(source.structure(table).columns) == 4
         return
-    hint = f"GRANT SELECT ON `{place.database}`.`{case.table}` TO {place.account}"
     for question in (lambda: source.structure(table), lambda: source.baseline([table])):
         with pytest.raises(TableError) as told:
             question()

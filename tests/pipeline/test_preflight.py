@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.pipeline.check import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
 from lockstep.pipeline.check.findings import (
-    MirrorRetention,
+    MirrorEvidence,
     RunEvidence,
     SourceEvidence,
     findings_of,
@@ -202,7 +202,7 @@ RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
     ("stopped tables", known(stopped_tables=[ORDERS]), "warning", None),
 ]
 
-SHORT = MirrorRetention(
+SHORT = MirrorEvidence(
     ORDERS, "/lake/shop/shop/orders", Retention(timedelta(days=7), timedelta(days=30))
 )
 
@@ -359,6 +359,11 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     ("session gtid_next", looked(), "ok"),
     ("versions kept", looked(mirrors=(SHORT,)), "warning"),
+    (
+        "files of mirrors",
+        looked(mirrors=(replace(SHORT, reason_unreadable="1 of its files were deleted"),)),
+        "warning",
+    ),
 ]
 
 

@@ -123,6 +123,22 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [{"failures": FAILED}, {"facts": None, "server_error": AWAY, "failures": FAILED}],
+    ids=["failing", "unreachable"],
+)
+def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[str, Any]) -> None:
+    """It is one trouble, whether the server answers in between or not."""
+    earlier, later = (
+        verdict(standing(**changes), READ_AT + timedelta(minutes=minutes), None)
+        for minutes in (59, 60)
+    )
+    assert (earlier.needs_a_person, earlier.is_undecided) == (False, True)
+    assert (later.needs_a_person, later.is_undecided) == (True, False)
+    assert later.trouble_key == "no run goes through"
+
+
+@pytest.mark.parametrize(
     ("changes", "state", "words"),
     [
         ({}, State.FINE, ("binlog.000003:500",)),
@@ -193,6 +209,11 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
             {"proofs": (WRONG,), "gaps": (GAP,)},
             State.DIFFERS,
             ("rows of shop.orders differed", "`lockstep verify shop.orders`", "--repair"),
+        ),
+        (
+            {"invisible_tables": (replace(QUARANTINED, hint="grant it"),), "gaps": (GAP,)},
+            State.INVISIBLE,
+            ("shop.orders: its images are incomplete", "grant it"),
         ),
         ({"gaps": (GAP,)}, State.GAP, ("a gap", "rows of shop.orders may be wrong", "verify")),
         (
@@ -283,6 +304,7 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"headroom": Headroom(True, timedelta(days=7), timedelta())}, 5),
         ({"stopped_tables": (QUARANTINED,)}, 6),
         ({"stopped_tables": (replace(QUARANTINED, by=StoppedBy.PERSON),)}, 6),
+        ({"invisible_tables": (QUARANTINED,)}, 6),
         ({"gaps": (GAP,)}, 6),
         ({"extents": (Extent(ORDERS, at(3, 400)),)}, 6),
         ({"waiting_batches": (WaitingBatch(batch(), (ORDERS,)),)}, 3),

@@ -245,6 +245,9 @@ class FakeServer:
     def engines(self) -> dict[TableName, str]:
         return {TABLE: "InnoDB"}
 
+    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        return {}
+
     def structures(self) -> list[TableStructure]:
         return []
 

@@ -77,6 +77,8 @@ class Follower:
     passes: Sequence[str] = ()
     settings: Sequence[TableSettings] = ()
     """Of some of the tables."""
+    run_id: str | None = None
+    """Of the runs from now on."""
 
     def ports(self, until: str | None = None) -> RunPorts:
         start: Place | None = parse_place(self.start) if self.start else None
@@ -173,7 +175,7 @@ class Follower:
 
     def leased(self) -> AbstractContextManager[Lease]:
         """The source's lock, for steps of the test's own; also of one that was restored."""
-        return self.ledger.lock(SOURCE, "test", None)
+        return self.ledger.lock(SOURCE, "test", self.run_id)
 
     def states(self) -> Mapping[TableName, TableState]:
         """How each table stands."""

@@ -7,6 +7,7 @@ from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import PositionPurged, SourceDiverged
 from lockstep.pipeline.values.position import ServerPeriod
 from tests.fix_mysql import MySqlStand
+from tests.outside import recover, repair, run_to_undo, verify
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.servers import (
     Pair,
@@ -20,6 +21,7 @@ from tests.positions.servers import (
     uuid_of,
 )
 from tests.positions.shop import (
+    changes,
     follow,
     newest,
     open_shop,
@@ -140,6 +142,63 @@ def test_errant_transactions_of_the_old_server_are_named(pair: Pair) -> None:
     require_rule(follower, StartRule.RESUME_OTHER_SERVER)
     require_same(follower, pair.b)
     require_each_once(follower)
+
+
+def test_runs_that_read_lost_transactions_are_undone(pair: Pair) -> None:
+    """The hint names the oldest run that read what the new server never had; once that is undone,
+    reading goes on by GTID, and the changelog has nothing that never happened there."""
+    follower = _read_half(pair)
+    for number in (1, 2):
+        follower.run_id = f"lossy-{number}"
+        put(pair.a, 50 + number)
+        follower.run()
+    put(pair.b, 5)
+    turn_to(follower, pair.b)
+    error = refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED)
+    assert "catch up" in error.hint
+    assert "`lockstep undo lossy-1 --source shop`" in error.hint
+    run = run_to_undo(follower.ledger, SOURCE, "lossy-1")
+    assert run.later_count == 1
+    follower.lose_ledger()
+    with follower.leased() as lease:
+        recover(follower.ports(), lease, author="ada", after_batch=run.previous_batch)
+    follower.run()
+    require_rule(follower, StartRule.RESUME_OTHER_SERVER)
+    require_same(follower, pair.b)
+    require_each_once(follower)
+    assert {row["id"] for row in changes(follower)}.isdisjoint({51, 52})
+
+
+def test_lost_transactions_of_the_first_run_cannot_be_undone(pair: Pair) -> None:
+    """There is nothing before it to go back to: the source begins again under another name."""
+    open_shop(pair.a)
+    replicate(pair.a, pair.b)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    put(pair.a, 50)
+    follower = follow(pair.a, run_id="lossy")
+    follower.run()
+    turn_to(follower, pair.b)
+    error = refused(follower, SourceDiverged, StartRule.SOURCE_DIVERGED)
+    assert "undo" not in error.hint
+    assert "new source name" in error.hint
+
+
+def test_a_start_after_lost_transactions_leaves_them_in_the_changelog(pair: Pair) -> None:
+    """A repair brings the mirror to what the new server has; what never happened there stays a
+    change, which no later change takes back."""
+    follower = _read_half(pair)
+    put(pair.a, 50)
+    follower.run()
+    turn_to(follower, pair.b)
+    follower.choose("latest")
+    follower.run()
+    with follower.leased() as lease:
+        repair(follower.ports(), lease, verify(follower.ports()))
+    follower.run()
+    require_same(follower, pair.b)
+    found = [(row["id"], row["_change_type"]) for row in changes(follower)]
+    assert found[-2:] == [(50, "insert"), (None, "resnapshot")]
 
 
 def test_holes_in_a_set_are_read_when_they_are_filled(pair: Pair) -> None:

@@ -21,6 +21,7 @@ from lockstep.pipeline.run.status.version_sets import version_set_at
 from lockstep.pipeline.run.upkeep.upkeep import delete_former_folders, plan_former_folders
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan, TableSettings
+from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.mirror_names import MirrorNameTemplate
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.table import TablePatterns
@@ -225,7 +226,10 @@ def tables_that_meet_are_told_apart(shop: Shop) -> Iterator[None]:
         assert f"`lockstep resume {shop.name}.{table} --reason …`" in str(state.hint)
         assert state.mirror not in shop.follower.lake.tables
     reason = f"its mirror would be at the place of the mirror of {shop.name}.a"
-    assert shop.resume("c") == f"no run follows {shop.name}.c: {reason}"
+    with pytest.raises(ConfigurationError) as refused:
+        shop.resume("c")
+    assert refused.value.message == f"no run follows {shop.name}.c: {reason}"
+    assert shop.follower.ledger.open_orders(SOURCE) == []
     yield
     assert shop.state("c").has_stopped
     named(shop, a="z_{database}.t", c="z_{database}.u")

@@ -7,12 +7,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from lockstep.commands.status import exit_code, status_lines
+from lockstep.commands.tables import table_values
+from lockstep.pipeline.check import SourceEvidence, preflight
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition
+from lockstep.pipeline.run.acknowledge import acknowledge
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.snapshot.log_room import week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
-from lockstep.pipeline.values.errors import LockstepError, SourceUnavailable
+from lockstep.pipeline.values.errors import LockstepError, NothingMatches, SourceUnavailable
+from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
@@ -71,6 +78,94 @@ def test_a_source_in_step(
     assert found.headroom is not None
     assert found.headroom.remaining is not None
     assert found.headroom.remaining < kept_a_week
+
+
+def test_an_excluded_table_is_no_trouble(
+    mysql: MySqlStand, database: str, follower: Follower
+) -> None:
+    """Whatever it had: neither a stop, nor an order that was recorded before, nor a difference;
+    and nobody resumes it until a pattern matches it again."""
+    mysql.execute(
+        f"create table {database}.kept (id int primary key)",
+        *(f"insert into {database}.{name} values (1)" for name in ("t", "kept")),
+    )
+    follower.run()
+    mysql.execute(
+        f"alter table {database}.t engine = MEMORY", f"insert into {database}.t values (2)"
+    )
+    follower.run()
+    assert state(standing(follower)) is State.QUARANTINED
+    table = TableName(database, "t")
+    follower.order(OrderKind.RESUME, table)
+    assert state(standing(follower)) is State.BEHIND
+    follower.tables = [f"{database}.kept"]
+    found = standing(follower)
+    assert (state(found), exit_code(found, datetime.now(UTC), None)) == (State.FINE, 0)
+    with follower.leased() as lease:
+        assert acknowledge(follower.ports(), lease).quarantined == ()
+    follower.order(OrderKind.PAUSE, table)
+    assert state(standing(follower)) is State.FINE
+    with follower.leased() as lease, pytest.raises(NothingMatches, match="no run follows"):
+        request = OrderRequest(table, "ada", "because")
+        give_order(follower.ports(), lease, OrderKind.RESUME, request)
+    assert follower.ledger.open_orders(SOURCE) == []
+    follower.tables = [f"{database}.*"]
+    assert state(standing(follower)) is State.PAUSED
+
+
+@pytest.fixture
+def account(mysql: MySqlStand, follower: Follower, database: str) -> Iterator[str]:
+    """The follower's account from now on: it may read the log, and no table."""
+    name = mysql.fresh_name()
+    mysql.execute(f"insert into {database}.t values (1)")
+    follower.run()
+    mysql.execute(
+        f"create user {name} identified by 'x'",
+        f"grant replication slave, replication client on *.* to {name}",
+    )
+    follower.server = server(mysql, user=name, password="x")
+    yield name
+    mysql.execute(f"drop user {name}")
+
+
+def test_a_table_that_the_account_cannot_see(
+    mysql: MySqlStand, database: str, follower: Follower, account: str
+) -> None:
+    """It was not dropped: its changes come, and the GRANT is named everywhere."""
+    table = TableName(database, "t")
+    grant = f"GRANT SELECT ON `{database}`.`t` TO '{account}'@'%';"
+    found = standing(follower)
+    told = verdict(found, datetime.now(UTC), None)
+    assert (told.state, told.hint) == (State.INVISIBLE, grant)
+    assert f"{table}: the account cannot see it" in told.sentence
+    lines = [*status_lines(found, told, datetime.now(UTC))]
+    assert f"    hint: {grant}" in lines
+    follower.run()
+    assert any(note.startswith(f"{table}: ") and note.endswith(grant) for note in follower.notes)
+    ports = follower.ports()
+    (listed,) = table_values(SOURCE, ports.source.patterns, ports.server, follower.ledger)
+    assert (listed["captured"], listed["why_not"], listed["hint"]) == (True, None, grant)
+    evidence = SourceEvidence(ports.server.survey(), ports.source.patterns)
+    findings = preflight(ports.server, evidence, follower.states())
+    assert ("warning", str(table), grant) in {
+        (one.level, one.subject, one.hint) for one in findings
+    }
+    mysql.execute(f"grant select on {database}.* to {account}")
+    assert state(standing(follower)) is State.FINE
+
+
+def test_a_dropped_table_is_not_invisible(
+    mysql: MySqlStand, database: str, follower: Follower, account: str
+) -> None:
+    """Neither before its DROP was read nor after it, and a run is silent about it."""
+    mysql.execute(f"grant select on {database}.* to {account}", f"drop table {database}.t")
+    assert standing(follower).invisible_tables == ()
+    mysql.execute(f"revoke select on {database}.* from {account}")
+    follower.run()
+    assert follower.states()[TableName(database, "t")].condition is TableCondition.DROPPED
+    assert not any("cannot see" in note for note in follower.notes)
+    found = standing(follower)
+    assert (state(found), found.invisible_tables) == (State.FINE, ())
 
 
 def test_it_answers_without_the_server(follower: Follower) -> None:

@@ -112,7 +112,8 @@ class Reader(Follower):
 
     def _stopped(self) -> tuple[StoppedTable, ...]:
         ports = self.ports()
-        return stopped_tables(ports.ledger.table_states(ports.source.name))
+        states = ports.ledger.table_states(ports.source.name)
+        return stopped_tables(states, ports.source.patterns.matches)
 
     def quarantined(self) -> dict[TableName, str]:
         return {table.table: table.reason for table in self._stopped()}

@@ -203,6 +203,18 @@ def test_a_consumer_and_a_person_hold_it(cleared: Cleared) -> None:
     assert (cleared.found(), cleared.notes()) == ([], [])
 
 
+def test_a_consumer_begins_after_what_was_cleared(cleared: Cleared) -> None:
+    """`earliest` is the first batch after which the changes of all tables are kept."""
+    cleared.hide()
+    cleared.follower.run()
+    before = cleared.notes()
+    cleared.clear()
+    assert cleared.notes() == []
+    consumers = cleared.follower.ledger.consumers
+    cursor = consumers.make_consumer(SOURCE, "reader", "earliest").cursor
+    assert cursor == max(note.tightening.last_batch for note in before)
+
+
 def test_less_and_more_and_less_again(cleared: Cleared) -> None:
     """What was captured in plaintext in between goes, too, though the first time is still held."""
     consumers = cleared.follower.ledger.consumers

@@ -329,6 +329,30 @@ def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, databa
     assert [row["social"] for row in customers.mirror()] == ["111111111", None, "333333333"]
 
 
+def test_a_quarantine_for_the_settings_is_no_fault_of_the_history(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Neither before nor after somebody consents, whatever else is altered meanwhile."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    for statements in (
+        ("alter table c rename column email to mail", "alter table c add n1 int"),
+        ("alter table c add n2 int",),
+    ):
+        customers.do(*statements)
+        customers.run()
+        found = verify_schema(customers.follower.ports())
+        assert found.equal, found.refold_disagreements
+    customers.follower.order(OrderKind.RESUME, TableName(database, "c"))
+    customers.run()
+    customers.do("alter table c add n3 int")
+    customers.run()
+    found = verify_schema(customers.follower.ports())
+    assert found.equal, found.refold_disagreements
+    assert found.unknown_versions == ()
+    assert customers.mirror()
+
+
 def test_a_structure_that_a_person_gives_is_kept_without_values(
     mysql: MySqlStand, database: str
 ) -> None:

@@ -40,7 +40,7 @@ from lockstep.pipeline.snapshot.keys import chunk_key
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import Column, TableName, TablePatterns, TableStructure
-from lockstep.resources.mysql.shaped import hides_bounds
+from lockstep.resources.mysql.shaped import ShapedTable
 from tests.schema.schemas_made import table
 
 TREATMENTS: list[Treatment] = [
@@ -280,10 +280,13 @@ def test_keys_of_what_is_shown_tell_its_rows_apart() -> None:
 def test_bounds_are_hidden_with_the_key_that_chunks_are_cut_by(key: str) -> None:
     """The first by name, whatever the order of the keys."""
     schema = table(f"create table t (id int not null, n int not null, {key})")
-    shaper = _shaper(schema, hash_columns={"id": Hash.EXACT})
+    shapers = (
+        _shaper(schema, hash_columns={"id": Hash.EXACT}),
+        _shaper(schema, exclude_columns=("other",)),
+    )
     assert chunk_key(schema) == ("id",)
-    assert hides_bounds(schema, shaper)
-    assert not hides_bounds(schema, _shaper(schema, exclude_columns=("other",)))
+    shaped_tables = [ShapedTable(schema, row_structure(schema), shaper) for shaper in shapers]
+    assert [shaped_table.hides_bounds for shaped_table in shaped_tables] == [True, False]
 
 
 def _shaper(schema: TableSchema, **rules: object) -> Shaper:

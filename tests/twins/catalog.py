@@ -28,13 +28,13 @@ class MemoryCatalog:
     entries: dict[EntryName, tuple[WantedEntry, dict[str, str]]] = field(default_factory=dict)
     asked: int = 0
 
-    def location(self, mirror: str) -> str:
-        return f"{self.root}/{mirror}" if mirror else self.root
+    def location(self, folder: str) -> str:
+        return f"{self.root}/{folder}" if folder else self.root
 
     def reason_refused(self, name: EntryName) -> str | None:
         return None if str(name).replace(".", "").isidentifier() else f"no catalog takes {name}"
 
-    def require_ready(self) -> str:
+    def probe(self) -> str:
         self._ask()
         return self.identity
 

@@ -58,6 +58,7 @@ from lockstep.pipeline.values.errors import (
     HostUnknown,
     LedgerRefused,
     LockstepError,
+    NothingMatches,
     Recovery,
     SourceRefused,
     TableError,
@@ -105,8 +106,9 @@ def give_order(
     next run will do.
 
     Raise `NothingMatches` for an unknown table, `ConfigurationError` for a statement
-    that cannot be used, and `LedgerRefused` for an order that does not fit the table's
-    state; then nothing is recorded.
+    that cannot be used or for a resume of a table that no run follows, and
+    `LedgerRefused` for an order that does not fit the table's state; then nothing is
+    recorded. A pause needs no run, so it is recorded for any captured table.
     """
     ledger, table = ports.ledger, request.table
     states = ledger.table_states(ports.source.name)
@@ -165,12 +167,30 @@ def plan_resume(ports: RunPorts, request: OrderRequest) -> RecordedOrder:
             f"{request.table} is {state.in_words}: only a table that is stopped is resumed.",
             hint="`lockstep status` shows which tables are stopped, and what to do.",
         )
+    _require_followed(ports, request.table)
     place = _history_at_stop(ports, order)
     if schema is not None and request.renames:
         _require_renames(request, place.schema_before, schema)
     if schema is not None and not place.is_followed:
         _require_no_more_shown(ports, request, place, schema)
     return RecordedOrder(order, _resume_sentence(ports, order, place))
+
+
+def _require_followed(ports: RunPorts, table: TableName) -> None:
+    """Raise `ConfigurationError` if no run with the present settings follows the table:
+    an order to resume it would wait for ever."""
+    if not ports.source.patterns.matches(table):
+        raise NothingMatches(
+            f"no run follows {table}: the source's patterns do not match it",
+            hint=f"change `tables` or `exclude` of {ports.source.name}, then repeat the command; "
+            "`lockstep tables` shows what is captured",
+        )
+    states = ports.ledger.table_states(ports.source.name)
+    if (other := collisions(ports, states).get(table)) is not None:
+        raise ConfigurationError(
+            f"no run follows {table}: its mirror would be at the place of the mirror of {other}",
+            hint="give one of the two another `into`, then repeat the command",
+        )
 
 
 def _require_renames(
@@ -319,11 +339,6 @@ def _follow_statement(
 def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -> str:
     """Return a sentence or two on what a resume would do; nothing is written."""
     table = order.table
-    if not ports.source.patterns.matches(table):
-        return f"no run follows {table}: the source's patterns do not match it"
-    states = ports.ledger.table_states(ports.source.name)
-    if (other := collisions(ports, states).get(table)) is not None:
-        return f"no run follows {table}: its mirror would be at the place of the mirror of {other}"
     returns: TablePlans | None = None
     try:
         if (error := _present_error(ports, table)) is not None:

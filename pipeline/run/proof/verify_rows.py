@@ -206,7 +206,7 @@ def make_report(
             for comparison in sorted_comparisons
             if isinstance(comparison, TableComparison)
         ),
-        stopped_tables(ports.ledger.table_states(ports.source.name)),
+        stopped_tables(ports.ledger.table_states(ports.source.name), ports.source.patterns.matches),
         seconds,
         tuple(
             item

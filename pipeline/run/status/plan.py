@@ -146,7 +146,9 @@ def make_plan(ports: RunPorts) -> RunPlan:
         reading=reading,
         capture_seconds=estimate_seconds(ports, reading),
         refusal=refusal,
-        stopped_tables=stopped_tables(ports.ledger.table_states(ports.source.name)),
+        stopped_tables=stopped_tables(
+            ports.ledger.table_states(ports.source.name), ports.source.patterns.matches
+        ),
         active_run=lease if lease is not None and lease.live else None,
         table_plans=tables,
         load_forecasts=load_forecasts,

@@ -210,7 +210,7 @@ def _report(
         version_set=version_set_of(ledger, source, acknowledged_batches[-1])
         if acknowledged_batches
         else None,
-        stopped_tables=stopped_tables(ledger.table_states(source)),
+        stopped_tables=stopped_tables(ledger.table_states(source), lambda _: True),
         proofs=tuple(proof for proof in ledger.proofs(source) if proof.table in tables),
     )
 

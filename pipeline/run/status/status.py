@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 from lockstep.pipeline.binlog.search.log_scan import read_file_head
+from lockstep.pipeline.check import invisible_tables
 from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.ports.ledger import Ledger, attempts_of, unproven_structures
 from lockstep.pipeline.ports.source import ServerFacts, SourceServer
+from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.run.agreement.claim import lake_error
 from lockstep.pipeline.run.agreement.lake_logs import (
     DisagreeingTable,
@@ -52,8 +56,8 @@ def standing_of(
     now: datetime,
 ) -> Standing:
     """Return the state of a source, even if its server does not answer. Nothing is
-    written. `patterns`: the tables to capture; `ports`: the ports, or the error that
-    prevented its set-up."""
+    written. `patterns`: the tables to capture; those that they do not match any more are
+    left out. `ports`: the ports, or the error that prevented its set-up."""
     acknowledged = ledger.cursors(source).acknowledged
     captured = ledger.cursors(source).captured
     override = ledger.open_override(source)
@@ -68,6 +72,7 @@ def standing_of(
     server_error: LockstepError | None = None
     start: Start | Refusal | None = None
     room: Headroom | None = None
+    invisible: tuple[StoppedTable, ...] = ()
     try:
         if isinstance(ports, LockstepError):
             raise ports
@@ -75,6 +80,9 @@ def standing_of(
         room = _headroom(ports.server, facts, needed) if needed else None
         if override is None:
             start = decide_start(gather_facts(ports, captured, None))
+        if states:
+            visible_tables = ports.server.engines()
+            invisible = invisible_tables(ports.server, patterns, states, visible_tables)
     except LockstepError as error:
         server_error = error
     return Standing(
@@ -96,21 +104,26 @@ def standing_of(
         failures=failures(attempts, batches, has_waiting_batches=bool(unfinished)),
         lease=ledger.newest_lease(source),
         override=override,
-        gaps=tuple(ledger.gaps(source)),
+        gaps=captured_gaps(ledger, source, patterns),
         overlaps=overlaps(batches),
-        stopped_tables=stopped_tables(states),
-        tables_to_resume=frozenset(order.table for order in ledger.open_orders(source)),
+        stopped_tables=stopped_tables(states, patterns.matches),
+        tables_to_resume=frozenset(
+            filter(patterns.matches, (order.table for order in ledger.open_orders(source)))
+        ),
         extents=partial_tables(ledger, source, patterns),
         batches=tuple(batches),
         lake_error=None if isinstance(ports, LockstepError) else lake_error(ports),
-        loads=tuple(load.progress for load in ledger.open_loads(source)),
+        loads=tuple(
+            load.progress for load in ledger.open_loads(source) if patterns.matches(load.table)
+        ),
         upcoming_quarantines=()
         if isinstance(ports, LockstepError)
-        else _stopped_tables_of(tables_to_quarantine(ports)),
+        else _stopped_tables_of(tables_to_quarantine(ports), patterns),
         rewritten_changelogs=()
         if isinstance(ports, LockstepError)
-        else _stopped_tables_of(changelogs_with_moved_rows(ports)),
-        proofs=tuple(ledger.proofs(source)),
+        else _stopped_tables_of(changelogs_with_moved_rows(ports), patterns),
+        invisible_tables=invisible,
+        proofs=captured_proofs(ledger, source, patterns),
         unproven=unproven_structures(ledger, source),
         uncleared_values=tuple(ledger.uncleared_values(source)),
         former_folders=tuple(former_places(ledger, source)),
@@ -135,8 +148,33 @@ def log_state(ports: RunPorts, now: datetime) -> tuple[ServerFacts | None, Lag, 
     return facts, lag(facts, cursor.position, now, since), room
 
 
-def _stopped_tables_of(tables: Sequence[DisagreeingTable]) -> tuple[StoppedTable, ...]:
-    return tuple(StoppedTable(table.table, table.reason, table.hint, "") for table in tables)
+def captured_gaps(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Gap, ...]:
+    """Return the gaps of the source, without the tables that its patterns do not match
+    any more."""
+    states = ledger.table_states(source)
+    left_out = {str(table) for table in states if not patterns.matches(table)}
+    return tuple(
+        replace(gap, tables=tuple(table for table in gap.tables if table not in left_out))
+        for gap in ledger.gaps(source)
+    )
+
+
+def captured_proofs(
+    ledger: Ledger, source: str, patterns: TablePatterns
+) -> tuple[ComparisonRecord, ...]:
+    """Return the results of comparisons, without those of tables that the source's
+    patterns do not match any more."""
+    return tuple(proof for proof in ledger.proofs(source) if patterns.matches(proof.table))
+
+
+def _stopped_tables_of(
+    tables: Sequence[DisagreeingTable], patterns: TablePatterns
+) -> tuple[StoppedTable, ...]:
+    return tuple(
+        StoppedTable(table.table, table.reason, table.hint, "")
+        for table in tables
+        if patterns.matches(table.table)
+    )
 
 
 def _log_end_known_at(

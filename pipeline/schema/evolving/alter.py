@@ -64,10 +64,10 @@ from lockstep.pipeline.schema.statements.changes import (
     Clause,
     ConvertCharset,
     DefineColumn,
-    DropPart,
+    DropElement,
     Element,
-    PartKind,
-    RenamePart,
+    ElementKind,
+    RenameElement,
     RenameTo,
     SetOptions,
     SetVisibility,
@@ -204,16 +204,16 @@ def _add_clause(clause: Clause, table: TableSchema, plan: _AlterPlan, facts: Ser
             plan.elements.append(
                 _without_existing_key(column, table, plan) if if_exists else column
             )
-        case DropPart(PartKind.COLUMN, name, if_exists):
+        case DropElement(ElementKind.COLUMN, name, if_exists):
             if not _is_missing(table, name, if_exists):
                 plan.dropped_columns.add(name.lower())
-        case RenamePart(PartKind.COLUMN, old, new, if_exists):
+        case RenameElement(ElementKind.COLUMN, old, new, if_exists):
             if not _is_missing(table, old, if_exists):
                 plan.new_column_names[old.lower()] = new
         case AlterDefault(name, _, if_exists):
             if not if_exists or table.column(name) is not None:
                 plan.column_clauses.setdefault(name.lower(), []).append(clause)
-        case SetVisibility(PartKind.COLUMN, name):
+        case SetVisibility(ElementKind.COLUMN, name):
             plan.column_clauses.setdefault(name.lower(), []).append(clause)
         case ConvertCharset():
             before = plan.options.charset, plan.options.collation, plan.convert
@@ -274,21 +274,21 @@ def _add_key_clause(clause: Clause, table: TableSchema, plan: _AlterPlan) -> Non
                 plan.elements.append(reference)
         case AddElement(WrittenPeriod() as period):
             plan.periods.append(period)
-        case DropPart(PartKind.KEY, name, if_exists):
+        case DropElement(ElementKind.KEY, name, if_exists):
             folded = name.lower()
             if table.key(folded) is None and not if_exists:
                 raise CannotFollow(f"it drops the key {folded}, which does not exist")
             plan.dropped_keys.add(folded)
-        case DropPart(PartKind.FOREIGN_KEY, name):
+        case DropElement(ElementKind.FOREIGN_KEY, name):
             plan.dropped_references.add(name.lower())
-        case DropPart(PartKind.CONSTRAINT, name):
+        case DropElement(ElementKind.CONSTRAINT, name):
             if any(key.name.lower() == name.lower() for key in table.foreign_keys):
                 plan.dropped_references.add(name.lower())
             elif table.key(name) is not None:
                 plan.dropped_keys.add(name.lower())
-        case RenamePart(PartKind.KEY, old, new):
+        case RenameElement(ElementKind.KEY, old, new):
             plan.new_key_names[old.lower()] = new
-        case SetVisibility(PartKind.KEY, name, invisible):
+        case SetVisibility(ElementKind.KEY, name, invisible):
             plan.key_visibility[name.lower()] = invisible
         case _:
             return

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from itertools import chain
 from typing import ClassVar, Final, assert_never
 
 from lockstep.pipeline.schema.model import KeyPart
@@ -34,8 +35,8 @@ class DefineColumn:
     has_if_clause: bool = False
 
 
-class PartKind(Enum):
-    """Kind of the part of a table that a clause drops, renames, hides or shows."""
+class ElementKind(Enum):
+    """Kind of the element of a table that a clause drops, renames, hides or shows."""
 
     COLUMN = 1
     KEY = 2
@@ -45,20 +46,20 @@ class PartKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class DropPart:
+class DropElement:
     """DROP COLUMN, INDEX, FOREIGN KEY or CONSTRAINT. `name`: PRIMARY for the primary
     key."""
 
-    part: PartKind
+    kind: ElementKind
     name: str
     if_exists: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class RenamePart:
+class RenameElement:
     """RENAME COLUMN or RENAME INDEX."""
 
-    part: PartKind
+    kind: ElementKind
     old: str
     new: str
     if_exists: bool = False
@@ -68,7 +69,7 @@ class RenamePart:
 class SetVisibility:
     """ALTER COLUMN or ALTER INDEX with VISIBLE or INVISIBLE."""
 
-    part: PartKind
+    kind: ElementKind
     name: str
     invisible: bool
 
@@ -130,8 +131,8 @@ class RowsChange:
 
 Clause = (
     DefineColumn
-    | DropPart
-    | RenamePart
+    | DropElement
+    | RenameElement
     | AlterDefault
     | SetVisibility
     | AddElement
@@ -224,6 +225,11 @@ class AlterTable:
     clauses: tuple[Clause, ...]
     if_exists: bool = False
 
+    @property
+    def new_names(self) -> tuple[TableName, ...]:
+        """The names that RENAME TO gives the table."""
+        return tuple(clause.name for clause in self.clauses if isinstance(clause, RenameTo))
+
 
 @dataclass(frozen=True, slots=True)
 class RepairTables:
@@ -289,6 +295,9 @@ class NotUnderstood:
     kind: ClassVar = StatementKind.NOT_UNDERSTOOD
     reason: str
     possible_tables: tuple[TableName, ...] | None = None
+
+
+# -- what was written in statements and clauses ------------------------------------------
 
 
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
@@ -432,6 +441,9 @@ class WrittenPeriod:
 Element = WrittenColumn | WrittenKey | WrittenReference | WrittenPeriod
 
 
+# -- the tables of changes -----------------------------------------------------------
+
+
 def restructured_tables(
     changes: Sequence[SchemaChange], tables: Sequence[TableName]
 ) -> dict[TableName, bool]:
@@ -440,20 +452,21 @@ def restructured_tables(
     which DROP DATABASE may drop."""
     is_new_table: dict[TableName, bool] = {}
     for change in changes:
-        names: Iterable[TableName] = ()
+        names: Iterable[TableName]
         is_new = False
         match change:
-            case TruncateTable() | RepairTables() | CreateDatabase() | AlterDatabase():
+            case CreateTable() | CreateLike() | CreateSelect():
+                names, is_new = [change.table], not (change.if_not_exists or change.or_replace)
+            case AlterTable(table):
+                names = [table, *change.new_names]
+            case DropTables(names):
                 pass
+            case RenameTables(pairs):
+                names = chain.from_iterable(pairs)
             case DropDatabase(database):
                 names = [name for name in tables if name.database.lower() == database.lower()]
-            case AlterTable(table, clauses):
-                targets = (clause.name for clause in clauses if isinstance(clause, RenameTo))
-                names = (table, *targets)
-            case CreateTable() | CreateLike() | CreateSelect():
-                names, is_new = (change.table,), not (change.if_not_exists or change.or_replace)
-            case DropTables() | RenameTables():
-                names = affected_tables([change]) or ()
+            case TruncateTable() | RepairTables() | CreateDatabase() | AlterDatabase():
+                names = ()
             case _:
                 assert_never(change)
         for name in names:
@@ -472,13 +485,13 @@ def affected_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...] | 
             case DropTables(tables) | RepairTables(tables):
                 affected += tables
             case RenameTables(pairs):
-                affected += (name for pair in pairs for name in pair)
+                affected += chain.from_iterable(pairs)
             case AlterTable(table, clauses):
-                affected.append(table)
-                affected += (clause.name for clause in clauses if isinstance(clause, RenameTo))
-                exchanges = (clause for clause in clauses if isinstance(clause, RowsChange))
+                affected += (table, *change.new_names)
                 affected += (
-                    clause.other_table for clause in exchanges if clause.other_table is not None
+                    clause.other_table
+                    for clause in clauses
+                    if isinstance(clause, RowsChange) and clause.other_table is not None
                 )
             case CreateDatabase():
                 pass

@@ -21,11 +21,11 @@ from lockstep.pipeline.schema.statements.changes import (
     CreateTable,
     DefineColumn,
     DropDatabase,
-    DropPart,
+    DropElement,
     DropTables,
+    ElementKind,
     Irrelevant,
     NotUnderstood,
-    PartKind,
     RenameTables,
     RepairTables,
     SchemaChange,
@@ -278,7 +278,7 @@ def _read_drop(reader: StatementReader) -> SchemaChange | None:
         reader.expect("ON")
         table = reader.read_table()
         skip_locks(reader)
-        return AlterTable(table, (DropPart(PartKind.KEY, name, if_exists),))
+        return AlterTable(table, (DropElement(ElementKind.KEY, name, if_exists),))
     return None
 
 

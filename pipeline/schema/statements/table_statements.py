@@ -25,11 +25,11 @@ from lockstep.pipeline.schema.statements.changes import (
     CreateSelect,
     CreateTable,
     DefineColumn,
-    DropPart,
+    DropElement,
     Element,
+    ElementKind,
     NeutralClause,
-    PartKind,
-    RenamePart,
+    RenameElement,
     RenameTo,
     RowsChange,
     SetOptions,
@@ -158,7 +158,7 @@ def _read_alter_clause(reader: StatementReader) -> Clause:
         visibility = reader.accept_any("VISIBLE", "INVISIBLE", "IGNORED", "NOT")
         if visibility == "NOT":
             reader.expect("IGNORED")
-        return SetVisibility(PartKind.KEY, name, visibility in ("INVISIBLE", "IGNORED"))
+        return SetVisibility(ElementKind.KEY, name, visibility in ("INVISIBLE", "IGNORED"))
     if reader.accept_any("CHECK", "CONSTRAINT"):
         reader.read_name()
         if not reader.accept("NOT", "ENFORCED"):
@@ -172,7 +172,7 @@ def _read_alter_clause(reader: StatementReader) -> Clause:
         return AlterDefault(name, None, if_exists)
     reader.expect("SET")
     if word := reader.accept_any("VISIBLE", "INVISIBLE"):
-        return SetVisibility(PartKind.COLUMN, name, word == "INVISIBLE")
+        return SetVisibility(ElementKind.COLUMN, name, word == "INVISIBLE")
     reader.expect("DEFAULT")
     return AlterDefault(name, read_default(reader), if_exists)
 
@@ -191,14 +191,14 @@ def _read_drop_clause(reader: StatementReader) -> Clause:
         reader.read_name()
         return NeutralClause()
     if reader.accept("PRIMARY", "KEY"):
-        return DropPart(PartKind.KEY, "PRIMARY")
+        return DropElement(ElementKind.KEY, "PRIMARY")
     if reader.accept_any("INDEX", "KEY"):
         if_exists = reader.accept_if_exists()
-        return DropPart(PartKind.KEY, reader.read_name(), if_exists)
+        return DropElement(ElementKind.KEY, reader.read_name(), if_exists)
     if reader.accept("FOREIGN", "KEY") or reader.sees("CONSTRAINT"):
-        part = PartKind.CONSTRAINT if reader.accept("CONSTRAINT") else PartKind.FOREIGN_KEY
+        kind = ElementKind.CONSTRAINT if reader.accept("CONSTRAINT") else ElementKind.FOREIGN_KEY
         reader.accept_if_exists()
-        return DropPart(part, reader.read_name())
+        return DropElement(kind, reader.read_name())
     if reader.sees("CHECK") and reader.peek(1).is_name:
         reader.next()
         reader.read_name()
@@ -207,26 +207,26 @@ def _read_drop_clause(reader: StatementReader) -> Clause:
     if_exists = reader.accept_if_exists()
     name = reader.read_name()
     reader.accept_any("RESTRICT", "CASCADE")
-    return DropPart(PartKind.COLUMN, name, if_exists)
+    return DropElement(ElementKind.COLUMN, name, if_exists)
 
 
 def _read_rename_clause(reader: StatementReader) -> Clause:
     reader.expect("RENAME")
     if reader.sees("COLUMN") and not reader.sees_symbol(".", 1):
         reader.next()
-        return _read_renamed_part(reader, PartKind.COLUMN)
+        return _read_renamed_element(reader, ElementKind.COLUMN)
     if reader.accept_any("INDEX", "KEY"):
-        return _read_renamed_part(reader, PartKind.KEY)
+        return _read_renamed_element(reader, ElementKind.KEY)
     if not reader.accept_any("TO", "AS"):
         reader.accept_symbol("=")
     return RenameTo(reader.read_table())
 
 
-def _read_renamed_part(reader: StatementReader, part: PartKind) -> Clause:
+def _read_renamed_element(reader: StatementReader, kind: ElementKind) -> Clause:
     if_exists = reader.accept_if_exists()
     old = reader.read_name()
     reader.expect("TO")
-    return RenamePart(part, old, reader.read_name(), if_exists)
+    return RenameElement(kind, old, reader.read_name(), if_exists)
 
 
 def _read_convert_clause(reader: StatementReader) -> Clause:
@@ -489,7 +489,7 @@ def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -
     unread_key = WrittenKey(kind, (), name, if_not_exists=if_not_exists, uses_hash=uses_hash)
     key = read_key_parts(unread_key, reader)
     skip_locks(reader)
-    dropped_key = (DropPart(PartKind.KEY, name, if_exists=True),) if or_replace else ()
+    dropped_key = (DropElement(ElementKind.KEY, name, if_exists=True),) if or_replace else ()
     return AlterTable(table, (*dropped_key, AddElement(key)))
 
 

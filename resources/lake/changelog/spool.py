@@ -39,8 +39,9 @@ import tempfile
 import weakref
 from bisect import bisect_right
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -175,15 +176,13 @@ class FileSpool:
 
     def discard(self, source: str, batch: int) -> int:
         digits = f"{self._random_digits}-" if batch in self._own_batches else ""
-        deleted_count = 0
         folder = self._prepared_folder(source)
         with lake_errors(folder):
             paths: list[LakePath] = [*folder.glob(f"batch-{batch:012d}-{digits}*.events")]
-            for path in paths:
-                if _PREPARED_NAME.fullmatch(path.name):
-                    path.unlink()
-                    deleted_count += 1
-        return deleted_count
+            prepared_files = [path for path in paths if _PREPARED_NAME.fullmatch(path.name)]
+            for path in prepared_files:
+                path.unlink()
+        return len(prepared_files)
 
     def remove(self, source: str, file: WaitingFile) -> None:
         path = self._prepared_folder(source) / file.path
@@ -192,6 +191,15 @@ class FileSpool:
 
     def _prepared_folder(self, source: str) -> LakePath:
         return self._lake / source / "_prepared"
+
+
+class _Piece(NamedTuple):
+    """A piece of a file. `offset`, `length`: those of its plaintext in the content;
+    `file_offset`: the offset of its ciphertext in the file."""
+
+    offset: int
+    length: int
+    file_offset: int
 
 
 class DiskEventFile:
@@ -212,16 +220,14 @@ class DiskEventFile:
         self._authenticated_name = path.name.encode() if has_name else b""
         self._digest = hashlib.sha256() if has_name and key is None else None
         self._unencrypted = bytearray()
-        self._plaintext_offsets: list[int] = []
-        self._ciphertext_offsets: list[int] = []
-        """For each piece: where its plaintext begins in the content
-        (`_plaintext_offsets`), and where its ciphertext begins in the file
-        (`_ciphertext_offsets`)."""
+        self._pieces: list[_Piece] = []
         self._file_bytes = 0
         self._decrypted_piece: tuple[int, bytes] = (-1, b"")
 
     def write(self, data: bytes | memoryview) -> None:
-        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        if not len(data):  # an empty view cannot be cast
+            return
+        view = memoryview(data).cast("B")
         self.size += len(view)
         with lake_errors(self.path):
             if len(self._unencrypted) + len(view) < _PIECE_BYTES:
@@ -234,19 +240,18 @@ class DiskEventFile:
     def read(self, offset: int, count: int) -> bytes:
         if offset < 0 or count < 0 or offset + count > self.size:
             raise _lost_error(self.path, f"ends at byte {self.size}, before {offset} + {count}")
-        parts, remaining = list[bytes](), count
+        end, slices = offset + count, list[bytes]()
         with lake_errors(self.path):
             if self._descriptor < 0:
                 raise OSError(errno.EBADF, os.strerror(errno.EBADF))
             self._flush()
-            index = bisect_right(self._plaintext_offsets, offset) - 1
-            while remaining:
-                piece, start = self._decrypt_piece(index), offset - self._plaintext_offsets[index]
-                parts.append(piece[start : start + remaining])
-                offset += len(parts[-1])
-                remaining -= len(parts[-1])
+            index = bisect_right(self._pieces, offset, key=attrgetter("offset")) - 1
+            while offset < end:
+                start = self._pieces[index].offset
+                slices.append(self._decrypt_piece(index)[offset - start : end - start])
+                offset += len(slices[-1])
                 index += 1
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        return slices[0] if len(slices) == 1 else b"".join(slices)
 
     def close(self) -> None:
         """Close the file; closing it again has no effect."""
@@ -288,13 +293,12 @@ class DiskEventFile:
                 (length,) = _LENGTH.unpack(self._read_stored(self._file_bytes, _LENGTH.size))
                 if length > _PIECE_BYTES:
                     break
-                self._plaintext_offsets.append(self.size)
-                self._ciphertext_offsets.append(self._file_bytes + _LENGTH.size)
+                self._pieces.append(_Piece(self.size, length, self._file_bytes + _LENGTH.size))
                 self._file_bytes += _LENGTH.size + length + _TAG_BYTES
                 self.size += length
-            if self._file_bytes != end or not self._plaintext_offsets:
+            if self._file_bytes != end or not self._pieces:
                 raise _lost_error(self.path, "was cut off")
-            self._decrypt_piece(len(self._plaintext_offsets) - 1, last=True)
+            self._decrypt_piece(len(self._pieces) - 1, last=True)
         if self.size != file.size:
             raise _lost_error(self.path, f"has {self.size} bytes instead of {file.size}")
 
@@ -307,29 +311,26 @@ class DiskEventFile:
 
     def _append(self, data: memoryview, *, last: bool = False) -> None:
         """Encrypt and write the next piece."""
-        index, plaintext_offset = len(self._plaintext_offsets), 0
-        if index:
-            plaintext_offset = self._plaintext_offsets[-1] + self._plaintext_length(index - 1)
-        ciphertext = self._cipher.encrypt(_nonce(index), data, self._associated_data(last=last))
-        piece = _LENGTH.pack(len(data)) + ciphertext
+        nonce = _nonce(len(self._pieces))
+        ciphertext = self._cipher.encrypt(nonce, data, self._associated_data(last=last))
+        stored = _LENGTH.pack(len(data)) + ciphertext
         if self._digest is not None:
-            self._digest.update(piece)
+            self._digest.update(stored)
         # The index is taken before the piece is written: even if writing fails, its
         # nonce must never be used again.
-        self._plaintext_offsets.append(plaintext_offset)
-        self._ciphertext_offsets.append(self._file_bytes + _LENGTH.size)
-        self._file_bytes += len(piece)
+        offset = self._pieces[-1].offset + self._pieces[-1].length if self._pieces else 0
+        self._pieces.append(_Piece(offset, len(data), self._file_bytes + _LENGTH.size))
+        self._file_bytes += len(stored)
         written = 0
-        while written < len(piece):
-            written += os.write(self._descriptor, memoryview(piece)[written:])
+        while written < len(stored):
+            written += os.write(self._descriptor, memoryview(stored)[written:])
 
     def _decrypt_piece(self, index: int, *, last: bool = False) -> bytes:
         """Return the plaintext of a piece, and keep it for the reads that follow.
         `last`: the piece is the file's last one."""
         if self._decrypted_piece[0] != index:
-            ciphertext = self._read_stored(
-                self._ciphertext_offsets[index], self._plaintext_length(index) + _TAG_BYTES
-            )
+            piece = self._pieces[index]
+            ciphertext = self._read_stored(piece.file_offset, piece.length + _TAG_BYTES)
             try:
                 data = self._cipher.decrypt(
                     _nonce(index), ciphertext, self._associated_data(last=last)
@@ -338,12 +339,6 @@ class DiskEventFile:
                 raise _lost_error(self.path, "is not what was written to it") from error
             self._decrypted_piece = (index, data)
         return self._decrypted_piece[1]
-
-    def _plaintext_length(self, index: int) -> int:
-        """Return the length of a piece's plaintext in bytes."""
-        next_offsets = self._ciphertext_offsets[index + 1 : index + 2]
-        end = next_offsets[0] - _LENGTH.size if next_offsets else self._file_bytes
-        return end - self._ciphertext_offsets[index] - _TAG_BYTES
 
     def _associated_data(self, *, last: bool) -> bytes:
         """Return the data that a piece's tag authenticates besides the ciphertext."""
