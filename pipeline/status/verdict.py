@@ -15,7 +15,7 @@ from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.log_room import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
-from lockstep.pipeline.status.facts import Headroom, Lag, Standing
+from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing
 from lockstep.pipeline.values.decisions import AttemptOutcome
 from lockstep.pipeline.values.errors import Recovery, StoppedBy
 from lockstep.pipeline.values.table import TableName
@@ -46,22 +46,32 @@ class Verdict:
     """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if
     nothing. `recovery`: who must act before the source continues; None if it continues,
     perhaps without some tables. `stable_text`: text that identifies the trouble if
-    `sentence` without its numbers does not; "" if it does."""
+    `sentence` without its numbers does not; "" if it does. `lasts`: no run has gone
+    through for `RETRY_PATIENCE`, although each might have."""
 
     state: State
     sentence: str
     hint: str = ""
     recovery: Recovery | None = None
     stable_text: str = ""
+    lasts: bool = False
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether a person has to act, because no later run can."""
-        return self.state in _STATES_FOR_PERSON
+        """Whether a person has to act, because no later run can, or none did for
+        long."""
+        return self.lasts or self.state in _STATES_FOR_PERSON
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the next run will show if an earlier trouble is over."""
+        return not self.needs_a_person and self.state in _UNDECIDED_STATES
 
     @property
     def trouble_key(self) -> str:
         """Text that stays the same as long as the trouble does."""
+        if self.lasts:
+            return "no run goes through"
         return f"{self.state}: {_NUMBER.sub('#', self.stable_text or self.sentence)}"
 
 
@@ -77,12 +87,18 @@ _STATES_FOR_PERSON = frozenset(
     }
 )
 
+_UNDECIDED_STATES = frozenset({State.BUSY, State.UNREACHABLE, State.FAILED})
+
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
 """Matches a count, a time or a size, but not the digits in a name."""
 
 
 SILENCE_LIMIT = timedelta(seconds=30)
 """After this time without a heartbeat, the holder of a source's lock is called silent."""
+
+RETRY_PATIENCE = timedelta(hours=1)
+"""After this time in which no run went through, a person is needed, even if the next
+run may succeed."""
 
 _MIN_ALLOWANCE = timedelta(minutes=15)
 _ALLOWANCE_SHARE = 0.25
@@ -152,7 +168,7 @@ def _refused_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
     )
 
 
-def _failed_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     """Return a verdict if attempts failed and nobody has chosen another start since.
     Trouble with the server is left to `_unreachable_verdict`."""
     failed, choice = standing.failures, standing.override
@@ -176,17 +192,24 @@ def _failed_verdict(standing: Standing, _: datetime) -> Verdict | None:
         last.hint or f"`lockstep run --source {standing.source}`",
         last.recovery,
         last.reason,
+        last.recovery is Recovery.RETRY and _lasts(failed, now),
     )
 
 
-def _unreachable_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _lasts(failed: Failures | None, now: datetime) -> bool:
+    return failed is not None and now - failed.first_at >= RETRY_PATIENCE
+
+
+def _unreachable_verdict(standing: Standing, now: datetime) -> Verdict | None:
     error, failed = standing.server_error, standing.failures
     if error is None:
         return None
     since = f" ({failed.count} failed since {utc_text(failed.first_at)})" if failed else ""
     configured = error.recovery is Recovery.CONFIGURATION
     state = State.CONFIGURATION if configured else State.UNREACHABLE
-    return Verdict(state, f"{error.message}{since}", error.hint, error.recovery, error.message)
+    lasts = not configured and _lasts(failed, now)
+    sentence = f"{error.message}{since}"
+    return Verdict(state, sentence, error.hint, error.recovery, error.message, lasts)
 
 
 def _never_ran_verdict(standing: Standing, _: datetime) -> Verdict | None:

@@ -123,6 +123,22 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [{"failures": FAILED}, {"facts": None, "server_error": AWAY, "failures": FAILED}],
+    ids=["failing", "unreachable"],
+)
+def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[str, Any]) -> None:
+    """It is one trouble, whether the server answers in between or not."""
+    earlier, later = (
+        verdict(standing(**changes), READ_AT + timedelta(minutes=minutes), None)
+        for minutes in (59, 60)
+    )
+    assert (earlier.needs_a_person, earlier.is_undecided) == (False, True)
+    assert (later.needs_a_person, later.is_undecided) == (True, False)
+    assert later.trouble_key == "no run goes through"
+
+
+@pytest.mark.parametrize(
     ("changes", "state", "words"),
     [
         ({}, State.FINE, ("binlog.000003:500",)),
