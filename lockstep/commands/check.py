@@ -20,6 +20,7 @@ from lockstep.pipeline.check import (
     MirrorEvidence,
     SourceEvidence,
     longest_pause_from_now,
+    past_columns,
     preflight,
 )
 from lockstep.pipeline.run.context import SilentProgress
@@ -147,6 +148,7 @@ def _preflight(
         mirror_names=plan.mirror_names,
         shaping=plan.shaping(settings.privacy_key()),
         shaped_versions=[*versions],
+        past_columns={} if ledger is None else past_columns(ledger, plan),
     )
     return preflight(server, evidence, states)
 

@@ -107,6 +107,7 @@ class SourceEvidence:
     - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`: the
       structures of the captured tables to which such settings apply; `shaped_versions`: the newest
       versions of the tables of which the lake already hides or changes something.
+    - `past_columns`: the columns of all versions of each table, by names in lower case.
     - `invisible_tables`: captured tables that the account cannot see.
     """
 
@@ -126,6 +127,7 @@ class SourceEvidence:
     shaping: Shaping = field(default_factory=Shaping)
     schemas_to_shape: Sequence[TableSchema] = ()
     shaped_versions: Sequence[SchemaVersion] = ()
+    past_columns: Mapping[TableName, Collection[str]] = field(default_factory=dict)
     invisible_tables: Sequence[StoppedTable] = ()
 
     @property
