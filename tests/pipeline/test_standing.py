@@ -131,7 +131,12 @@ UNSET = SecretMissing("SHOP_PASSWORD is not set", hint="set it")
             State.NEVER_RAN,
             ("lockstep check", "lockstep run --source shop"),
         ),
-        ({"lease": LEASE}, State.BUSY, ("host-1, process 9", "wait")),
+        (
+            {"lease": LEASE},
+            State.BUSY,
+            ("host-1, process 9", "wait for it, or end that process: `kill -9` is safe"),
+        ),
+        ({"lease": replace(LEASE, in_dagster=True)}, State.BUSY, ("wait", "Dagster's page")),
         (
             {"lease": replace(LEASE, beat_at=NOW - timedelta(minutes=9))},
             State.BUSY,
