@@ -396,8 +396,8 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     (
         shown(of=UNIQUE, exclude_columns=("email",)),
         [
-            "column 'email' cannot be shown as its settings say: it belongs to a key that identifies "
-            "rows"
+            "column 'email' cannot be shown as its settings say: it belongs to a key that "
+            "identifies rows"
         ],
     ),
     (shown(of=KEYLESS, exclude_columns=("*",)), ["its settings leave every column out"]),
