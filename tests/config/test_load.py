@@ -499,7 +499,7 @@ def test_a_secret_never_shows() -> None:
 
 
 def test_a_block_says_what_is_shown_of_its_tables(tmp_path: Path) -> None:
-    """Every key, in each way it can be written; of two blocks the later one counts, key by key."""
+    """Every key, in each way it can be written; a later block hides more, and never less."""
     (tmp_path / "key").write_text("a key that nobody guesses\n")
     text = (
         SOURCE
@@ -515,8 +515,10 @@ rows = "not test and country in ('DE', 'FR')"
 
 [[sources.table]]
 match = "shop.carts"
-hash_columns = { email = "lower", name = "exact" }
-exclude_columns = ["ssn", "*_secret"]
+hash_columns = { name = "exact", nick = "lower" }
+exclude_columns = ["*_secret"]
+mask_columns = { phone = "last:9", zip = "null" }
+rows = "id > 1"
 
 [privacy]
 key = "file:key"
@@ -551,7 +553,9 @@ key = "file:key"
     assert carts == replace(
         customers,
         exclude_columns=("ssn", "*_secret"),
-        hash_columns={"email": Hash.LOWER, "name": Hash.EXACT},
+        hash_columns={"email": Hash.EXACT, "name": Hash.EXACT, "nick": Hash.LOWER},
+        mask_columns={**(customers.mask_columns or {}), "zip": Mask("null")},
+        rows=f"({customers.rows}) and (id > 1)",
     )
     assert plan.shape_rules_of(TableName("shop", "orders")) is None
 

@@ -11,7 +11,7 @@ everything is read again.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from time import time
 
 import pyarrow as pa
@@ -81,50 +81,18 @@ class DeltaChangelog:
         require_held: RequireHeld = no_check,
     ) -> Published:
         path = self._lake / folder
-
-        def find_published(table: DeltaTable | None) -> int | None:
-            if table is None:
-                return None
-            newest = table.transaction_version(app_id)
-            if newest is None:
-                # A table that was captured again has another application id, although
-                # the changelog has its batches already.
-                listed_sizes = _listed_sizes(table)
-                is_published = files and all(file.path in listed_sizes for file in files)
-                return table.version() if is_published else None
-            if newest < batch:
-                return None
-            return _publishing_version(path, table, app_id, batch, files, user_metadata)
-
         commit_properties = _commit_properties(app_id, batch, user_metadata)
-
-        def add(table: DeltaTable | None) -> int | None:
+        for table in _newest_tables(path):
+            with lake_errors(path):
+                published_version = _published_version(
+                    path, table, app_id, batch, files, user_metadata
+                )
+            if published_version is not None:
+                return Published(published_version, was_skipped=True)
+            require_held()
             refuse_damaged(path, files)
             with lake_errors(path):
-                return commit_files(path, table, schema, {}, files, commit_properties)
-
-        return self._commit_once(folder, find_published, add, require_held)
-
-    def _commit_once(
-        self,
-        folder: str,
-        find_earlier: Callable[[DeltaTable | None], int | None],
-        commit: Callable[[DeltaTable | None], int | None],
-        require_held: RequireHeld,
-    ) -> Published:
-        """Make a commit directly after the newest one, unless an earlier try has made
-        it. `find_earlier` returns the version that an earlier try made, or None.
-        `commit` makes the commit and returns its version, or None if another commit
-        came first."""
-        path = self._lake / folder
-        for _ in PUBLISH.tries():
-            with lake_errors(path):
-                table = table_if_exists(path)
-                earlier_version = find_earlier(table)
-            if earlier_version is not None:
-                return Published(earlier_version, was_skipped=True)
-            require_held()
-            version = commit(table)
+                version = commit_files(path, table, schema, {}, files, commit_properties)
             if version is not None:
                 return Published(version, was_skipped=False)
         raise _conflict_error(path, folder, table)
@@ -155,29 +123,29 @@ class DeltaChangelog:
     ) -> Published:
         path = self._lake / folder
         commit_properties = _commit_properties(app_id, revision, user_metadata)
-
-        def find_revised(table: DeltaTable | None) -> int | None:
+        for table in _newest_tables(path):
             if table is None:
                 raise _missing_table_error(path)
-            return (
-                table.version() if is_revised(_listed_sizes(table), removed_paths, files) else None
-            )
-
-        def revise(table: DeltaTable | None) -> int | None:
+            with lake_errors(path):
+                listed_sizes = _listed_sizes(table)
+            if is_revised(listed_sizes, removed_paths, files):
+                return Published(table.version(), was_skipped=True)
+            require_held()
             refuse_damaged(path, files)
             names = {file.path for file in files}
+            removed_sizes = {
+                name: listed_sizes[name]
+                for name in removed_paths
+                if name in listed_sizes and name not in names
+            }
+            new_files = [file for file in files if file.path not in listed_sizes]
             with lake_errors(path):
-                listed_sizes = {} if table is None else _listed_sizes(table)
-                names_to_remove = [
-                    name for name in removed_paths if name in listed_sizes and name not in names
-                ]
-                removed_sizes = {name: listed_sizes[name] for name in names_to_remove}
-                new_files = [file for file in files if file.path not in listed_sizes]
-                return commit_files(
+                version = commit_files(
                     path, table, schema, removed_sizes, new_files, commit_properties
                 )
-
-        return self._commit_once(folder, find_revised, revise, require_held)
+            if version is not None:
+                return Published(version, was_skipped=False)
+        raise _conflict_error(path, folder, table)
 
     def restore(
         self,
@@ -191,8 +159,8 @@ class DeltaChangelog:
     ) -> int:
         path = self._lake / folder
         commit_properties = _commit_properties(app_id, txn_version, user_metadata)
-
-        def restore(table: DeltaTable | None) -> int | None:
+        for table in _newest_tables(path):
+            require_held()
             if table is None:
                 raise _missing_table_error(path)
             try:
@@ -200,15 +168,14 @@ class DeltaChangelog:
                     version, protocol_downgrade_allowed=True, commit_properties=commit_properties
                 )
             except CommitFailedError:
-                return None
+                continue
             except DeltaError as error:
                 raise TableError(
                     f"{folder} cannot be set back to version {version}: {first_line(str(error))}",
                     hint="let only Lockstep write changelogs",
                 ) from error
             return table.version()
-
-        return self._commit_once(folder, lambda _: None, restore, require_held).delta_version
+        raise _conflict_error(path, folder, table)
 
     def restate(
         self,
@@ -223,10 +190,10 @@ class DeltaChangelog:
         path = self._lake / folder
         with lake_errors(path):
             table = table_if_exists(path)
-        if table is None:
-            return Restatement(None, lost_paths=tuple(file.path for file in files))
-        with lake_errors(path):
+            if table is None:
+                return Restatement(None, lost_paths=tuple(file.path for file in files))
             listed_sizes = _listed_sizes(table)
+            recorded_batch = table.transaction_version(app_id)
         unlisted_files = [file for file in files if file.path not in listed_sizes]
         lost_paths = {file.path for file in unlisted_files if damage_sentences(path, [file])}
         restored_files = [file for file in unlisted_files if file.path not in lost_paths]
@@ -234,8 +201,6 @@ class DeltaChangelog:
         surplus_sizes = {
             name: size for name, size in listed_sizes.items() if name not in wanted_paths
         }
-        with lake_errors(path):
-            recorded_batch = table.transaction_version(app_id)
         if not restored_files and not surplus_sizes and recorded_batch == batch:
             return Restatement(table.version(), lost_paths=tuple(sorted(lost_paths)))
         require_held()
@@ -252,6 +217,15 @@ class DeltaChangelog:
         return Restatement(
             version, len(surplus_sizes), len(restored_files), tuple(sorted(lost_paths))
         )
+
+
+def _newest_tables(path: LakePath) -> Iterator[DeltaTable | None]:
+    """Yield the newest version of a table for each try of a commit; None if there is no
+    table."""
+    for _ in PUBLISH.tries():
+        with lake_errors(path):
+            table = table_if_exists(path)
+        yield table
 
 
 def _conflict_error(
@@ -278,17 +252,28 @@ def _missing_table_error(path: LakePath) -> LakeUnavailable:
     )
 
 
-def _publishing_version(
+def _published_version(
     path: LakePath,
-    table: DeltaTable,
+    table: DeltaTable | None,
     app_id: str,
     batch: int,
     files: Sequence[SegmentFile],
     user_metadata: str,
-) -> int:
-    """Return the version that published the batch with these files. Raise
-    `ForeignCommit` if the changelog has the batch with other files."""
+) -> int | None:
+    """Return the version that published the batch with these files, or None if it is
+    not published. Raise `ForeignCommit` if the changelog has the batch with other
+    files."""
+    if table is None:
+        return None
     names = {file.path for file in files}
+    newest_batch = table.transaction_version(app_id)
+    if newest_batch is None:
+        # A table that was captured again has another application id, although the
+        # changelog has its batches already.
+        is_published = names and names <= _listed_sizes(table).keys()
+        return table.version() if is_published else None
+    if newest_batch < batch:
+        return None
     for commit in commits_newest_first(path):
         recorded_batch = commit.transactions.get(app_id)
         if recorded_batch is None or recorded_batch > batch:
@@ -321,14 +306,14 @@ _PROPERTIES: dict[str, str | None] = {
     "delta.logRetentionDuration": "interval 30 days",
     "delta.deletedFileRetentionDuration": "interval 30 days",
 }
-_FIRST_COMMIT_REFUSED = "Invalid table version"
-"""The message of delta-rs if the store answers that the first commit exists although
-there is none."""
-
 _PROPERTIES_IN_STORES: dict[str, str | None] = {"delta.checkpointInterval": "10"}
 """Properties of changelogs in an object store, where opening a table takes a request
 for each commit since the last checkpoint. By default, delta-rs makes one every hundred
 commits."""
+
+_FIRST_COMMIT_REFUSED = "Invalid table version"
+"""The message of delta-rs if the store answers that the first commit exists although
+there is none."""
 
 
 def _commit_properties(app_id: str, batch: int, user_metadata: str) -> CommitProperties:
