@@ -380,9 +380,9 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     (
         shown(EMAIL, exclude_columns=("ID",), mask_columns={"email": Mask("year")}),
         [
-            "column 'id' cannot be shown as its shape says: it belongs to a key that identifies "
+            "column 'id' cannot be shown as its settings say: it belongs to a key that identifies "
             "rows",
-            "column 'email' cannot be shown as its shape says: VARCHAR cannot be shown as year",
+            "column 'email' cannot be shown as its settings say: VARCHAR cannot be shown as year",
         ],
     ),
     (
@@ -396,11 +396,11 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     (
         shown(of=UNIQUE, exclude_columns=("email",)),
         [
-            "column 'email' cannot be shown as its shape says: it belongs to a key that identifies "
-            "rows"
+            "column 'email' cannot be shown as its settings say: it belongs to a key that "
+            "identifies rows"
         ],
     ),
-    (shown(of=KEYLESS, exclude_columns=("*",)), ["its shape leaves every column out"]),
+    (shown(of=KEYLESS, exclude_columns=("*",)), ["its settings leave every column out"]),
 ]
 
 
