@@ -106,6 +106,9 @@ _ALLOWANCE_SHARE = 0.25
 """A source is late after the schedule's longest pause plus an allowance for the run
 itself: a quarter of that pause, at least `_MIN_ALLOWANCE`."""
 
+_KILL_IS_SAFE = (
+    "`kill -9` is safe, the next run takes over within a minute and repairs what was begun"
+)
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
     "end; with `--repair` the next run reads the others from MySQL"
@@ -148,13 +151,15 @@ def _busy_verdict(
         return Verdict(
             State.BUSY,
             f"a run is going on ({holder})",
-            "wait for it, or look at it on Dagster's page",
+            "wait for it, or look at it on Dagster's page"
+            if lease.in_dagster
+            else f"wait for it, or end that process: {_KILL_IS_SAFE}",
         )
     return Verdict(
         State.BUSY,
         f"a run holds the source but gave no sign of life for {duration_text(silence)} ({holder})",
-        f"end that process; or `lockstep run --source {standing.source}`, which takes over from "
-        "a run that has been silent for a minute",
+        f"end that process: {_KILL_IS_SAFE}; or `lockstep run --source {standing.source}`, which "
+        "takes over from a run that has been silent for a minute",
         Recovery.RETRY,
     )
 

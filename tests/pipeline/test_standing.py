@@ -148,7 +148,12 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             State.NEVER_RAN,
             ("lockstep check", "lockstep run --source shop"),
         ),
-        ({"lease": LEASE}, State.BUSY, ("host-1, process 9", "wait")),
+        (
+            {"lease": LEASE},
+            State.BUSY,
+            ("host-1, process 9", "wait for it, or end that process: `kill -9` is safe"),
+        ),
+        ({"lease": replace(LEASE, in_dagster=True)}, State.BUSY, ("wait", "Dagster's page")),
         (
             {"lease": replace(LEASE, beat_at=NOW - timedelta(minutes=9))},
             State.BUSY,
