@@ -171,7 +171,7 @@ def shape_faults(
             if column.type in _MEMBER_TYPES and hides_values(treatment):
                 memberless_columns.add(column.name.lower())
     if left_out_count == len(structure.columns):
-        yield TableError("its shape leaves every column out", hint="exclude the table instead")
+        yield TableError("its settings leave every column out", hint="exclude the table instead")
     try:
         _require_condition(Shape(structure, (), rules.rows), virtual_columns, memberless_columns)
     except TableError as error:
@@ -368,7 +368,7 @@ def evaluator_of(shape: Shape, condition: str) -> Callable[[pa.RecordBatch], pa.
 
 def _refuse(column: Column, reason: str, hint: str) -> NoReturn:
     raise TableError(
-        f"column {column.name!r} cannot be shown as its shape says: {reason}", hint=hint
+        f"column {column.name!r} cannot be shown as its settings say: {reason}", hint=hint
     )
 
 
