@@ -334,10 +334,16 @@ class PlaceInBatch:
     is_batch_end: bool
 
 
-def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> PlaceInBatch:
+def batch_at(
+    place: Place,
+    chain: Sequence[Batch],
+    runs: Mapping[str, int],
+    read_until: datetime | None = None,
+) -> PlaceInBatch:
     """Return the batch at a place. `chain`: acknowledged batches, oldest first: the
     first, the last, and those in which the place may be. `runs`: the batch id of each
-    run. Raise PastRefused for a place that no batch has read."""
+    run. `read_until`: as for `is_unread`. Raise PastRefused for a place that no batch
+    has read."""
     if not chain:
         raise PastRefused("nothing was captured yet", hint="`lockstep run` captures")
     ordinary = [batch for batch in chain if not batch.catches_up]
@@ -350,11 +356,15 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> P
             batch = next(batch for batch in chain if batch.id == runs[run])
             return PlaceInBatch(batch, is_batch_end=True)
         case AtMoment(moment):
-            return _moved_past_catch_up(_batch_at_moment(place, ordinary, moment), chain)
+            return _moved_past_catch_up(
+                _batch_at_moment(place, ordinary, moment, read_until), chain
+            )
         case AtCoordinates(at):
             return _moved_past_catch_up(_batch_at_coordinates(place, ordinary, at), chain)
         case InFile(file, moment):
-            return _moved_past_catch_up(_batch_in_file(place, ordinary, file, moment), chain)
+            return _moved_past_catch_up(
+                _batch_in_file(place, ordinary, file, moment, read_until), chain
+            )
         case AfterGtids(gtids):
             return _moved_past_catch_up(_batch_after_gtids(place, ordinary, gtids), chain)
         case Snapshot():
@@ -453,13 +463,21 @@ def _file_numbers(transactions: pa.Table) -> Integers:
 # -- the batch of a place ---------------------------------------------------------------------
 
 
-def _batch_at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> PlaceInBatch:
+def is_unread(moment: datetime, chain: Sequence[Batch], read_until: datetime | None) -> bool:
+    """Return whether a moment is after all that the batches read. `read_until`: when a
+    run last found nothing after the last of them in the log; None if unknown."""
+    times = [*map(_committed_at, chain), read_until]
+    return moment > max((at for at in times if at is not None), default=_UNKNOWN_BEGINNING)
+
+
+def _batch_at_moment(
+    place: Place, chain: Sequence[Batch], moment: datetime, read_until: datetime | None
+) -> PlaceInBatch:
     timed = [batch for batch in chain if batch.transactions and _committed_at(batch) is not None]
     ended_count = _count_ended_by(timed, moment)
     if ended_count < len(timed):
         return PlaceInBatch(timed[ended_count], is_batch_end=False)
-    last = _last_commit_at(chain)
-    if last is None or moment > last:
+    if is_unread(moment, chain, read_until):
         raise _unread_error(place, chain[-1])
     return PlaceInBatch(chain[-1], is_batch_end=True)
 
@@ -472,10 +490,6 @@ def _count_ended_by(batches: Sequence[Batch], moment: datetime) -> int:
     """Return the number of batches that end before the end of a moment."""
     ends = [at for at in map(_committed_at, batches) if at is not None]
     return find_moment_end(ends, moment).place
-
-
-def _last_commit_at(chain: Sequence[Batch]) -> datetime | None:
-    return max((at for at in map(_committed_at, chain) if at is not None), default=None)
 
 
 def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
@@ -493,7 +507,11 @@ def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates)
 
 
 def _batch_in_file(
-    place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime
+    place: Place,
+    chain: Sequence[Batch],
+    file: LogFile,
+    moment: datetime,
+    read_until: datetime | None,
 ) -> PlaceInBatch:
     same_log = _batches_of_log(chain, Coordinates(file, FIRST_OFFSET))
     in_file = [
@@ -505,8 +523,7 @@ def _batch_in_file(
     after = [*in_file[_count_ended_by(in_file, moment) :], *later]
     if after:
         return PlaceInBatch(after[0], is_batch_end=False)
-    last = _last_commit_at(same_log)
-    if same_log[-1].id == chain[-1].id and (last is None or moment > last):
+    if same_log[-1].id == chain[-1].id and is_unread(moment, same_log, read_until):
         raise _unread_error(place, chain[-1])
     return PlaceInBatch(same_log[-1], is_batch_end=True)
 
