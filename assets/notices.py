@@ -74,9 +74,9 @@ def notify_people(
 
 def notify_addresses(settings: Settings, source: str, verdict: Verdict, note: WriteNote) -> None:
     """Notify each address of a source's trouble, or that the trouble is over, unless it
-    was notified of that before. Send nothing while a run holds the source's lock,
-    because the run may end the trouble."""
-    if not settings.notify_references or verdict.state is State.BUSY:
+    was notified of that before. Send nothing while a run holds the source's lock, or
+    fails so that the next one may succeed: the earlier trouble may last."""
+    if not settings.notify_references or verdict.is_undecided:
         return
     try:
         # The file is locked until all is sent, so that a run that ends meanwhile does
@@ -108,17 +108,28 @@ def _notify_each(
     troubles = {}
     for reference in settings.notify_references:
         last_trouble = last_troubles.get(reference, "")
-        is_notified = last_trouble == trouble or _send(settings, reference, title, body, note)
+        is_notified = last_trouble == trouble or _send(
+            settings, reference, title, body, note, needs_a_person=bool(trouble)
+        )
         troubles[reference] = trouble if is_notified else last_trouble
     return {reference: text for reference, text in troubles.items() if text}
 
 
-def _send(settings: Settings, reference: str, title: str, body: str, note: WriteNote) -> bool:
+def _send(
+    settings: Settings,
+    reference: str,
+    title: str,
+    body: str,
+    note: WriteNote,
+    *,
+    needs_a_person: bool,
+) -> bool:
     """Send a message, and return whether that succeeded. Note the reason if not."""
     from lockstep.resources.apprise.sending import send  # an extra, and slow to import
 
     try:
-        failure = send(settings.notify_url(reference), reference, title, body)
+        url = settings.notify_url(reference)
+        failure = send(url, reference, title, body, needs_a_person=needs_a_person)
     except LockstepError as error:
         failure = f"{error.message.removesuffix('.')}; {error.hint}"
     if failure:

@@ -30,7 +30,7 @@ from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.status.facts import Headroom, Lag
-from lockstep.pipeline.status.verdict import State, Verdict, risk_verdict, utc_text
+from lockstep.pipeline.status.verdict import Verdict, risk_verdict, utc_text
 from lockstep.pipeline.values.decisions import LeaseView
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.resources.config import Settings
@@ -91,7 +91,7 @@ def attention_sensor(
             for source in settings.sources:
                 _, verdict = assess_source(adapters, source, datetime.now(UTC))
                 notify_addresses(settings, source.name, verdict, context.log.warning)
-                if verdict.state is State.BUSY and source.name in last_troubles:
+                if verdict.is_undecided and source.name in last_troubles:
                     troubles[source.name] = last_troubles[source.name]
                 if not verdict.needs_a_person:
                     continue

@@ -93,7 +93,7 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
         yield f"{check.changelog.table}: {check.sentence}"
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
-            yield _segment_line(segment, is_committed=report.committed)
+            yield _segment_line(segment, report)
             yield from differing_row_lines(
                 segment.rows, segment.wrong, _VALUE_ATTRIBUTES, prefix="  ", indent="    "
             )
@@ -107,22 +107,28 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
         yield "nothing was written (--compare)"
 
 
-def _segment_line(segment: SegmentResult, *, is_committed: bool) -> str:
-    sentence = f"{segment.table} in batch {segment.batch} is {segment.standing.value}"
+def _segment_line(segment: SegmentResult, report: ReplayReport) -> str:
+    table = segment.table
+    sentence = f"{table} in batch {segment.batch} is {segment.standing.value}"
     if segment.columns:
         sentence += f" in {', '.join(segment.columns)}"
     if segment.why is not None:
         sentence += f" ({segment.why})"
     if segment.reason_waiting is not None:
+        return f"{sentence}; the log has it, but it is not replaced: {segment.reason_waiting}"
+    if segment.is_replaced:
+        return f"{sentence}: replaced" if report.committed else f"{sentence}: a replay replaces it"
+    [batch] = (batch for batch in report.batches if batch.batch.id == segment.batch)
+    sentence += f"; the log cannot bring it back, because {batch.reason_not_recaptured}: "
+    if any(check.changelog.table == table for check in report.wrong_changelogs):
         return (
-            f"{sentence}; the log has it, but it cannot be replaced yet: {segment.reason_waiting}"
+            f"{sentence}the changelog stays as it is; if the table is stopped, `lockstep resume "
+            f"{table} --reason …` goes on with it"
         )
-    if not segment.is_replaced:
-        return (
-            f"{sentence}; the log no longer has it: restore the file from a copy of the lake, or "
-            f"`lockstep verify {segment.table} --repair`"
-        )
-    return f"{sentence}: replaced" if is_committed else f"{sentence}: a replay replaces it"
+    return (
+        f"{sentence}restore the file from a copy of the lake; `lockstep verify {table} --repair` "
+        "proves the mirror without it"
+    )
 
 
 def _mirror_line(correction: MirrorCorrection, *, is_committed: bool) -> str:

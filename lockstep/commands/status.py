@@ -233,7 +233,8 @@ def status_lines(
         pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
     if (lease := standing.lease) is not None and lease.live:
         beat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
-        pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}"
+        record = f", last result {utc_text(lease.recorded_at)}" if lease.recorded_at else ""
+        pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}{record}"
     if (choice := standing.override) is not None:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield align_pairs(pairs)

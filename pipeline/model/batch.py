@@ -18,7 +18,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import ClassVar, TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import ClassVar, Final, TypeAlias, TypeVar
 
 from lockstep.pipeline.model.load import LoadFollowed, LoadJoined
 from lockstep.pipeline.model.table_state import (
@@ -401,6 +402,14 @@ class ExtraRows(StrEnum):
     """An XA transaction was prepared in an earlier batch."""
 
 
+_EXTRA_ROWS_REASONS: Final = MappingProxyType(
+    {
+        ExtraRows.SOURCE: "it has rows that were read from the source",
+        ExtraRows.PREPARED: "it has rows of an XA transaction that was prepared before it",
+    }
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SpecialBatches:
     """Batches of a span, by id, that a replay has to treat specially.
@@ -411,6 +420,14 @@ class SpecialBatches:
     with_extra_rows: Mapping[int, ExtraRows]
     with_structures: frozenset[int]
     revision_counts: Mapping[int, int]
+
+    def reason_not_in_log(self, batch: Batch) -> str | None:
+        """Return why the range of the log that a batch read does not have everything
+        that is in its files; None if it has."""
+        if batch.catches_up:
+            return "it brought back tables that had stopped"
+        extra_rows = self.with_extra_rows.get(batch.id)
+        return None if extra_rows is None else _EXTRA_ROWS_REASONS[extra_rows]
 
 
 BatchRange: TypeAlias = tuple[int, int]

@@ -143,6 +143,11 @@ def _disagreements_of_statement(
             # repeated.
             _take_as_recorded(tracker, theirs)
             continue
+        if _is_unknown(theirs) and theirs is not None and not _is_unknown(ours):
+            # The settings of that time could not be applied to the structure. If the
+            # statement could not be followed, its outcome differs.
+            tracker.continue_with(theirs)
+            continue
         sentences = tuple(_version_differences(theirs, ours))
         if sentences:
             number = None if theirs is None else theirs.version

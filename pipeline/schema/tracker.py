@@ -386,6 +386,8 @@ class SchemaTracker:
             self._loaded_schema = schema.with_table(version.schema)
         elif version.knowledge is Knowledge.DROPPED:
             self._loaded_schema = schema.without_table(version.table)
+        else:
+            self._loaded_schema = schema.with_unknown_table(version.table)
         self._current[version.table] = version
 
     def _record(

@@ -10,12 +10,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from lockstep.pipeline.check.log import duration_text
+from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.log_room import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
-from lockstep.pipeline.status.facts import Headroom, Lag, Standing
+from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing
 from lockstep.pipeline.values.decisions import AttemptOutcome
 from lockstep.pipeline.values.errors import Recovery, StoppedBy
 from lockstep.pipeline.values.table import TableName
@@ -46,22 +47,32 @@ class Verdict:
     """A source's state. `sentence`: what is wrong. `hint`: what to type or do; "" if
     nothing. `recovery`: who must act before the source continues; None if it continues,
     perhaps without some tables. `stable_text`: text that identifies the trouble if
-    `sentence` without its numbers does not; "" if it does."""
+    `sentence` without its numbers does not; "" if it does. `lasts`: no run has gone
+    through for `RETRY_PATIENCE`, although each might have."""
 
     state: State
     sentence: str
     hint: str = ""
     recovery: Recovery | None = None
     stable_text: str = ""
+    lasts: bool = False
 
     @property
     def needs_a_person(self) -> bool:
-        """Whether a person has to act, because no later run can."""
-        return self.state in _STATES_FOR_PERSON
+        """Whether a person has to act, because no later run can, or none did for
+        long."""
+        return self.lasts or self.state in _STATES_FOR_PERSON
+
+    @property
+    def is_undecided(self) -> bool:
+        """Whether the next run will show if an earlier trouble is over."""
+        return not self.needs_a_person and self.state in _UNDECIDED_STATES
 
     @property
     def trouble_key(self) -> str:
         """Text that stays the same as long as the trouble does."""
+        if self.lasts:
+            return "no run goes through"
         return f"{self.state}: {_NUMBER.sub('#', self.stable_text or self.sentence)}"
 
 
@@ -77,6 +88,8 @@ _STATES_FOR_PERSON = frozenset(
     }
 )
 
+_UNDECIDED_STATES = frozenset({State.BUSY, State.UNREACHABLE, State.FAILED})
+
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
 """Matches a count, a time or a size, but not the digits in a name."""
 
@@ -84,11 +97,18 @@ _NUMBER = re.compile(r"(?<![\w.])\d[\d.,:-]*")
 SILENCE_LIMIT = timedelta(seconds=30)
 """After this time without a heartbeat, the holder of a source's lock is called silent."""
 
+RETRY_PATIENCE = timedelta(hours=1)
+"""After this time in which no run went through, a person is needed, even if the next
+run may succeed."""
+
 _MIN_ALLOWANCE = timedelta(minutes=15)
 _ALLOWANCE_SHARE = 0.25
 """A source is late after the schedule's longest pause plus an allowance for the run
 itself: a quarter of that pause, at least `_MIN_ALLOWANCE`."""
 
+_KILL_IS_SAFE = (
+    "`kill -9` is safe, the next run takes over within a minute and repairs what was begun"
+)
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
     "end; with `--repair` the next run reads the others from MySQL"
@@ -100,8 +120,9 @@ _DAY = timedelta(days=1)
 def verdict(standing: Standing, now: datetime, longest_pause: timedelta | None) -> Verdict:
     """Return the most important verdict. `longest_pause`: the longest time between two
     scheduled runs; None without a schedule."""
+    if (busy := _busy_verdict(standing, now, longest_pause)) is not None:
+        return busy
     for judge in (
-        _busy_verdict,
         _lake_error_verdict,
         _refused_start_verdict,
         _failed_verdict,
@@ -116,25 +137,68 @@ def verdict(standing: Standing, now: datetime, longest_pause: timedelta | None) 
     return risk or _lake_verdict(standing, longest_pause)
 
 
-def _busy_verdict(standing: Standing, now: datetime) -> Verdict | None:
+def _busy_verdict(
+    standing: Standing, now: datetime, longest_pause: timedelta | None
+) -> Verdict | None:
     lease = standing.lease
     if lease is None or not lease.live:
         return None
     holder = f"{lease.holder}, since {utc_text(lease.taken_at)}"
     silence = now - lease.beat_at if lease.beat_at is not None else timedelta()
     if silence < SILENCE_LIMIT:
+        if (stuck := _stuck_verdict(standing, now, longest_pause)) is not None:
+            return stuck
         return Verdict(
             State.BUSY,
             f"a run is going on ({holder})",
-            "wait for it, or look at it on Dagster's page",
+            "wait for it, or look at it on Dagster's page"
+            if lease.in_dagster
+            else f"wait for it, or end that process: {_KILL_IS_SAFE}",
         )
     return Verdict(
         State.BUSY,
         f"a run holds the source but gave no sign of life for {duration_text(silence)} ({holder})",
-        f"end that process; or `lockstep run --source {standing.source}`, which takes over from "
-        "a run that has been silent for a minute",
+        f"end that process: {_KILL_IS_SAFE}; or `lockstep run --source {standing.source}`, which "
+        "takes over from a run that has been silent for a minute",
         Recovery.RETRY,
     )
+
+
+def _stuck_verdict(
+    standing: Standing, now: datetime, longest_pause: timedelta | None
+) -> Verdict | None:
+    """Return a verdict if the run that is going on has recorded nothing for so long that
+    its source would be late, or without a schedule for `RETRY_PATIENCE`; else None. Its
+    heartbeats show only that its process lives. The chunks of tables that are read from
+    the source are recorded without their time, so such a run is not judged before it
+    merges."""
+    lease, waiting = standing.lease, standing.waiting_batches
+    merging = [batch for batch in waiting if batch.batch.state is BatchState.CAPTURED]
+    if lease is None or lease.recorded_at is None or (standing.loads and not merging):
+        return None
+    idle = now - lease.recorded_at
+    if idle <= (_latest(longest_pause) if longest_pause else RETRY_PATIENCE):
+        return None
+    step = ""
+    if waiting:
+        batch = (merging or waiting)[0]
+        names = _first_tables(batch.tables) or "its merge"
+        step = f"; batch {batch.batch.id} is {batch.batch.state.value}"
+        step += f" and waits for {names}" if merging else ""
+    return Verdict(
+        State.BUSY,
+        f"a run is going on, but has recorded nothing for {duration_text(idle)} "
+        f"({lease.holder}, since {utc_text(lease.taken_at)}){step}",
+        "look at its progress, or at its process's CPU time; if it does nothing, end that process "
+        f"(`kill -9` is safe), then `lockstep run --source {standing.source}`",
+        Recovery.RETRY,
+        lasts=idle >= RETRY_PATIENCE,
+    )
+
+
+def _latest(longest_pause: timedelta) -> timedelta:
+    """Return the time after which a source with this longest pause is late."""
+    return longest_pause + max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)
 
 
 def _lake_error_verdict(standing: Standing, _: datetime) -> Verdict | None:
@@ -152,7 +216,7 @@ def _refused_start_verdict(standing: Standing, _: datetime) -> Verdict | None:
     )
 
 
-def _failed_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _failed_verdict(standing: Standing, now: datetime) -> Verdict | None:
     """Return a verdict if attempts failed and nobody has chosen another start since.
     Trouble with the server is left to `_unreachable_verdict`."""
     failed, choice = standing.failures, standing.override
@@ -176,17 +240,24 @@ def _failed_verdict(standing: Standing, _: datetime) -> Verdict | None:
         last.hint or f"`lockstep run --source {standing.source}`",
         last.recovery,
         last.reason,
+        last.recovery is Recovery.RETRY and _lasts(failed, now),
     )
 
 
-def _unreachable_verdict(standing: Standing, _: datetime) -> Verdict | None:
+def _lasts(failed: Failures | None, now: datetime) -> bool:
+    return failed is not None and now - failed.first_at >= RETRY_PATIENCE
+
+
+def _unreachable_verdict(standing: Standing, now: datetime) -> Verdict | None:
     error, failed = standing.server_error, standing.failures
     if error is None:
         return None
     since = f" ({failed.count} failed since {utc_text(failed.first_at)})" if failed else ""
     configured = error.recovery is Recovery.CONFIGURATION
     state = State.CONFIGURATION if configured else State.UNREACHABLE
-    return Verdict(state, f"{error.message}{since}", error.hint, error.recovery, error.message)
+    lasts = not configured and _lasts(failed, now)
+    sentence = f"{error.message}{since}"
+    return Verdict(state, sentence, error.hint, error.recovery, error.message, lasts)
 
 
 def _never_ran_verdict(standing: Standing, _: datetime) -> Verdict | None:
@@ -310,8 +381,7 @@ def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verd
     None. `longest_pause`: between two scheduled runs."""
     if not longest_pause or lag.seconds is None:
         return None
-    allowance = max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)
-    if lag.seconds <= (longest_pause + allowance).total_seconds():
+    if lag.seconds <= _latest(longest_pause).total_seconds():
         return None
     return Verdict(
         State.BEHIND,

@@ -35,10 +35,17 @@ def require_address(url: str, reference: str) -> None:
 
 
 def send(
-    url: str, reference: str, title: str, body: str, patience_seconds: float = PATIENCE_SECONDS
+    url: str,
+    reference: str,
+    title: str,
+    body: str,
+    patience_seconds: float = PATIENCE_SECONDS,
+    *,
+    needs_a_person: bool = True,
 ) -> str:
     """Send the message; return why it did not arrive, or "". `patience_seconds`:
-    seconds until it counts as undelivered. Raise the errors of `require_address`."""
+    seconds until it counts as undelivered. `needs_a_person`: apprise's type of the
+    message is `failure`, else `success`. Raise the errors of `require_address`."""
     require_address(url, reference)
     import apprise
 
@@ -49,7 +56,12 @@ def send(
             service = apprise.Apprise()
             service.add(url)
             is_accepted = service.notify(
-                title=title, body=body, body_format=apprise.NotifyFormat.TEXT
+                title=title,
+                body=body,
+                body_format=apprise.NotifyFormat.TEXT,
+                notify_type=apprise.NotifyType.FAILURE
+                if needs_a_person
+                else apprise.NotifyType.SUCCESS,
             )
         except Exception as error:  # noqa: BLE001 - a service's failure must not fail the run
             failure[0] = f"{reference}: {type(error).__name__}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import cast
@@ -81,24 +81,41 @@ def quarantined(*tables: str, minutes: int = 0) -> Verdict:
 def test_each_trouble_is_told_once_and_when_it_is_over(
     settings: Settings, service: Service
 ) -> None:
-    """Whatever changes in its sentence; not while a run may be mending it; another is told."""
+    """Whatever changes in its sentence; not while a run may be mending it, or its end cannot be
+    seen; another is told."""
     notes: list[str] = []
     busy = Verdict(State.BUSY, "a run is going on")
+    away = Verdict(State.UNREACHABLE, "nobody answers", "start it")
+    away_for_long = replace(away, lasts=True)
     told, over = "Lockstep: shop needs a person", "Lockstep: shop is well again"
     for found, titles in (
         (FINE, []),
         (quarantined("a.t1"), [told]),
         (quarantined("a.t1", minutes=5), []),
         (busy, []),
+        (away, []),
         (quarantined("a.t1", minutes=9), []),
         (quarantined("a.t1", "a.t2"), [told]),
         (FINE, [over]),
         (FINE, []),
+        (away, []),
+        (away_for_long, [told]),
+        (Verdict(State.FAILED, "it failed", lasts=True), []),
+        (away, []),
+        (FINE, [over]),
         (quarantined("a.t1"), [told]),
     ):
         notify_addresses(settings, "shop", found, notes.append)
         assert service.titles() == titles, found
     assert notes == []
+
+
+def test_what_a_service_shows_as_bad_is_the_trouble(settings: Settings, service: Service) -> None:
+    """apprise's type of a message gives it its colour."""
+    notes: list[str] = []
+    for found in (quarantined("a.t1"), FINE):
+        notify_addresses(settings, "shop", found, notes.append)
+    assert [one["type"] for one in service.heard] == ["failure", "success"]
 
 
 def test_runs_commands_and_the_sensor_tell_a_trouble_once_together(

@@ -23,6 +23,7 @@ from deltalake import DeltaTable, Field, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.schema import PrimitiveType
 
+from lockstep.commands.replay import replay_lines
 from lockstep.pipeline.mirror.layout import changelog_path
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.lake_commit import LakeCommit
@@ -31,6 +32,7 @@ from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.values.errors import LedgerRefused, PastRefused, SpanRefused
 from lockstep.pipeline.values.places import AtCoordinates, Earliest, Latest, Place
 from lockstep.pipeline.values.segment import SystemTable
+from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.changelog.segments import ParquetSegments
@@ -41,7 +43,9 @@ from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.storage import sha256_of
 from tests.chance import by_chance
 from tests.fix_ledger import LedgerOfTest
+from tests.fix_mysql import MySqlStand
 from tests.hostile.test_foreign_commits import delta_as_it_comes
+from tests.mysql.reading import server
 from tests.outside import (
     OrderRequest,
     ReplayReport,
@@ -67,6 +71,7 @@ from tests.twins.mirrors import MemoryMirrors
 CHANGELOG = changelog_path(SOURCE, TABLE)
 SOAK = pytest.mark.soak
 EARLIEST, LATEST = Earliest(), Latest()
+KINDS = ("_change_type", "id")
 PLACE = ("_file", "_offset", "_row", "_change_type", "id", "v")
 Changes = Counter[tuple[Any, ...]]
 
@@ -110,6 +115,19 @@ class Files(dict[str, pa.Table]):
         return pq.ParquetFile(self.folder / path.removeprefix("memory:/")).read()
 
 
+def ports_on_disk(follower: Follower, folder: Path) -> RunPorts:
+    """The follower's, with changelogs in a folder."""
+    mirrors, claims = Mirrors(follower.lake), Claims(folder)
+    mirrors.folder, claims.memory = folder, follower
+    return replace(
+        follower.ports(),
+        segments=ParquetSegments(folder),
+        changelog=DeltaChangelog(folder),
+        mirrors=mirrors,
+        claims=claims,
+    )
+
+
 @dataclass
 class Clock:
     now: datetime = datetime(2026, 11, 1, tzinfo=UTC)
@@ -143,16 +161,8 @@ class Source:
     # -- what we do --------------------------------------------------------------------------
 
     def ports(self) -> RunPorts:
-        mirrors, claims = Mirrors(self.follower.lake), Claims(self.folder)
-        mirrors.folder, claims.memory = self.folder, self.follower
-        return replace(
-            self.follower.ports(),
-            segments=ParquetSegments(self.folder),
-            changelog=self.changelog or DeltaChangelog(self.folder),
-            mirrors=mirrors,
-            claims=claims,
-            clock=self.clock,
-        )
+        ports = replace(ports_on_disk(self.follower, self.folder), clock=self.clock)
+        return replace(ports, changelog=self.changelog or ports.changelog)
 
     def write(self, *keys: int) -> None:
         for key in keys:
@@ -432,6 +442,56 @@ def test_files_that_were_compacted_and_deleted(source: Source) -> None:
     source.require_right()
     assert source.told() == []
     assert not source.replay().has_differences
+
+
+def test_rows_that_were_read_from_the_source_are_compacted_and_deleted(
+    mysql: MySqlStand, database: str, tmp_path: Path
+) -> None:
+    """No log has them, so no replay brings their files back: the hints say to go on with the
+    changelog as it is, which has every change once, and that is enough."""
+    table, folder = TableName(database, "a"), tmp_path / "lake"
+    mysql.execute(
+        f"use {database}",
+        "create table a (id int primary key, v int)",
+        "insert into a values (1, 1), (2, 2)",
+    )
+    follower = Follower(server(mysql), [f"{database}.*"], start="snapshot")
+    follower.lake.files = files = Files()
+    files.folder = folder
+
+    def run(key: int) -> TableState:
+        mysql.execute(f"insert into {database}.a values ({key}, 0)")
+        follower.steps(ports_on_disk(follower, folder))
+        return follower.states()[table]
+
+    for key in (3, 4, 5):
+        assert run(key).is_complete
+    changelog = DeltaTable(folder / changelog_path(SOURCE, table))
+    compact(changelog)
+    vacuum(changelog)
+    state, cure = (
+        run(6),
+        f"`lockstep resume {table} --reason …` goes on with the changelog as it is",
+    )
+    assert "recorded files that are lost" in (state.reason or "")
+    assert (state.hint or "").startswith(cure)
+    assert "batch 1, because it has rows that were read from the source" in (state.hint or "")
+    ports = ports_on_disk(follower, folder)
+    with follower.leased() as lease:
+        done = replay(ports, lease, Span(EARLIEST, LATEST), frozenset({table}))
+    lines = "\n".join(replay_lines(done, is_planned=False))
+    assert "the log cannot bring it back, because it has rows that were read" in lines
+    assert f"`lockstep resume {table} --reason …`" in lines
+    assert "--repair" not in lines
+    with follower.leased() as lease:
+        asked = OrderRequest(table, "somebody", "a trial")
+        give_order(ports, lease, OrderKind.RESUME, asked, lambda _: None)
+    assert run(7).is_complete
+    assert run(8).is_complete
+    assert (*tables_to_quarantine(ports), *changelogs_with_moved_rows(ports)) == ()
+    rows = DeltaTable(folder / changelog_path(SOURCE, table)).to_pyarrow_table()
+    changes = Counter(zip(*(rows.column(name).to_pylist() for name in KINDS), strict=True))
+    assert changes == Counter([("resnapshot", None), *(("insert", key) for key in range(4, 9))])
 
 
 class Meanwhile(DeltaChangelog):

@@ -157,6 +157,21 @@ spark.stop()
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 
 
+def test_delta_s_settings_are_loaded_before_a_thread_sets_one(tmp_path: Path) -> None:
+    """In a Java of its own, since any write loads them. Spark refuses to set a setting that another
+    thread is just registering."""
+    program = """
+from lockstep.resources.lake.spark.java_classes import jvm_of, scala_object
+from lockstep.resources.lake.spark.session import SparkProcess
+spark = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
+settings = scala_object(jvm_of(spark.session()), "org.apache.spark.sql.internal.SQLConf")
+print(settings.containsConfigKey("spark.databricks.delta.allFilesInCrc.enabled"))
+spark.stop()
+"""
+    out, err = child(tmp_path, program).communicate(timeout=120)
+    assert (out, err) == (b"True\n", b"")
+
+
 def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
     """Stopping is always allowed."""
     SparkProcess({}, on_warning=print).stop()

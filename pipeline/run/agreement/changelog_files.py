@@ -38,6 +38,7 @@ from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.agreement.lake_logs import (
     changelog_error,
     changelog_judgement,
+    keep_hint,
     replay_hint,
 )
 from lockstep.pipeline.run.commit_metadata import restatement_metadata
@@ -197,7 +198,8 @@ class ChangelogCheck:
 
     - `difference`: how its list differed from the recorded files.
     - `error`: says what another program did to it.
-    - `reason_not_corrected`: why it still does not list the recorded files.
+    - `reason_not_corrected`: why it still does not list the recorded files. `cure`: what to do
+      about that.
     - `commits`: the versions that corrected it. `is_revised`: a replay's revision corrected it.
     - `version`: the newest version of its log that was examined; None if there is none, or if the
       log ends before the version that was examined last.
@@ -207,6 +209,7 @@ class ChangelogCheck:
     difference: FileDifference = field(default_factory=FileDifference)
     error: TableError | None = None
     reason_not_corrected: str | None = None
+    cure: str | None = None
     commits: tuple[int, ...] = ()
     is_revised: bool = False
     version: int | None = None
@@ -240,7 +243,9 @@ def error_of_check(check: ChangelogCheck) -> TableError | None:
     if check.reason_not_corrected is not None:
         reason = check.reason_not_corrected
         reason = reason if error is None else f"{error.reason}: {reason}"
-        return TableError(reason, hint=replay_hint(table) if error is None else error.hint)
+        return TableError(
+            reason, hint=(check.cure or replay_hint(table)) if error is None else error.hint
+        )
     if error is None or check.version is None:
         return error
     return TableError(
@@ -320,9 +325,10 @@ def _correct_once(
         if not to_list and not mismatch.surplus:
             return check
         reason = reason_not_corrected(ports, changelog, mismatch.surplus, damage_by_path)
-        check = replace(
-            check, difference=earlier.difference or mismatch, reason_not_corrected=reason
-        )
+        check = replace(check, difference=earlier.difference or mismatch)
+        if reason is not None:
+            cure = _cure_of_lost_files(ports, changelog, damage_by_path)
+            check = replace(check, reason_not_corrected=reason, cure=cure)
         if lease is not None and reason is None:
             version = _list_again(ports, lease, changelog, mismatch.surplus, to_list)
             check = replace(check, commits=(*commits, version))
@@ -373,6 +379,27 @@ def reason_not_corrected(
         f"{changelog.folder} lists {surplus[0]}, which was not recorded and may have the changes "
         f"of {len(reasons)} recorded files that are lost: {reasons[0]}"
     )
+
+
+def _cure_of_lost_files(
+    ports: RunPorts, changelog: ChangelogTable, damage_by_path: Mapping[str, str]
+) -> str:
+    """Return what to do if recorded files are lost and files of another program may
+    have their changes: a replay, unless the log never had all of these changes."""
+    table, source = changelog.table, ports.source.name
+    batch_ids = {lost for path in damage_by_path if (lost := batch_of(path)) is not None}
+    if not isinstance(table, TableName) or not batch_ids:
+        return replay_hint(table)
+    first, last = min(batch_ids), max(batch_ids)
+    special_batches = ports.ledger.special_batches(source, first, last)
+    for batch in ports.ledger.live_batches(source, first, last):
+        reason = special_batches.reason_not_in_log(batch)
+        if batch.id in batch_ids and reason is not None:
+            return (
+                f"{keep_hint(table)}: no replay brings back the files of batch {batch.id}, because "
+                f"{reason}"
+            )
+    return f"{replay_hint(table)}, if the server still has the log; {keep_hint(table)}"
 
 
 def _list_again(

@@ -136,7 +136,7 @@ def changelog_error(
     `ForeignCommit` for what concerns the whole source, and None if the commits are
     harmless."""
     source = ports.source.name
-    keep = f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
+    keep = keep_hint(table)
     replay = replay_hint(table)
     match judgement:
         case Ahead(commit, ledger):
@@ -162,6 +162,11 @@ def changelog_error(
             )
         case Moved() | AllExpected():
             return None
+
+
+def keep_hint(table: TableName | SystemTable | None) -> str:
+    """Return the hint that leaves a table's changelog as another program left it."""
+    return f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
 
 
 def replay_hint(table: TableName | SystemTable | None) -> str:
@@ -296,7 +301,8 @@ def changelogs_with_moved_rows(ports: RunPorts) -> list[DisagreeingTable]:
             f"{foreign_sentence(folder, judgement.commit)}: it put rows into files that nobody "
             "recorded",
             f"only Lockstep may write changelogs; {replay_hint(tables[folder])}, and so does the "
-            "next run that publishes there",
+            "next run that publishes there; if captured files were deleted since, that run says "
+            "what to do",
         )
         for folder, judgement in _changelogs_with_new_commits(ports)
         if folder in tables and isinstance(judgement, Moved)

@@ -19,10 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from types import MappingProxyType
-from typing import Final
 
-from lockstep.pipeline.model.batch import Batch, BatchContent, Cursor, ExtraRows
+from lockstep.pipeline.model.batch import Batch, BatchContent, Cursor
 from lockstep.pipeline.model.table_state import TableEvent, TableEventKind, TableState
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.ports.source import ServerFacts
@@ -48,13 +46,6 @@ from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
-
-_EXTRA_ROWS_REASONS: Final = MappingProxyType(
-    {
-        ExtraRows.SOURCE: "it has rows that were read from the source",
-        ExtraRows.PREPARED: "it has rows of an XA transaction that was prepared before it",
-    }
-)
 
 
 class NotRecaptured(Exception):
@@ -88,10 +79,8 @@ class SpanFacts:
     def reason_not_recaptured(self, batch: Batch) -> str | None:
         """Return why a batch cannot be captured again from the log; None if it can.
         This reads up to two events of the log."""
-        if batch.catches_up:
-            return "it brought back tables that had stopped"
-        if (extra_rows := self.special_batches.with_extra_rows.get(batch.id)) is not None:
-            return _EXTRA_ROWS_REASONS[extra_rows]
+        if (reason := self.special_batches.reason_not_in_log(batch)) is not None:
+            return reason
         if batch.start.server_uuid != self.server_facts.server_uuid:
             return "it was captured from another server than the one that answers now"
         files = {log.file for log in self.server_facts.binlogs}
