@@ -86,19 +86,28 @@ def batches_in_span(
     chain: Sequence[Batch],
     runs: Mapping[str, int],
     times: Sequence[BatchTimes] | None = None,
+    begin: datetime | None = None,
 ) -> tuple[Batch, ...]:
     """Return the batches in the span, oldest first; none if nothing was captured in it.
 
     `chain`: all acknowledged batches, oldest first. If `times` has the times of all
     batches and both places are moments, the batches in the ranges of
-    `needed_id_ranges` are enough. `runs`: the batch id of each run. Raise SpanRefused
-    for a span that lies before or after all batches, or that ends before it begins.
+    `needed_id_ranges` are enough. `runs`: the batch id of each run. `begin`: a moment
+    before which the batches have no transaction, if that is known. Raise SpanRefused for
+    a span that begins before or lies after all batches, or that ends before it begins.
+    Only `earliest` begins before them.
     """
     if not chain:
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
     if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
         _require_ascending(span, span.since.moment < span.until.moment)
     all_times = list(map(BatchTimes.of, chain)) if times is None else times
+    for place in (span.until, span.since):
+        if _is_before(place, chain, begin):
+            raise SpanRefused(
+                f"no transaction up to {place} is known: {beginning_sentence(chain[0], begin)}",
+                hint=f"`--from earliest` begins there; {_SPAN_HINT}",
+            )
     later_ids = _ids_after_place(all_times, span.since)
     earlier_ids = _ids_before_place(all_times, span.until)
     after = _batches_after(span.since, chain, runs, later_ids)
@@ -132,11 +141,31 @@ def needed_id_ranges(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int,
     return [*ranges, (inside[0], inside[-1])] if inside else ranges
 
 
-def beginning_sentence(first: Batch) -> str:
+def _is_before(place: Place, chain: Sequence[Batch], begin: datetime | None) -> bool:
+    """Return whether a place is certainly before the first batch. `begin`: as for
+    `batches_in_span`."""
+    first = chain[0]
+    if first.follows is not None:  # Deleted changes are refused by whoever knows up to where.
+        return False
+    match place:
+        case AtMoment(moment):
+            return begin is not None and moment < begin
+        case AfterGtids(gtids):
+            start_gtids = first.start.gtid_set
+            return gtids != start_gtids and start_gtids.contains(gtids)
+        case AtCoordinates(at):
+            same_log = _batches_of_log(chain, at)
+            return same_log[0] is first and at < first.start.at
+        case _:
+            return False
+
+
+def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
     """Return a sentence on what lies before the ledger's first batch: no history, or
-    deleted changes."""
+    deleted changes. `begin`: as for `batches_in_span`."""
     if first.follows is None:
-        return f"the history begins at {first.start}"
+        moment = "" if begin is None else f" ({moment_text(begin)})"
+        return f"the history begins at {first.start}{moment}"
     return f"changes up to {end_text(first)} were deleted, as {KEEP_CHANGES} says"
 
 

@@ -9,7 +9,7 @@ from batch `pruned_through` on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lockstep.pipeline.model.batch import Batch
@@ -68,6 +68,25 @@ def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) ->
         if head.file.base == end.file.base and not end.at < head:
             return datetime.fromisoformat(facts["read_at"]) - _COARSEST_COMMIT_TIME
     return None
+
+
+def history_begin(ledger: Decisions, chain: Sequence[Batch]) -> datetime | None:
+    """Return a moment before which nothing was committed that was captured: when the
+    transactions before the first batch were committed, or when its start was the log's
+    end, or when its only log file was created. None if unknown, or if changes before
+    the batch were deleted. `chain`: acknowledged batches, the first one first."""
+    first = next(iter(chain), None)
+    if first is None or first.follows is not None:
+        return None
+    if first.start.committed_at is not None:
+        return first.start.committed_at
+    decision = ledger.start_decision(first)
+    facts = {} if decision is None else decision.decision.facts
+    if "at" in facts and facts["at"] == facts["head"]:
+        return datetime.fromisoformat(facts["read_at"]) - _COARSEST_COMMIT_TIME
+    if first.anchor is None or first.captured_end.file != first.start.file:
+        return None
+    return datetime.fromtimestamp(first.anchor.file_created, UTC)
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
