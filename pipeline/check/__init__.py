@@ -142,11 +142,10 @@ def _require_known_names(server: SourceServer, ledger: Ledger, source: SourcePla
         blocks = [block for block in blocks if mirrors.wrong_names(block, names_by_table)]
         if not blocks:
             return
-        latest = read()
-        for table, names in latest.items():
+        for table, names in read().items():
             names_by_table.setdefault(table, set()).update(names)
     for block in blocks:
-        if any(map(block.match.matches, latest)):
+        if any(map(block.match.matches, names_by_table)):
             for setting, name in mirrors.wrong_names(block, names_by_table):
                 raise ConfigurationError(
                     f"{block.label}: {mirrors.unknown_sentence(setting, name)}",

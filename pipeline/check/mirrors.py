@@ -368,14 +368,18 @@ def _name_faults(
     """Report names of these settings that no column of their block's tables has. It is
     a warning if a column had the name; its cure is `dropped_cure`."""
     present = {schema.name: {*map(str.lower, schema.names)} for schema in evidence.schemas_to_shape}
+    known = {table: {*names} for table, names in evidence.past_columns.items()}
+    for table, names in present.items():
+        known.setdefault(table, set()).update(names)
     for block in evidence.table_settings:
-        if not any(map(block.match.matches, present)):
-            continue
-        never_known = wrong_names(block, evidence.past_columns, settings)
-        for setting, name in wrong_names(block, present, settings):
-            if (setting, name) in never_known:
+        if any(map(block.match.matches, known)):
+            for setting, name in wrong_names(block, known, settings):
                 yield Fault(unknown_sentence(setting, name), block.label)
-            else:
+        if any(map(block.match.matches, present)):
+            dropped = set(wrong_names(block, present, settings)) - {
+                *wrong_names(block, known, settings)
+            }
+            for setting, name in sorted(dropped):
                 sentence = (
                     f"{setting} names {name!r}, and no column of its tables has that name any more"
                 )
@@ -434,7 +438,7 @@ SHAPE_RULES: Final = with_topic(
     CheckRule(
         "names of hidden columns",
         "names in exclude_columns, hash_columns and mask_columns; one with a wildcard may be for "
-        "columns that do not exist yet, and a column may have been dropped",
+        "columns that do not exist yet, and one whose column was dropped is only a warning",
         "refusal",
         "a name that no column has or had is a mistake, and would show the column that was meant: "
         "runs read nothing",

@@ -338,6 +338,11 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("columns shown again", shown_again(), "warning"),
     ("names of hidden columns", shown(EMAIL, exclude_columns=("mail",)), "refusal"),
     ("names of hidden columns", dropped(exclude_columns=("Mail",)), "warning"),
+    (
+        "names of hidden columns",
+        replace(dropped(exclude_columns=("emial",)), schemas_to_shape=()),
+        "refusal",
+    ),
     ("names of columns", shown(EMAIL, include_columns=("id", "mail")), "refusal"),
     ("names of columns", dropped(include_columns=("id", "Mail")), "warning"),
     ("row images for conditions", in_part(shown(EMAIL, rows="id > 5")), "refusal"),
@@ -470,6 +475,8 @@ def test_a_name_with_a_wildcard_may_wait_for_its_columns() -> None:
     """One without is a mistake, which is told with its setting and its block."""
     waiting = shown(EMAIL, exclude_columns=("*_secret",), hash_columns={"e[-]*": Hash.EXACT})
     assert _judged("names of columns", waiting) == _judged("names of hidden columns", waiting) == []
+    unseen = replace(dropped(exclude_columns=("mail",)), schemas_to_shape=())
+    assert _judged("names of hidden columns", unseen) == []
     (finding,) = _judged("names of columns", shown(EMAIL, types={"E-mail": Conversion.STRING}))
     assert (finding.subject, finding.sentence) == (
         '[[sources.table]] match = ["shop.orders"]',

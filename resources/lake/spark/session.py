@@ -18,6 +18,7 @@ import atexit
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -387,8 +388,10 @@ def _load_delta_settings(session: SparkSession) -> None:
 def _stop_spark(running: RunningSpark) -> None:
     from py4j.protocol import Py4JError
 
-    # The Java process may have ended already.
-    with suppress(Py4JError, OSError):
+    # The Java process may have ended already. PySpark warns of that, and its warning would
+    # be the last lines of a command, after our error and its hint.
+    with suppress(Py4JError, OSError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
         running.session.stop()
 
 
