@@ -153,8 +153,8 @@ def _choice_lines(source: str, choice: Choice) -> Iterator[str]:
             "equal, or they are read again"
         )
         yield (
-            "  next: `lockstep run`, `lockstep verify --repair`, `lockstep run`, `lockstep verify`; until "
-            "then `lockstep status` names the tables"
+            "  next: `lockstep run`, `lockstep verify --repair`, `lockstep run`, `lockstep "
+            "verify`; until then `lockstep status` names the tables"
         )
     elif choice.continuity is Continuity.CONTIGUOUS:
         yield "  nothing is left out, nothing is read twice; next: `lockstep run`"
