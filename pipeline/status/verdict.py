@@ -111,9 +111,12 @@ _KILL_IS_SAFE = (
 )
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
-    "end; with `--repair` the next run reads the others from MySQL"
+    "end; `--repair` has the others read from MySQL, at once or by the next run"
 )
-_DIFFERS_CURE = "`lockstep verify {}` shows which rows; with `--repair` the next run mends them"
+_DIFFERS_CURE = (
+    "`lockstep verify {}` compares again and shows which rows; `--repair` has them read from "
+    "MySQL, at once or by the next run, as it says"
+)
 _DAY = timedelta(days=1)
 
 

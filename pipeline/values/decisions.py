@@ -28,6 +28,9 @@ class Continuity(StrEnum):
     GAP = "gap"
 
 
+START_KIND: Final = "start"
+"""The kind of a decision about where a batch begins."""
+
 STRUCTURES_KIND: Final = "structures"
 """The kind of a decision that says which structures could not be compared with the
 server's."""
