@@ -473,7 +473,8 @@ class Tables(Protocol):
 
     def proofs(self, source: str) -> list[ComparisonRecord]:
         """Return the proofs of every compared table, by name; whole comparisons before
-        samples."""
+        samples. A comparison that found differences is left out if all rows of the
+        table were read again since."""
 
 
 class Writes(Protocol):
