@@ -18,7 +18,7 @@ VERSIONS = [
 ]
 
 
-@pytest.mark.parametrize("gone", product((False, True), repeat=4))
+@pytest.mark.parametrize("gone", [*product((False, True), repeat=4)])
 def test_if_one_way_finds_a_version_so_does_the_other(gone: tuple[bool, ...]) -> None:
     """A rebuild begins with the newest that can be read, a reload with an early one: the oldest,
     unless that is gone."""
