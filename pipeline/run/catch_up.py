@@ -38,6 +38,7 @@ from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.supply.plan import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
 from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
+from lockstep.pipeline.values.engines import is_engine_reason
 from lockstep.pipeline.values.errors import (
     LockstepError,
     Need,
@@ -218,9 +219,9 @@ def _quarantines(
     """Return the tables that this batch quarantines. `reasons_before`: why they were
     stopped before it.
 
-    - A table that stopped at the same place or for the same reason again is read from the source by
-      the next run, because the person who resumed it has cured that since. It waits for a person if
-      the reading needs consent, or if a person ordered the changelog as its supply.
+    - A table that stopped at the same place again, or for the same engine, is read from the source
+      by the next run. It waits for a person if the reading needs consent, or if a person ordered
+      the changelog as its supply.
     - A table that also needs another supply, and stopped before it had that, is read from the
       source: by the next run, or once a person resumes it if the error waits for a person.
     - A table that lacks rows or columns after catching up is read from the source by the next run.
@@ -229,8 +230,12 @@ def _quarantines(
     suppliers = {order.table: order.supplier for order in plans.catch_up_orders}
     for table, quarantine in tables.quarantines.items():
         is_same_place = quarantine.at is not None and not plans.spans[table].low < quarantine.at
-        # What cures it comes after the part of the log that a catching up reads.
-        made_no_progress = is_same_place or quarantine.reason == reasons_before[table]
+        # A table of a refused engine stops where its batch begins. What cures it may come
+        # after the part of the log that a catching up reads.
+        is_same_engine = quarantine.reason == reasons_before[table] and is_engine_reason(
+            quarantine.reason
+        )
+        made_no_progress = is_same_place or is_same_engine
         if quarantine.need is Need.CONSENT:
             continue
         if suppliers[table] is Supplier.CHANGELOG:
