@@ -114,9 +114,11 @@ def report_coverage(
 
 
 def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
-    """Return the earliest commit time of the source's first batch, or None if it is
-    unknown. A server's clock may be wrong, so the time is limited to the span from the
-    creation of the log file to the capture of the batch."""
+    """Return the earliest commit time of the source's first batch, or None if nothing
+    was captured yet. The first batch of tables that were read as they are has no
+    transaction; then the past begins when it was begun. A server's clock may be wrong,
+    so the time is limited to the span from the creation of the log file to the capture
+    of the batch."""
     batch = next(iter(ports.ledger.live_batches(ports.source.name, limit=1)), None)
     if batch is None or batch.end is None or batch.anchor is None:
         return None
@@ -124,8 +126,7 @@ def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:
     if first_commit is None and last is not None:
         return last.begins
     first_commit = first_commit or _earliest_commit(ports, batch) or batch.end.committed_at
-    if first_commit is None:
-        return None
+    first_commit = first_commit or batch.created_at
     created = datetime.fromtimestamp(batch.anchor.file_created, UTC)
     return min(max(first_commit.astimezone(UTC), created), batch.captured_at or created)
 

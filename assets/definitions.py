@@ -61,12 +61,13 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.replay import ReplayReport, replay
 from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.run.status.repeated_keys import count_keys
+from lockstep.pipeline.run.unpruned_batches import history_begin
 from lockstep.pipeline.run.upkeep.upkeep import UpkeepReport, upkeep
 from lockstep.pipeline.source_plan import SourcePlan
 from lockstep.pipeline.status.tables import unseen_standing
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError
-from lockstep.pipeline.values.places import AtMoment
+from lockstep.pipeline.values.places import AtMoment, Earliest
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.shown import in_markdown
 from lockstep.pipeline.values.table import TableName
@@ -469,10 +470,15 @@ def replay_asset(
 def _replay_partition(
     ports: RunPorts, lease: Lease, *, begin: datetime, end: datetime
 ) -> ReplayReport:
-    """Replay one partition. A partition after the last commit has no batch: do nothing."""
-    span = Span(AtMoment(begin), AtMoment(end))
-    times = [time for time in ports.ledger.batch_times(ports.source.name) if time.is_acknowledged]
+    """Replay one partition. A partition after the last commit or before the history has
+    no batch: do nothing. The one in which the history begins is replayed from there."""
+    source = ports.source.name
+    first = history_begin(ports.ledger, ports.ledger.live_batches(source, limit=1))
+    begins_inside = first is not None and begin < first
+    span = Span(Earliest() if begins_inside else AtMoment(begin), AtMoment(end))
+    times = [time for time in ports.ledger.batch_times(source) if time.is_acknowledged]
     is_empty = bool(times) and not ids_at_or_after(times, begin)
+    is_empty |= first is not None and end <= first
     return ReplayReport(span, (), ()) if is_empty else replay(ports, lease, span)
 
 
@@ -486,6 +492,7 @@ def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.S
         name=f"{job_name(source)}_replay_schedule",
         job_name=job_name(source, "replay"),
         cron_schedule=section.schedule,
+        description=f"Replays the newest past of {source} that is over.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     @evaluate_annotations
@@ -584,6 +591,7 @@ def _upkeep_schedule(source: str, cron: str) -> dg.ScheduleDefinition:
         name=f"{job}_schedule",
         job_name=job,
         cron_schedule=cron,
+        description=f"Does the upkeep of the lake's folders of {source}.",
         execution_timezone="UTC",
         tags={SOURCE_TAG: source},
         default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -50,7 +50,7 @@ def assess_source(
 
 def trouble_sentence(source: str, trouble: Verdict) -> str:
     hint = f" What to do: {trouble.hint}" if trouble.hint else ""
-    return f"{source}: {trouble.sentence}.{hint}"
+    return f"{source}: {trouble.sentence.removesuffix('.')}.{hint}"
 
 
 def notify_people(

@@ -94,6 +94,13 @@ def print_summary(console: Console, result: DemoResult, repository: Path) -> Non
     console.print(f"  {command}\n", style="bold", soft_wrap=True, highlight=False)
     console.print("and open http://127.0.0.1:3000. The lake is at", end=" ")
     console.print(_relative(result.config.parent / "lake", repository), highlight=False)
+    folder = _relative(result.config.parent, repository)
+    console.print(
+        "The shop's MySQL has been stopped, so new runs are refused; `make demo` begins again, and"
+        f" `rm -r {folder}` deletes it all.",
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def _relative(path: Path, repository: Path) -> str:

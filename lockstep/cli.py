@@ -46,10 +46,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if {"-h", "--help", "--version"} & set(words):
         parse(words)
+    log, wants_json = JsonLog(), "--json" in words
     with open_streams() as streams, catch_signals() as signals:
-        wants_json = "--json" in words
         config: Path | None = None
-        log = JsonLog()
+        signals.report = lambda number: _answer(
+            _report_interruption(number, streams, log), streams, wants_json=wants_json
+        )
         try:
             parsed = parse(words)
             path = getattr(parsed, "config", None) or os.environ.get("LOCKSTEP_CONFIG")
@@ -73,16 +75,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 outcome = _report_defect(error, words, config, streams, log)
         finally:
             log.close()
-        if wants_json:
-            streams.write_json({**outcome.payload, "exit_code": outcome.code})
-        return outcome.code
+        return _answer(outcome, streams, wants_json=wants_json)
+
+
+def _answer(outcome: Outcome, streams: Streams, *, wants_json: bool) -> int:
+    if wants_json:
+        streams.write_json({**outcome.payload, "exit_code": outcome.code})
+    return outcome.code
+
+
+EXIT_SECONDS: Final = 20
+"""Seconds from SIGINT or SIGTERM until the process exits even if a thread hangs. Shorter
+than the grace period of Kubernetes and systemd, after which they send SIGKILL."""
 
 
 class CaughtSignals:
-    """The last SIGINT or SIGTERM that this process received, or None."""
+    """The last SIGINT or SIGTERM that this process received, or None. `report`: reports
+    the interruption, and returns the exit code."""
 
     def __init__(self) -> None:
         self.last_signal: signal.Signals | None = None
+        self.report: Callable[[signal.Signals], int] | None = None
 
     def raise_if_caught(self) -> None:
         """Raise KeyboardInterrupt if a signal was caught: a library's callback may have
@@ -94,7 +107,8 @@ class CaughtSignals:
 @contextmanager
 def catch_signals() -> Iterator[CaughtSignals]:
     """Raise KeyboardInterrupt in the main thread on SIGINT and SIGTERM while the
-    context lasts."""
+    context lasts. If it still lasts `EXIT_SECONDS` later, because a thread hangs for
+    which the main thread waits, exit at once: that is as safe as being killed."""
     caught = CaughtSignals()
     if threading.current_thread() is not threading.main_thread():
         yield caught
@@ -102,7 +116,14 @@ def catch_signals() -> Iterator[CaughtSignals]:
 
     def interrupt(number: int, _: FrameType | None) -> None:
         caught.last_signal = signal.Signals(number)
+        signal.alarm(EXIT_SECONDS)
         raise KeyboardInterrupt
+
+    def exit_at_once(_: int, __: FrameType | None) -> None:
+        if caught.last_signal is not None and caught.report is not None:
+            code = caught.report(caught.last_signal)
+            _flush()
+            os._exit(code)
 
     # A shell starts jobs (`&`) with SIGINT ignored; Lockstep then ignores it, too.
     handlers = {
@@ -110,9 +131,12 @@ def catch_signals() -> Iterator[CaughtSignals]:
         for number in (signal.SIGINT, signal.SIGTERM)
         if signal.getsignal(number) is not signal.SIG_IGN
     }
+    # A second thread could not be started safely by a handler, so an alarm is set.
+    handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, exit_at_once)
     try:
         yield caught
     finally:
+        signal.alarm(0)
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
@@ -125,10 +149,14 @@ def program() -> NoReturn:
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     code = main()
     atexit._run_exitfuncs()
+    _flush()
+    os._exit(code)
+
+
+def _flush() -> None:
     with suppress(OSError):
         sys.stdout.flush()
         sys.stderr.flush()
-    os._exit(code)
 
 
 def _perform(parsed: argparse.Namespace, context: CommandContext) -> Outcome:

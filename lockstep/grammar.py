@@ -294,7 +294,7 @@ run RUN?        the run's id, or the first characters of it (default: the last r
 """,
     ),
     "read": (
-        "Print code that reads a table with Spark, delta-rs or DuckDB, ready to paste",
+        "Print code that reads a table with Spark, delta-rs, Polars or DuckDB, ready to paste",
         """\
 table TABLE?    the table, as database.table
 --dbt           print sources.yml of a dbt project instead, with keys, types and comments of this

@@ -34,7 +34,7 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.status.version_sets import MissingVersion, ShownVersions, version_set_at
 from lockstep.pipeline.values.consumers import Consumer, ConsumerStart, Delivery, DeliveryBounds
 from lockstep.pipeline.values.errors import ConfigurationError, NothingMatches, VersionSetUnknown
-from lockstep.pipeline.values.places import parse_place
+from lockstep.pipeline.values.places import AfterGtids, Earliest, Latest, Place, parse_place
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
@@ -163,12 +163,16 @@ def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) 
     `at`: a place in a form that `lockstep versions --at` accepts. `config`: the path of
     lockstep.toml.
     """
-    try:
-        place = None if at is None else parse_place(at, as_start=False)
-    except ValueError as error:
-        raise ConfigurationError(f"{error}", hint="`lockstep versions --help`") from None
+    place = None if at is None else _place(at)
     with _open_site(source, config) as (adapters, lake):
         return VersionSet(version_set_at(adapters.ledger(), source, place), lake)
+
+
+def _place(text: str) -> Place:
+    try:
+        return parse_place(text, as_start=False)
+    except ValueError as error:
+        raise ConfigurationError(f"{error}", hint="`lockstep versions --help`") from None
 
 
 # -- a table's whole changelog -----------------------------------------------------------------
@@ -248,13 +252,32 @@ def consume(
 
 
 def make_consumer(
-    source: str, consumer: str, *, start: ConsumerStart, config: str | Path = CONFIG
+    source: str, consumer: str, *, start: ConsumerStart | str, config: str | Path = CONFIG
 ) -> Consumer:
     """Create a consumer. `start`: "earliest" (all changes that are kept), "latest"
-    (changes from now on), or a batch's id (changes after that batch). From now on,
-    upkeep keeps the files that it needs."""
+    (changes from now on), a batch's id (changes after that batch), or a place (changes
+    after the newest batch that ends there or earlier). From now on, upkeep keeps the
+    files that it needs. Raise `VersionSetUnknown` if no batch ends there or earlier, or
+    if none has read the place."""
     with _open_site(source, config) as (adapters, _):
+        start = _consumer_start(adapters.ledger(), source, start)
         return adapters.consumers().make_consumer(source, consumer, start)
+
+
+def _consumer_start(ledger: Ledger, source: str, start: ConsumerStart | str) -> ConsumerStart:
+    """Return the start of a consumer, a place as the id of a batch."""
+    if isinstance(start, int):
+        return start
+    place = _place(start)
+    if isinstance(place, Earliest | Latest):
+        return "earliest" if isinstance(place, Earliest) else "latest"
+    if isinstance(place, AfterGtids):
+        raise ConfigurationError(
+            f"{place} may lie inside a batch, and a consumer begins after whole ones",
+            hint="give a moment or a place of the log; `lockstep versions --list` shows the ends "
+            "of batches",
+        )
+    return version_set_at(ledger, source, place).batch.id
 
 
 def drop_consumer(

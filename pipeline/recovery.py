@@ -39,6 +39,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from itertools import pairwise
 from types import MappingProxyType
@@ -59,13 +60,15 @@ class RecordedCursor:
     """The cursor (how the run after a batch finds its place in the log), as a commit
     records it. `gtids`: None if the set was too long for the commit. `by_gtid`: the
     place is found by GTID, not by file and offset. `anchor`: the checksum of the event
-    before the place. `sequence`: the number of the last change up to there."""
+    before the place. `sequence`: the number of the last change up to there.
+    `committed_at`: the newest commit time up to there, or None if unknown."""
 
     server: str
     gtids: GtidSet | None
     by_gtid: bool
     anchor: Anchor
     sequence: int
+    committed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,12 +293,14 @@ def last_deleted_batch(commits: Iterable[LakeCommit]) -> int:
 
 
 def _recorded_cursor(values: Mapping[str, Any]) -> RecordedCursor:
+    committed_at = values.get("committed_at")
     return RecordedCursor(
         server=str(values["server"]),
         gtids=None if values["gtids"] is None else GtidSet.parse(values["gtids"]),
         by_gtid=bool(values["by_gtid"]),
         anchor=Anchor(*values["anchor"]),
         sequence=int(values["sequence"]),
+        committed_at=None if committed_at is None else datetime.fromisoformat(committed_at),
     )
 
 

@@ -7,6 +7,7 @@ uses (`pipeline.run.context`).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -83,6 +84,11 @@ class TableSettings:
     policies: Mapping[str, Any]
     shape: ShapeRules = NO_RULES
     into: MirrorNameTemplate | None = None
+
+    @property
+    def label(self) -> str:
+        """The block's first line and the one that tells blocks apart."""
+        return f"[[sources.table]] match = {json.dumps(self.match.include)}"
 
 
 def policies_given_to(table: TableName, blocks: Iterable[TableSettings]) -> dict[str, Any]:

@@ -14,6 +14,10 @@ from typing import Final
 from lockstep.pipeline.values.errors import DiskFull
 
 _FULL_DISK_NUMBERS: Final = (errno.ENOSPC, errno.EDQUOT)
+FULL_CURE: Final = (
+    "enlarge it, or free space that is not Lockstep's; delete nothing in the lake or in .lockstep "
+    "by hand; then run again"
+)
 _LEAST_FREE_BYTES: Final = 1 << 20
 """A file system with at least this many free bytes is not full."""
 
@@ -30,7 +34,7 @@ def disk_full_error(error: BaseException, folders: Iterable[Path]) -> DiskFull |
         else:
             continue
         places = ", ".join(files or map(str, _full_folders(folders))) or "this machine"
-        return DiskFull(f"No space left on {places}.", hint="free some space there, then run again")
+        return DiskFull(f"No space left on {places}.", hint=FULL_CURE)
     return None
 
 

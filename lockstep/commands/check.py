@@ -17,9 +17,10 @@ from lockstep import exits
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.check import (
     Finding,
-    MirrorRetention,
+    MirrorEvidence,
     SourceEvidence,
     longest_pause_from_now,
+    past_columns,
     preflight,
 )
 from lockstep.pipeline.run.context import SilentProgress
@@ -147,20 +148,24 @@ def _preflight(
         mirror_names=plan.mirror_names,
         shaping=plan.shaping(settings.privacy_key()),
         shaped_versions=[*versions],
+        past_columns={} if ledger is None else past_columns(ledger, plan),
     )
     return preflight(server, evidence, states)
 
 
-def _readable_mirrors(
-    adapters: Adapters, states: Iterable[TableState]
-) -> Iterator[MirrorRetention]:
-    """Yield the mirrors that can be read. Other checks report the unreadable ones."""
+def _readable_mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[MirrorEvidence]:
+    """Yield the mirrors whose logs can be read. Other checks report the others."""
     mirrors = adapters.lake().mirrors
     for state in states:
         with suppress(LakeUnavailable, MirrorRefused):
-            retention = mirrors.retention(state.mirror)
-            if retention is not None:
-                yield MirrorRetention(state.table, mirrors.path(state.mirror), retention)
+            retention, version = mirrors.retention(state.mirror), mirrors.version(state.mirror)
+            if retention is not None and version is not None:
+                # That of a stopped table may be broken: its state says so.
+                reason = (
+                    mirrors.reason_unreadable(state.mirror, version) if state.is_complete else None
+                )
+                path = mirrors.path(state.mirror)
+                yield MirrorEvidence(state.table, path, retention, reason)
 
 
 def next_start_finding(ports: RunPorts) -> Finding:

@@ -190,6 +190,9 @@ def _work_samples(standing: Standing) -> Iterator[Sample]:
     failure_count = standing.failures.count if standing.failures is not None else 0
     is_running = standing.lease is not None and standing.lease.live
     yield "running", "1 while a run holds the source's lock", {}, float(is_running)
+    if standing.lease is not None and standing.lease.live and standing.lease.recorded_at:
+        recorded = standing.lease.recorded_at.timestamp()
+        yield "run_recorded_timestamp_seconds", "when the present run last recorded", {}, recorded
     yield "failures", "runs that failed since the last successful one", {}, failure_count
     yield "batches_waiting", "batches that are not acknowledged", {}, len(standing.waiting_batches)
     gap_count = sum(1 for gap in standing.gaps if gap.open_tables)

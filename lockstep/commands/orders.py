@@ -152,6 +152,10 @@ def _choice_lines(source: str, choice: Choice) -> Iterator[str]:
             f"{', '.join(choice.gap_tables)} may be wrong until `lockstep verify` finds them "
             "equal, or they are read again"
         )
+        yield (
+            "  next: `lockstep run`, `lockstep verify --repair`, `lockstep run`, `lockstep "
+            "verify`; until then `lockstep status` names the tables"
+        )
     elif choice.continuity is Continuity.CONTIGUOUS:
-        yield "  nothing is left out, nothing is read twice"
+        yield "  nothing is left out, nothing is read twice; next: `lockstep run`"
     yield "  if this is the wrong place, choose again: the latest choice counts until a run uses it"

@@ -233,7 +233,11 @@ def changelog_values(
     }
 
 
-_PACKAGES_COMMENT = "# with --packages io.delta:delta-spark_4.2_2.13:4.4.0, for Spark 4.2\n"
+_PACKAGES_COMMENT = """\
+# Spark 4.2: pyspark --packages io.delta:delta-spark_4.2_2.13:4.4.0 \\
+#   --conf spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension \\
+#   --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog
+"""
 
 _AGE_SETTING = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 """The setting with which Delta refuses a version whose commit is old, even if that

@@ -198,6 +198,12 @@ def recovery_lines(
     if plan.highest_batch > plan.lake_end.batch:
         first = plan.lake_end.batch + 1
         yield f"  batches {first} to {plan.highest_batch} are undone; the log is read again"
+    if outcome.case is RecoveryCase.REFUSED:  # This ledger still knows what came before.
+        yield (
+            f"  `rebuild`, `versions` and `replay` of places before the end of batch "
+            f"{plan.lake_end.batch} do not work any more afterwards: first rebuild what an "
+            "audit needs"
+        )
     count = pluralize(len(plan.adoptions), "table continues", "tables continue")
     yield f"  {count} with the mirrors"
     for adoption in plan.adoptions:

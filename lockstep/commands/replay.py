@@ -60,12 +60,13 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 def exit_code(report: ReplayReport) -> int:
     """Return 4 if `--compare` found a difference or a damaged file could not be
-    replaced, 6 if tables could not be compared."""
+    replaced, 6 if tables could not be compared as they are now. A table whose mirror can
+    never be compared by key does not count."""
     codes = [exits.DONE]
     has_damage = report.unreplaced_segments or report.wrong_changelogs
     if has_damage or (report.has_differences and not report.committed):
         codes.append(exits.DIFFERENCES)
-    if any(mirror.not_compared is not None for mirror in report.mirrors):
+    if any(mirror.not_compared and mirror.is_comparable for mirror in report.mirrors):
         codes.append(exits.QUARANTINED)
     return exits.most_serious(codes)
 
@@ -91,6 +92,10 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
         return
     for check in report.changelog_checks:
         yield f"{check.changelog.table}: {check.sentence}"
+    standings = Counter(segment.standing for segment in report.segments)
+    for standing, sentence in _CORRECT_SENTENCES.items():
+        if standings[standing]:
+            yield f"{pluralize(standings[standing], 'part')} of the changelogs {sentence}"
     for segment in report.segments:
         if segment.standing in (SegmentStanding.DIFFERENT, SegmentStanding.DAMAGED):
             yield _segment_line(segment, report)
@@ -105,6 +110,12 @@ def replay_lines(report: ReplayReport, *, is_planned: bool) -> Iterator[str]:
         )
     if not report.committed:
         yield "nothing was written (--compare)"
+
+
+_CORRECT_SENTENCES: Final = {
+    SegmentStanding.SAME: "read again from the log: all equal",
+    SegmentStanding.AS_RECORDED: "as recorded; the log was not compared with them",
+}
 
 
 def _segment_line(segment: SegmentResult, report: ReplayReport) -> str:

@@ -18,6 +18,8 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
+from lockstep.pipeline.status.verdict import utc_text
+from lockstep.pipeline.values.position import Position
 from lockstep.printing import pluralize
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.streams import file_errors
@@ -76,9 +78,18 @@ def _report_lines(report: SpanReport, path: Path) -> Iterator[str]:
         f"+{counts.inserted:,} ~{counts.updated:,} -{counts.deleted:,} rows of "
         f"{pluralize(len(report.totals), 'table')}"
     )
+    first, last = report.batches[0], report.batches[-1]
+    batches = f"batch {first.id}" if first is last else f"batches {first.id} to {last.id}"
+    end = f" to {_place_text(last.end)}" if last.end is not None else ""
+    yield f"  all of {batches}, from {_place_text(first.start)}{end}"
     if report.request_counts is not None:
         yield f"  requests to the store: {report.request_counts}"
     yield f"  the page: {path}"
+
+
+def _place_text(position: Position) -> str:
+    committed = position.committed_at
+    return f"{position.at}, {utc_text(committed)}" if committed else str(position.at)
 
 
 _CHANGE_KEYS: Final = (

@@ -41,6 +41,10 @@ from lockstep.printing import pluralize, show_table
 from lockstep.resources.adapters import Adapters
 
 VERIFY = "verify"
+_FIRST_RUN_HINT = (
+    "the first run begins it; until then `lockstep check` shows what becomes of each column, and "
+    "`lockstep tables` lists all tables"
+)
 _SHAPE_KEYS = "row_condition as rows, key_fingerprint as key"
 _ORIGIN_WORDS = {
     VersionOrigin.BASELINE: "read from the server",
@@ -92,7 +96,7 @@ def _show_one_table(
         at = str(place) if place is not None else None
         print_schema(context, name, view, at)
         return Outcome(exits.DONE, schema_values(name, view, at))
-    raise unknown_table_error(table, known_tables, "the history")
+    raise unknown_table_error(table, known_tables, "the history", _FIRST_RUN_HINT)
 
 
 def _verify_all(adapters: Adapters, context: CommandContext, source_name: str | None) -> Outcome:

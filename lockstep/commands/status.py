@@ -233,7 +233,8 @@ def status_lines(
         pairs[f"batch {batch.batch.id}"] = f"{state}, from {batch.batch.start}{waits}"
     if (lease := standing.lease) is not None and lease.live:
         beat = f", last sign of life {utc_text(lease.beat_at)}" if lease.beat_at else ""
-        pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}"
+        record = f", last result {utc_text(lease.recorded_at)}" if lease.recorded_at else ""
+        pairs["being run by"] = f"{lease.holder}, since {utc_text(lease.taken_at)}{beat}{record}"
     if (choice := standing.override) is not None:
         pairs["next start"] = f"{choice.place}, chosen by {choice.author}: {choice.reason}"
     yield align_pairs(pairs)
@@ -343,7 +344,7 @@ def proof_lines(
     for table, proof in open_differences(proofs).items():
         rows, when = pluralize(proof.differing_count, "row"), utc_text(proof.compared_at)
         yield f"  {table} differs from MySQL: {rows} when compared {when}"
-        yield f"    hint: `lockstep verify {table}` shows which rows, `--repair` corrects them"
+        yield f"    hint: `lockstep verify {table}` compares again, `--repair` corrects it"
     proven_times = proof_times(proofs, stopped_tables).values()
     if proven_times:
         oldest = duration_text(max(now - min(proven_times), timedelta()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import getpass
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import SystemRandom
 from typing import Any, Final
 
@@ -17,7 +17,12 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.model.table_state import Supplier
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.table_extents import record_complete, tables_proven_complete
-from lockstep.pipeline.run.orders.reloads import ReloadFacts, plan_reload, plan_repairs
+from lockstep.pipeline.run.orders.reloads import (
+    Reload,
+    ReloadFacts,
+    plan_reload,
+    plan_repairs,
+)
 from lockstep.pipeline.run.proof.verify_rows import record_proofs, verify
 from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.reports import TableComparison, VerifyReport
@@ -147,6 +152,8 @@ def _repair_tables(
         if repairs:
             show_planned(context, ports, repairs)
         return {"repairs": {repair.table: reload_values(repair) for repair in repairs}}
+    if repairs:
+        context.say("What differs is read from MySQL again; the counts above are from before:")
     refreshed: dict[str, Any] = {}
     if any(repair.condition_rows is not None for repair in repairs):
         refreshed = read_parts(context, adapters, ports, repairs)[1]["refreshed"]
@@ -158,9 +165,21 @@ def _repair_tables(
     ]
     with ports.ledger.lock(ports.source.name, holder_name("verify"), None) as lease:
         recorded = record_reloads(context, ports, lease, whole_reloads)
-    for reload in recorded:
-        context.say(f"  then `lockstep verify {reload.table}`")
+    context.say(*_next_lines(repairs, recorded))
     return {"repaired": [reload.table for reload in recorded], "read_again": refreshed}
+
+
+def _next_lines(repairs: Sequence[Reload], recorded: Sequence[Reload]) -> Iterator[str]:
+    """Yield what to type after a repair. `recorded`: those that the next run does."""
+    names = " ".join(str(repair.table) for repair in repairs)
+    if recorded:
+        tables = ", ".join(str(reload.table) for reload in recorded)
+        yield f"  next: `lockstep run` reads {tables}; then `lockstep verify {names}` proves it"
+    elif repairs:
+        yield (
+            f"  next: `lockstep verify {names}` proves it; until then `lockstep status` shows what "
+            "the last comparison found"
+        )
 
 
 def _tables_by_source(

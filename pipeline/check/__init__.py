@@ -9,7 +9,7 @@ server for the facts of all rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +17,7 @@ from lockstep.pipeline.check import account, connection, log, mirrors, tables
 from lockstep.pipeline.check.findings import (
     CheckRule,
     Finding,
-    MirrorRetention,
+    MirrorEvidence,
     RunEvidence,
     SourceEvidence,
     findings_of,
@@ -26,7 +26,9 @@ from lockstep.pipeline.check.log import longest_pause_from_now
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
+from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.pipeline.values.table import TableName, TablePatterns
 
 __all__ = [
@@ -34,11 +36,12 @@ __all__ = [
     "INVISIBLE_REASON",
     "RUN_RULES",
     "Finding",
-    "MirrorRetention",
+    "MirrorEvidence",
     "SourceEvidence",
     "check_findings",
     "invisible_tables",
     "longest_pause_from_now",
+    "past_columns",
     "preflight",
     "require_ready",
     "run_findings",
@@ -62,6 +65,8 @@ INVISIBLE_REASON: Final = (
     "the account cannot see it: its changes come from the log, and nobody can compare it with "
     "MySQL or re-read it"
 )
+
+ColumnNames = Mapping[TableName, Collection[str]]
 
 _LEVEL_ORDER: Final = {"refusal": 0, "warning": 1, "ok": 2}
 """The order in which findings are listed, by level."""
@@ -88,6 +93,7 @@ def require_ready(
     for finding in run_findings(evidence):
         if finding.error is not None:
             raise finding.error
+    _require_known_names(server, ledger, source)
     visible_tables = {table.name for table in evidence.tables}
     return invisible_tables(server, source.patterns, states, visible_tables)
 
@@ -112,6 +118,56 @@ def invisible_tables(
     return tuple(
         StoppedTable(table, INVISIBLE_REASON, f"{grant};", "") for table, grant in grants.items()
     )
+
+
+def _require_known_names(server: SourceServer, ledger: Ledger, source: SourcePlan) -> None:
+    """Raise `ConfigurationError` if settings are to hide a column that no table of
+    theirs has or had: the column that was meant would be shown. The history is asked
+    first, and the server only for names that it does not have."""
+
+    def read_newest() -> ColumnNames:
+        return column_names(ledger.schemas_at(source.name, shaped=True))
+
+    def read_history() -> ColumnNames:
+        return past_columns(ledger, source)
+
+    def read_server() -> ColumnNames:
+        captured = [table.name for table in server.tables() if source.patterns.matches(table.name)]
+        tables = [name for name in captured if any(block.match.matches(name) for block in blocks)]
+        schemas = server.current_schemas(tables).tables if tables else {}
+        return {name: {*map(str.lower, schema.names)} for name, schema in schemas.items()}
+
+    blocks, names_by_table = list(source.table_settings), dict[TableName, set[str]]()
+    for read in (read_newest, read_history, read_server):
+        blocks = [block for block in blocks if mirrors.wrong_names(block, names_by_table)]
+        if not blocks:
+            return
+        for table, names in read().items():
+            names_by_table.setdefault(table, set()).update(names)
+    for block in blocks:
+        if any(map(block.match.matches, names_by_table)):
+            for setting, name in mirrors.wrong_names(block, names_by_table):
+                raise ConfigurationError(
+                    f"{block.label}: {mirrors.unknown_sentence(setting, name)}",
+                    hint=mirrors.UNKNOWN_NAME_HINT,
+                )
+
+
+def past_columns(ledger: Ledger, source: SourcePlan) -> ColumnNames:
+    """Return the columns of all versions of the tables that have settings, by names in
+    lower case."""
+    states = ledger.table_states(source.name)
+    tables = [name for name in states if source.shape_rules_of(name) is not None]
+    return column_names(ledger.schema_versions(source.name, *tables)) if tables else {}
+
+
+def column_names(versions: Iterable[SchemaVersion]) -> ColumnNames:
+    """Return the columns of each table's versions, by names in lower case."""
+    names: dict[TableName, set[str]] = {}
+    for version in versions:
+        if version.schema is not None:
+            names.setdefault(version.table, set()).update(map(str.lower, version.schema.names))
+    return names
 
 
 def preflight(

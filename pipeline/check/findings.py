@@ -79,13 +79,15 @@ class RunEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorRetention:
-    """How long a mirror's properties keep old versions. `path`: absolute, of the
-    mirror."""
+class MirrorEvidence:
+    """An existing mirror. `path`: absolute; `retention`: how long its properties keep
+    old versions; `reason_unreadable`: why its newest version cannot be read, or None if
+    all its files exist."""
 
     table: TableName
     path: str
     retention: Retention
+    reason_unreadable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,7 @@ class SourceEvidence:
     - `shaping`: the settings that hide or change columns and rows; `schemas_to_shape`: the
       structures of the captured tables to which such settings apply; `shaped_versions`: the newest
       versions of the tables of which the lake already hides or changes something.
+    - `past_columns`: the columns of all versions of each table, by names in lower case.
     - `invisible_tables`: captured tables that the account cannot see.
     """
 
@@ -112,7 +115,7 @@ class SourceEvidence:
     patterns: TablePatterns
     longest_pause: timedelta | None = None
     extents: Sequence[Extent] = ()
-    mirrors: Sequence[MirrorRetention] = ()
+    mirrors: Sequence[MirrorEvidence] = ()
     keep_versions: timedelta = DEFAULT_KEEP
     snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
     allowed_statements: NamePatterns = field(default_factory=NamePatterns)
@@ -124,6 +127,7 @@ class SourceEvidence:
     shaping: Shaping = field(default_factory=Shaping)
     schemas_to_shape: Sequence[TableSchema] = ()
     shaped_versions: Sequence[SchemaVersion] = ()
+    past_columns: Mapping[TableName, Collection[str]] = field(default_factory=dict)
     invisible_tables: Sequence[StoppedTable] = ()
 
     @property

@@ -11,9 +11,8 @@ older than `delta.deletedFileRetentionDuration`, even if its files still exist.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -22,7 +21,7 @@ from lockstep.pipeline.check.findings import (
     CheckRule,
     Fault,
     Fine,
-    MirrorRetention,
+    MirrorEvidence,
     RuleVerdict,
     SourceEvidence,
     with_topic,
@@ -33,11 +32,12 @@ from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
-from lockstep.pipeline.shape.shape import ShapeRules, matches
+from lockstep.pipeline.shape.shape import has_wildcard
+from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.shown import name_list
-from lockstep.pipeline.values.table import Column, TableStructure
+from lockstep.pipeline.values.table import Column, TableName, TableStructure
 
 _MEMBER_TYPES: Final = ("enum", "set")
 _FLOATING_TYPES: Final = ("float", "double")
@@ -307,7 +307,6 @@ COLUMN_RULES: Final = with_topic(
 )
 
 
-_WILDCARDS: Final = frozenset("*?[")
 _FULL_IMAGES: Final = (None, "FULL", "FULL_NODUP")
 """Values of binlog_row_image with which an image has every column; a server without the
 setting (None) logs every column too."""
@@ -320,32 +319,81 @@ def _judge_shapes(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             for error in faults:
                 yield Fault(error.reason, str(schema.name), error.hint)
         else:
-            words = evidence.shaping.describe(schema)
-            yield Fine(words or "is shown as it is", str(schema.name))
+            words = evidence.shaping.describe(schema) or "is shown as it is"
+            later = evidence.shaping.describe_later_columns(schema)
+            yield Fine(f"{words}; {later}", str(schema.name))
 
 
-def _judge_column_patterns(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    """Report patterns for columns that match no column. A pattern with a wildcard is
-    not reported: it may be for columns that do not exist yet."""
+def _judge_shown_again(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for version in evidence.shaped_versions:
+        try:
+            names = evidence.shaping.columns_showing_more(version)
+        except TableError:
+            continue  # `_judge_shapes` reports it
+        if names:
+            yield Fault(f"the settings show more of {', '.join(names)}", str(version.table))
+
+
+UNKNOWN_NAME_HINT: Final = (
+    "correct or remove it; for a column that is still to come, write a pattern, such as 'ssn*'"
+)
+_HIDING: Final = ("exclude_columns", "hash_columns", "mask_columns")
+_OTHER_NAMES: Final = ("include_columns", "types")
+
+
+def wrong_names(
+    block: TableSettings,
+    columns: Mapping[TableName, Collection[str]],
+    settings: Sequence[str] = _HIDING,
+) -> list[tuple[str, str]]:
+    """Return each of these settings with each name in it that no column of the block's
+    tables has. A pattern with a wildcard is left out: it may be for columns that do not
+    exist yet. `columns`: names in lower case, by table."""
+    known = {n for table, names in columns.items() if block.match.matches(table) for n in names}
+    return [
+        (setting, name)
+        for setting in settings
+        for name in getattr(block.shape, setting) or ()
+        if not has_wildcard(name) and name.lower() not in known
+    ]
+
+
+def unknown_sentence(setting: str, name: str) -> str:
+    return f"{setting} names {name!r}, and no column of its tables has or had that name"
+
+
+def _name_faults(
+    evidence: SourceEvidence, settings: Sequence[str], dropped_cure: str
+) -> Iterator[RuleVerdict]:
+    """Report names of these settings that no column of their block's tables has. It is
+    a warning if a column had the name; its cure is `dropped_cure`."""
+    present = {schema.name: {*map(str.lower, schema.names)} for schema in evidence.schemas_to_shape}
+    known = {table: {*names} for table, names in evidence.past_columns.items()}
+    for table, names in present.items():
+        known.setdefault(table, set()).update(names)
     for block in evidence.table_settings:
-        schemas = [
-            schema for schema in evidence.schemas_to_shape if block.match.matches(schema.name)
-        ]
-        names = [name for schema in schemas for name in schema.names]
-        for setting, pattern in _column_patterns(block.shape) if schemas else ():
-            if not _WILDCARDS & {*pattern} and not any(matches((pattern,), name) for name in names):
-                yield Fault(
-                    f"{setting} names {pattern!r}, and no column of its tables has that name",
-                    f"[[sources.table]] match = {json.dumps(block.match.include)}",
+        if any(map(block.match.matches, known)):
+            for setting, name in wrong_names(block, known, settings):
+                yield Fault(unknown_sentence(setting, name), block.label)
+        if any(map(block.match.matches, present)):
+            dropped = set(wrong_names(block, present, settings)) - {
+                *wrong_names(block, known, settings)
+            }
+            for setting, name in sorted(dropped):
+                sentence = (
+                    f"{setting} names {name!r}, and no column of its tables has that name any more"
                 )
+                yield Fault(sentence, block.label, dropped_cure, "warning")
 
 
-def _column_patterns(rules: ShapeRules) -> Iterator[tuple[str, str]]:
-    """Yield each setting of a block that names columns, with each of its patterns."""
-    settings = ("include_columns", "exclude_columns", "hash_columns", "mask_columns", "types")
-    for setting in settings:
-        for pattern in getattr(rules, setting) or ():
-            yield setting, pattern
+def _judge_hiding_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    cure = "keep it if the column may come back; to remove it reads nothing again"
+    yield from _name_faults(evidence, _HIDING, cure)
+
+
+def _judge_other_names(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    cure = "remove it: that reads nothing again, and hides nothing more"
+    yield from _name_faults(evidence, _OTHER_NAMES, cure)
 
 
 def _judge_row_images(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -380,13 +428,32 @@ SHAPE_RULES: Final = with_topic(
         _judge_shapes,
     ),
     CheckRule(
-        "names of columns",
-        "names in include_columns, exclude_columns, hash_columns, mask_columns and types; one with "
-        "a wildcard may be for columns that do not exist yet",
+        "columns shown again",
+        "the settings, against how the lake shows each column",
+        "warning",
+        "the next run reads the table again and shows more of these columns than now",
+        "hide them under [[sources.table]] before the next run, unless they are to be shown",
+        _judge_shown_again,
+    ),
+    CheckRule(
+        "names of hidden columns",
+        "names in exclude_columns, hash_columns and mask_columns; one with a wildcard may be for "
+        "columns that do not exist yet, and one whose column was dropped is only a warning",
         "refusal",
-        "a name that no column has is a mistake: the column that was meant is shown as it is",
+        "a name that no column has or had is a mistake, and would show the column that was meant: "
+        "runs read nothing",
+        UNKNOWN_NAME_HINT,
+        _judge_hiding_names,
+        ConfigurationError,
+    ),
+    CheckRule(
+        "names of columns",
+        "names in include_columns and types, likewise",
+        "refusal",
+        "a name that no column has or had is a mistake: the column that was meant is left out, or "
+        "has its own type",
         "correct or remove it",
-        _judge_column_patterns,
+        _judge_other_names,
     ),
     CheckRule(
         "row images for conditions",
@@ -424,7 +491,7 @@ def _judge_version_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         yield Fine(f"every mirror keeps its versions for {duration_text(keep)}")
 
 
-def _retention_statement(mirror: MirrorRetention, keep: timedelta) -> str:
+def _retention_statement(mirror: MirrorEvidence, keep: timedelta) -> str:
     pairs = Retention.for_keep(keep).properties().items()
     properties = ", ".join(f"'{name}' = '{value}'" for name, value in pairs)
     return (
@@ -433,8 +500,28 @@ def _retention_statement(mirror: MirrorRetention, keep: timedelta) -> str:
     )
 
 
+def _judge_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for mirror in evidence.mirrors:
+        if mirror.reason_unreadable is not None:
+            yield Fault(
+                f"its mirror cannot be read as a whole: {mirror.reason_unreadable}",
+                str(mirror.table),
+                f"`lockstep reload {mirror.table} --reason …` rewrites its mirror",
+            )
+
+
 KEEPING_RULES: Final = with_topic(
     "the mirrors",
+    CheckRule(
+        "files of mirrors",
+        "whether each file of each mirror's newest version exists: a look for each file; in an "
+        "object store, a request for every thousand objects below the mirror",
+        "warning",
+        "readers fail, and the first write that reads such a file quarantines the table; a write "
+        "that only appends goes on",
+        "restore the files, or `lockstep reload TABLE --reason …`",
+        _judge_files,
+    ),
     CheckRule(
         "versions kept",
         "`delta.deletedFileRetentionDuration` and `delta.logRetentionDuration` of each mirror, "

@@ -8,7 +8,6 @@ are logged only if MySQL enforces foreign keys itself instead of InnoDB
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
@@ -192,7 +191,7 @@ def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     names = {*(table.name for table in evidence.tables), *evidence.ledger_tables}
     captured = [name for name in names if evidence.patterns.matches(name)]
     for number, block in enumerate(evidence.table_settings):
-        label = f"[[sources.table]] match = {json.dumps(block.match.include)}"
+        label = block.label
         unmatched = block.match.unmatched_patterns(captured)
         for pattern in unmatched:
             yield Fault(f"its pattern {pattern!r} matches no captured table", label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import pyarrow as pa
 
@@ -29,6 +30,11 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.segment import Segment, SegmentFile
 from lockstep.pipeline.values.table import TableName
+
+LOST_FILE_CURE: Final = (
+    "`lockstep replay --from earliest --to latest` brings the file back if the server still has "
+    "its part of the log; else restore it from a copy of the lake"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +132,8 @@ def require_files(store: SegmentStore, table: DeliveredTable) -> None:
     if damages:
         raise SegmentsLost(
             f"The changelog of {table.table} has lost changes of this delivery: {damages[0]}",
-            hint="restore the file from a copy of the lake; or give up these changes: drop the "
-            "consumer, and create it again after a batch whose files are complete",
+            hint=f"{LOST_FILE_CURE}; or give up these changes: drop the consumer, and create it "
+            "again after a batch whose files are complete",
         )
 
 

@@ -105,7 +105,7 @@ def choose(facts: WriteFacts) -> Strategy:
         raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
     if facts.replaces:
         reason = facts.copy_reason or (
-            "the table was emptied or re-read from MySQL, so its earlier rows do not count"
+            "the table was read from MySQL or emptied, so rows of before do not count"
         )
         if facts.has_key:
             return _folding(Way.REPLACE, reason, facts)

@@ -165,6 +165,10 @@ class Decisions(Protocol):
     def decisions(self, source: str, *kinds: str, limit: int = 5) -> list[RecordedDecision]:
         """Return the newest decisions of these kinds, or of any, newest first."""
 
+    def start_decision(self, batch: Batch) -> RecordedDecision | None:
+        """Return the decision that chose where a batch begins; None if it begins at the
+        end of its predecessor."""
+
     def note_gtids_off(self, lease: Lease) -> None:
         """Record that the server's `gtid_mode` is not ON, so that no GTID set that was
         captured before is used to resume. Call it before the decision that depends on
@@ -469,7 +473,8 @@ class Tables(Protocol):
 
     def proofs(self, source: str) -> list[ComparisonRecord]:
         """Return the proofs of every compared table, by name; whole comparisons before
-        samples."""
+        samples. A comparison that found differences is left out if all rows of the
+        table were read again since."""
 
 
 class Writes(Protocol):

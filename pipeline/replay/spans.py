@@ -86,19 +86,28 @@ def batches_in_span(
     chain: Sequence[Batch],
     runs: Mapping[str, int],
     times: Sequence[BatchTimes] | None = None,
+    begin: datetime | None = None,
 ) -> tuple[Batch, ...]:
     """Return the batches in the span, oldest first; none if nothing was captured in it.
 
     `chain`: all acknowledged batches, oldest first. If `times` has the times of all
     batches and both places are moments, the batches in the ranges of
-    `needed_id_ranges` are enough. `runs`: the batch id of each run. Raise SpanRefused
-    for a span that lies before or after all batches, or that ends before it begins.
+    `needed_id_ranges` are enough. `runs`: the batch id of each run. `begin`: a moment
+    before which the batches have no transaction, if that is known. Raise SpanRefused for
+    a span that begins before or lies after all batches, or that ends before it begins.
+    Only `earliest` begins before them.
     """
     if not chain:
         raise SpanRefused("nothing was captured yet", hint="`lockstep run` captures")
     if isinstance(span.since, AtMoment) and isinstance(span.until, AtMoment):
         _require_ascending(span, span.since.moment < span.until.moment)
     all_times = list(map(BatchTimes.of, chain)) if times is None else times
+    for place in (span.until, span.since):
+        if _is_before(place, chain, begin):
+            raise SpanRefused(
+                f"no transaction up to {place} is known: {beginning_sentence(chain[0], begin)}",
+                hint=f"`--from earliest` begins there; {_SPAN_HINT}",
+            )
     later_ids = _ids_after_place(all_times, span.since)
     earlier_ids = _ids_before_place(all_times, span.until)
     after = _batches_after(span.since, chain, runs, later_ids)
@@ -132,11 +141,31 @@ def needed_id_ranges(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int,
     return [*ranges, (inside[0], inside[-1])] if inside else ranges
 
 
-def beginning_sentence(first: Batch) -> str:
+def _is_before(place: Place, chain: Sequence[Batch], begin: datetime | None) -> bool:
+    """Return whether a place is certainly before the first batch. `begin`: as for
+    `batches_in_span`."""
+    first = chain[0]
+    if first.follows is not None:  # Deleted changes are refused by whoever knows up to where.
+        return False
+    match place:
+        case AtMoment(moment):
+            return begin is not None and moment < begin
+        case AfterGtids(gtids):
+            start_gtids = first.start.gtid_set
+            return gtids != start_gtids and start_gtids.contains(gtids)
+        case AtCoordinates(at):
+            same_log = _batches_of_log(chain, at)
+            return same_log[0] is first and at < first.start.at
+        case _:
+            return False
+
+
+def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
     """Return a sentence on what lies before the ledger's first batch: no history, or
-    deleted changes."""
+    deleted changes. `begin`: as for `batches_in_span`."""
     if first.follows is None:
-        return f"the history begins at {first.start}"
+        moment = "" if begin is None else f" ({moment_text(begin)})"
+        return f"the history begins at {first.start}{moment}"
     return f"changes up to {end_text(first)} were deleted, as {KEEP_CHANGES} says"
 
 
@@ -334,10 +363,16 @@ class PlaceInBatch:
     is_batch_end: bool
 
 
-def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> PlaceInBatch:
+def batch_at(
+    place: Place,
+    chain: Sequence[Batch],
+    runs: Mapping[str, int],
+    read_until: datetime | None = None,
+) -> PlaceInBatch:
     """Return the batch at a place. `chain`: acknowledged batches, oldest first: the
     first, the last, and those in which the place may be. `runs`: the batch id of each
-    run. Raise PastRefused for a place that no batch has read."""
+    run. `read_until`: as for `is_unread`. Raise PastRefused for a place that no batch
+    has read."""
     if not chain:
         raise PastRefused("nothing was captured yet", hint="`lockstep run` captures")
     ordinary = [batch for batch in chain if not batch.catches_up]
@@ -350,11 +385,15 @@ def batch_at(place: Place, chain: Sequence[Batch], runs: Mapping[str, int]) -> P
             batch = next(batch for batch in chain if batch.id == runs[run])
             return PlaceInBatch(batch, is_batch_end=True)
         case AtMoment(moment):
-            return _moved_past_catch_up(_batch_at_moment(place, ordinary, moment), chain)
+            return _moved_past_catch_up(
+                _batch_at_moment(place, ordinary, moment, read_until), chain
+            )
         case AtCoordinates(at):
             return _moved_past_catch_up(_batch_at_coordinates(place, ordinary, at), chain)
         case InFile(file, moment):
-            return _moved_past_catch_up(_batch_in_file(place, ordinary, file, moment), chain)
+            return _moved_past_catch_up(
+                _batch_in_file(place, ordinary, file, moment, read_until), chain
+            )
         case AfterGtids(gtids):
             return _moved_past_catch_up(_batch_after_gtids(place, ordinary, gtids), chain)
         case Snapshot():
@@ -453,13 +492,21 @@ def _file_numbers(transactions: pa.Table) -> Integers:
 # -- the batch of a place ---------------------------------------------------------------------
 
 
-def _batch_at_moment(place: Place, chain: Sequence[Batch], moment: datetime) -> PlaceInBatch:
+def is_unread(moment: datetime, chain: Sequence[Batch], read_until: datetime | None) -> bool:
+    """Return whether a moment is after all that the batches read. `read_until`: when a
+    run last found nothing after the last of them in the log; None if unknown."""
+    times = [*map(_committed_at, chain), read_until]
+    return moment > max((at for at in times if at is not None), default=_UNKNOWN_BEGINNING)
+
+
+def _batch_at_moment(
+    place: Place, chain: Sequence[Batch], moment: datetime, read_until: datetime | None
+) -> PlaceInBatch:
     timed = [batch for batch in chain if batch.transactions and _committed_at(batch) is not None]
     ended_count = _count_ended_by(timed, moment)
     if ended_count < len(timed):
         return PlaceInBatch(timed[ended_count], is_batch_end=False)
-    last = _last_commit_at(chain)
-    if last is None or moment > last:
+    if is_unread(moment, chain, read_until):
         raise _unread_error(place, chain[-1])
     return PlaceInBatch(chain[-1], is_batch_end=True)
 
@@ -472,10 +519,6 @@ def _count_ended_by(batches: Sequence[Batch], moment: datetime) -> int:
     """Return the number of batches that end before the end of a moment."""
     ends = [at for at in map(_committed_at, batches) if at is not None]
     return find_moment_end(ends, moment).place
-
-
-def _last_commit_at(chain: Sequence[Batch]) -> datetime | None:
-    return max((at for at in map(_committed_at, chain) if at is not None), default=None)
 
 
 def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates) -> PlaceInBatch:
@@ -493,7 +536,11 @@ def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates)
 
 
 def _batch_in_file(
-    place: Place, chain: Sequence[Batch], file: LogFile, moment: datetime
+    place: Place,
+    chain: Sequence[Batch],
+    file: LogFile,
+    moment: datetime,
+    read_until: datetime | None,
 ) -> PlaceInBatch:
     same_log = _batches_of_log(chain, Coordinates(file, FIRST_OFFSET))
     in_file = [
@@ -505,8 +552,7 @@ def _batch_in_file(
     after = [*in_file[_count_ended_by(in_file, moment) :], *later]
     if after:
         return PlaceInBatch(after[0], is_batch_end=False)
-    last = _last_commit_at(same_log)
-    if same_log[-1].id == chain[-1].id and (last is None or moment > last):
+    if same_log[-1].id == chain[-1].id and is_unread(moment, same_log, read_until):
         raise _unread_error(place, chain[-1])
     return PlaceInBatch(same_log[-1], is_batch_end=True)
 

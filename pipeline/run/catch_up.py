@@ -37,7 +37,7 @@ from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.supply.plan import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
-from lockstep.pipeline.values.decisions import Continuity, Decision, Lease
+from lockstep.pipeline.values.decisions import START_KIND, Continuity, Decision, Lease
 from lockstep.pipeline.values.engines import is_engine_reason
 from lockstep.pipeline.values.errors import (
     LockstepError,
@@ -89,7 +89,7 @@ def begin_catching_up(
     the batch. `details`: more facts for the record."""
     details = {"from": str(start), "to": str(cursor.position), **details}
     decision = Decision(
-        "start",
+        START_KIND,
         BatchKind.CATCHING_UP.value,
         reason,
         details,

@@ -59,6 +59,7 @@ from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
     RUNS,
     batch_of_run,
+    read_until_for,
     reason_no_longer_shown,
     unpruned_batches,
 )
@@ -120,7 +121,8 @@ def cut_at(ports: RunPorts, place: Place) -> Cut:
     if it lacks the batch, and `SpanRefused` for a place that occurs in several servers'
     logs."""
     batches = unpruned_batches(ports.ledger, ports.source.name)
-    placed_batch = batch_at(place, batches, _batch_of_named_run(ports, place))
+    runs = _batch_of_named_run(ports, place)
+    placed_batch = batch_at(place, batches, runs, read_until_for(ports.ledger, place, batches))
     if placed_batch.is_batch_end:
         return end_of_batch(placed_batch.batch)
     deletion = ports.ledger.deletion_notes(ports.source.name).newest

@@ -8,14 +8,25 @@ from batch `pruned_through` on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import Deletions, Ledger
-from lockstep.pipeline.replay.spans import Span, end_text
+from lockstep.pipeline.ports.ledger import Decisions, Deletions, Ledger
+from lockstep.pipeline.replay.spans import Span, end_text, is_unread
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
+from lockstep.pipeline.values.decisions import START_KIND
 from lockstep.pipeline.values.errors import SpanRefused
-from lockstep.pipeline.values.places import AtMoment, Earliest
-from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.places import AtMoment, Earliest, InFile, Place
+from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
+
+_MOST_STARTS: Final = 100
+"""Number of newest start decisions that are searched for one at the log's end."""
+
+_COARSEST_COMMIT_TIME: Final = timedelta(seconds=1)
+"""Largest difference between a commit and its commit time: some logs have only seconds."""
 
 RUNS = "`lockstep status --json` shows the runs of the last batches"
 
@@ -36,6 +47,46 @@ def unpruned_batches(
         pruned_through = ledger.pruned_through(source)
         batches = ledger.live_batches(source, max(first_batch, pruned_through), last_batch)
     return batches or ledger.live_batches(source, pruned_through, cursor.batch)
+
+
+def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) -> datetime | None:
+    """Return the moment up to which everything was read with the last of the batches:
+    when a run last found that the log has nothing after it, by the server's clock. None
+    if that is unknown, or not needed for the place."""
+    if (
+        not batches
+        or not isinstance(place, AtMoment | InFile)
+        or not is_unread(place.moment, batches, None)
+    ):
+        return None
+    end = batches[-1].captured_end
+    for recorded in ledger.decisions(batches[-1].source, START_KIND, limit=_MOST_STARTS):
+        facts = recorded.decision.facts
+        if facts.get("server_uuid") != end.server_uuid:
+            continue
+        head = Coordinates.parse(facts["head"])
+        if head.file.base == end.file.base and not end.at < head:
+            return datetime.fromisoformat(facts["read_at"]) - _COARSEST_COMMIT_TIME
+    return None
+
+
+def history_begin(ledger: Decisions, chain: Sequence[Batch]) -> datetime | None:
+    """Return a moment before which nothing was committed that was captured: when the
+    transactions before the first batch were committed, or when its start was the log's
+    end, or when its only log file was created. None if unknown, or if changes before
+    the batch were deleted. `chain`: acknowledged batches, the first one first."""
+    first = next(iter(chain), None)
+    if first is None or first.follows is not None:
+        return None
+    if first.start.committed_at is not None:
+        return first.start.committed_at
+    decision = ledger.start_decision(first)
+    facts = {} if decision is None else decision.decision.facts
+    if "at" in facts and facts["at"] == facts["head"]:
+        return datetime.fromisoformat(facts["read_at"]) - _COARSEST_COMMIT_TIME
+    if first.anchor is None or first.captured_end.file != first.start.file:
+        return None
+    return datetime.fromtimestamp(first.anchor.file_created, UTC)
 
 
 def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:

@@ -216,7 +216,10 @@ def reason_shape_changed(effect: TableEffect) -> str | None:
         if USED_BY_CONDITION in treatment and before.name.lower() != after.name.lower():
             return f"the condition on rows uses {after.name}, which was called {before.name}"
         if treatment and treatment != LEFT_OUT_TEXT and _definition(before) != _definition(after):
-            return f"column {after.name} was redefined, and the lake does not show it as it is"
+            return (
+                f"column {after.name} was redefined, and it is hidden, converted or used by the "
+                "condition on rows"
+            )
     return None
 
 

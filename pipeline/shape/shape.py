@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fnmatch import translate
 from typing import Final, NoReturn, assert_never
 
@@ -55,8 +55,8 @@ class ShapeRules:
 
     include_columns: tuple[str, ...] | None = None
     exclude_columns: tuple[str, ...] | None = None
-    hash_columns: Mapping[str, Hash] | None = None
-    mask_columns: Mapping[str, Mask] | None = None
+    hash_columns: Mapping[str, Treatment] | None = None
+    mask_columns: Mapping[str, Treatment] | None = None
     types: Mapping[str, Conversion] | None = None
     rows: str | None = None
     keep_clear: str | None = None
@@ -64,13 +64,19 @@ class ShapeRules:
     None if they are purged."""
 
     def __or__(self, later: ShapeRules) -> ShapeRules:
-        """Combine these rules with those of a later block of lockstep.toml. Each
-        setting that the later block has overrides the one here."""
+        """Combine these rules with those of a later block of lockstep.toml. The later
+        block hides more and never less, except that its `include_columns` replaces the
+        one here."""
+        included, reason = later.include_columns, later.keep_clear
+        excluded = (*(self.exclude_columns or ()), *(later.exclude_columns or ()))
         return ShapeRules(
-            **{
-                key.name: getattr(self if getattr(later, key.name) is None else later, key.name)
-                for key in fields(self)
-            }
+            include_columns=self.include_columns if included is None else included,
+            exclude_columns=tuple(dict.fromkeys(excluded)) or None,
+            hash_columns=_strict_union(self.hash_columns, later.hash_columns),
+            mask_columns=_strict_union(self.mask_columns, later.mask_columns),
+            types={**(self.types or {}), **(later.types or {})} or None,
+            rows=_both_conditions(self.rows, later.rows),
+            keep_clear=self.keep_clear if reason is None else reason,
         )
 
 
@@ -117,6 +123,7 @@ class Shape:
 
 # -- the shape of a structure --------------------------------------------------------------------
 
+_WILDCARDS: Final = frozenset("*?[")
 _MEMBER_TYPES: Final = frozenset({"enum", "set"})
 _MEMBERS_UNKNOWN: Final = (
     "{} cannot be {}, since the log has only numbers of its members, and the members of a hidden "
@@ -164,7 +171,7 @@ def shape_faults(
             if column.type in _MEMBER_TYPES and hides_values(treatment):
                 memberless_columns.add(column.name.lower())
     if left_out_count == len(structure.columns):
-        yield TableError("its shape leaves every column out", hint="exclude the table instead")
+        yield TableError("its settings leave every column out", hint="exclude the table instead")
     try:
         _require_condition(Shape(structure, (), rules.rows), virtual_columns, memberless_columns)
     except TableError as error:
@@ -208,6 +215,11 @@ def matches(patterns: Iterable[str], name: str) -> bool:
     """Return whether one of the shell patterns matches a column's name. Case is
     ignored, as in MySQL's names of columns."""
     return any(re.fullmatch(translate(pattern.lower()), name.lower()) for pattern in patterns)
+
+
+def has_wildcard(pattern: str) -> bool:
+    """Return whether a pattern may match several names."""
+    return not _WILDCARDS.isdisjoint(pattern)
 
 
 def is_possible(column: Column, treatment: Treatment, *, is_key: bool) -> bool:
@@ -356,7 +368,7 @@ def evaluator_of(shape: Shape, condition: str) -> Callable[[pa.RecordBatch], pa.
 
 def _refuse(column: Column, reason: str, hint: str) -> NoReturn:
     raise TableError(
-        f"column {column.name!r} cannot be shown as its shape says: {reason}", hint=hint
+        f"column {column.name!r} cannot be shown as its settings say: {reason}", hint=hint
     )
 
 
@@ -418,10 +430,29 @@ def stricter_shape(left: Shape, right: Shape) -> Shape:
     """Return the shape that shows no more than either of two shapes of one structure.
     It takes the rows that both take."""
     treatments = tuple(map(stricter, left.treatments, right.treatments))
-    rows = left.row_condition or right.row_condition
-    if left.row_condition and right.row_condition and left.row_condition != right.row_condition:
-        rows = f"({left.row_condition}) and ({right.row_condition})"
+    rows = _both_conditions(left.row_condition, right.row_condition)
     return replace(left, treatments=treatments, row_condition=rows)
+
+
+def _both_conditions(left: str | None, right: str | None) -> str | None:
+    """Return the condition that takes the rows that both take; None takes all."""
+    if left and right and left != right:
+        return f"({left}) and ({right})"
+    return left or right
+
+
+def _strict_union(
+    earlier: Mapping[str, Treatment] | None, later: Mapping[str, Treatment] | None
+) -> Mapping[str, Treatment] | None:
+    """Return the treatments of both. A name that both have gets the stricter one."""
+    if earlier is None or later is None:
+        return later if earlier is None else earlier
+    common = {
+        name: stricter(treatment, earlier[name])
+        for name, treatment in later.items()
+        if name in earlier
+    }
+    return {**earlier, **later, **common}
 
 
 # -- settings that change ------------------------------------------------------------------------

@@ -8,6 +8,7 @@ or masked), and with how the lake shows the table.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from lockstep.pipeline.schema.fills import fill_of
 from lockstep.pipeline.schema.history import (
     REDACTED_TEXT,
     USED_BY_CONDITION,
+    Hash,
     Mask,
     SchemaStatement,
     SchemaVersion,
@@ -51,10 +53,12 @@ from lockstep.pipeline.schema.types import arrow_type
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.redaction import redact_statement
 from lockstep.pipeline.shape.shape import (
+    NO_RULES,
     Shape,
     ShapeChange,
     ShapeRules,
     condition_columns,
+    has_wildcard,
     is_possible,
     matches,
     shape_change,
@@ -128,6 +132,21 @@ class Shaping:
         names, count = shape.source.names, len(schema.columns)
         return shape_in_words(names[:count], shape.treatments[:count], shape.row_condition)
 
+    def describe_later_columns(self, schema: TableSchema) -> str:
+        """Return what becomes of columns that are added to a structure later."""
+        rules = self.rules_of(schema.name) or NO_RULES
+        shown, hiding = rules.include_columns, _hiding_patterns(rules)
+        if shown is not None:
+            words, patterns = "columns added later are left out", shown
+        else:
+            words, patterns = "columns added later are shown", hiding
+        waiting = [
+            pattern
+            for pattern in patterns
+            if has_wildcard(pattern) or not any(matches((pattern,), name) for name in schema.names)
+        ]
+        return f"{words}, except {', '.join(waiting)}" if waiting else words
+
     def hidden_columns(self, schema: TableSchema) -> frozenset[str]:
         """Return the names, in lower case, of the columns whose values the rules hide,
         even if the rules cannot be applied."""
@@ -182,9 +201,11 @@ class Shaping:
             shape = self._as_strict(shape, schema, before, origins)
         shown_as = self._shown_as(schema, shape)
         if before is not None and self.is_captured(schema.name):
-            reason = _reason_shows_more(before, shown_as, schema, origins)
-            if reason is not None:
-                raise TableError(reason, hint=consent_hint(schema.name), need=Need.CONSENT)
+            shows_more = _reason_shows_more(before, shown_as, schema, origins)
+            if shows_more is not None:
+                reason, setting = shows_more
+                hint = consent_hint(schema.name, setting)
+                raise TableError(reason, hint=hint, need=Need.CONSENT)
         hidden = {*self.hidden_columns(schema)}
         if before is not None:
             hidden_before = before.hidden_columns
@@ -232,10 +253,14 @@ class Shaping:
     def statement_record(
         self, logged: LoggedStatement, followed: FollowedStatement, tables: Collection[TableName]
     ) -> SchemaStatement:
-        """Return the record of a statement. Values are removed from its text if it
-        names a table with rules, or a helper table of an online schema change (gh-ost
-        and others), which may be a copy of a table with rules."""
-        if not self.has_rules or not any(is_helper(name) or self.rules_of(name) for name in tables):
+        """Return the record of a statement. If any table has rules, values are removed
+        from its text in three cases: it names a table with rules; it names a helper
+        table of an online schema change (gh-ost and others), which may be a copy of a
+        table with rules; it names tables, and none of them is captured."""
+        may_show_values = any(is_helper(name) or self.rules_of(name) for name in tables) or (
+            tables and not any(map(self.is_captured, tables))
+        )
+        if not self.has_rules or not may_show_values:
             return recorded_statement(logged, followed)
         text = redact_statement(logged.text, logged.context)
         record = recorded_statement(replace(logged, text=text), self._without_values(followed))
@@ -328,7 +353,11 @@ class Shaping:
         before, after = self._shapes_of(version, version.schema)
         pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
         if changed := [name for name, old, new in pairs if old != new]:
-            return f"other settings apply to {', '.join(changed)}"
+            more = self.columns_showing_more(version)
+            others = ", ".join(name for name in changed if name not in more)
+            sentences = [f"the settings show more of {', '.join(more)}"] if more else []
+            sentences += [f"other settings apply to {others}"] if others else []
+            return " and ".join(sentences)
         if after.row_condition != before.row_condition:
             return "another condition decides which rows are taken"
         if (
@@ -338,6 +367,15 @@ class Shaping:
         ):
             return "another key makes its hashes"
         return None
+
+    def columns_showing_more(self, version: SchemaVersion) -> tuple[str, ...]:
+        """Return the columns of which the settings show more than a version does. Raise
+        TableError if the rules cannot be applied."""
+        if version.schema is None:
+            return ()
+        before, after = self._shapes_of(version, version.schema)
+        pairs = zip(after.source.names, before.treatments, after.treatments, strict=True)
+        return tuple(name for name, old, new in pairs if not shows_no_more(new, old))
 
     def shape_change(self, version: SchemaVersion) -> ShapeChange:
         """Return what the lake would show less of a version by the settings. Raise
@@ -433,15 +471,15 @@ def _hidden_names(rules: ShapeRules, names: Iterable[str]) -> frozenset[str]:
     mask."""
 
     def hides(name: str) -> bool:
-        patterns = (
-            *(rules.exclude_columns or ()),
-            *(rules.hash_columns or {}),
-            *(rules.mask_columns or {}),
-        )
-        included = rules.include_columns
+        patterns, included = _hiding_patterns(rules), rules.include_columns
         return matches(patterns, name) or (included is not None and not matches(included, name))
 
     return frozenset(name.lower() for name in names if hides(name))
+
+
+def _hiding_patterns(rules: ShapeRules) -> tuple[str, ...]:
+    hidden_values = (rules.exclude_columns, rules.hash_columns, rules.mask_columns)
+    return tuple(pattern for patterns in hidden_values for pattern in patterns or ())
 
 
 def _revealing_column_errors(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
@@ -501,12 +539,14 @@ def _redact_key_part(part: KeyPart) -> KeyPart:
     return part if part.expression is None else replace(part, expression=_REDACTED)
 
 
-def consent_hint(table: TableName) -> str:
-    """Return the hint for a table of which the lake would show more than before."""
+def consent_hint(table: TableName, setting: str | None = None) -> str:
+    """Return the hint for a table of which the lake would show more than before.
+    `setting`: the line of lockstep.toml that hides it; None if it is not known."""
+    cure = f"add {setting} to" if setting else "hide its columns or rows in"
     return (
-        f"give {table} a shape under [[sources.table]] that shows no more, then `lockstep resume "
-        f"{table} --reason …`; to resume it without such a shape is your consent to show it, which "
-        "is recorded with its reason"
+        f"{cure} a [[sources.table]] block that matches {table}, then `lockstep resume {table} "
+        "--reason …`; to resume it without that is your consent to show it, which is recorded with "
+        "its reason"
     )
 
 
@@ -515,10 +555,11 @@ def _reason_shows_more(
     after: ShownAs | None,
     schema: TableSchema,
     origins: Mapping[str, str],
-) -> str | None:
+) -> tuple[str, str] | None:
     """Return how the lake would show more of a table than of the version `before`, from
-    which the table has its rows or columns; None if it shows no more. `origins`: the
-    columns' names in that version, by their names now, both in lower case."""
+    which the table has its rows or columns, and the line of lockstep.toml that hides
+    it; None if it shows no more. `origins`: the columns' names in that version, by
+    their names now, both in lower case."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
@@ -526,18 +567,33 @@ def _reason_shows_more(
     treatments = (Visibility.SHOWN,) * len(schema.columns) if after is None else after.treatments
     for column, treatment in zip(schema.columns, treatments, strict=True):
         origin = origins.get(column.name.lower())
-        if origin is None or shows_no_more(
-            treatment, treatments_before.get(origin, Visibility.SHOWN)
-        ):
+        treatment_before = treatments_before.get(origin or "", Visibility.SHOWN)
+        if origin is None or shows_no_more(treatment, treatment_before):
             continue
-        return (
+        reason = (
             f"its column {column.name!r} shows more than the settings of {before.table} show of "
             f"{origin!r}, whose values it has"
         )
+        return reason, _hiding_line(column.name, treatment_before)
     rows = shown_before.row_condition
     if rows is not None and (after is None or after.row_condition != rows):
-        return f"the settings of {before.table} leave rows out, and its own take them"
+        reason = f"the settings of {before.table} leave rows out, and its own take them"
+        return reason, f"rows = {json.dumps(rows, ensure_ascii=False)}"
     return None
+
+
+def _hiding_line(column: str, treatment: Treatment) -> str:
+    """Return the line of lockstep.toml that gives a column this treatment."""
+    name = json.dumps(column, ensure_ascii=False)
+    match treatment:
+        case Hash.EXACT:
+            return f"hash_columns = [{name}]"
+        case Hash.LOWER:
+            return f'hash_columns = {{ {name} = "lower" }}'
+        case Mask():
+            return f'mask_columns = {{ {name} = "{treatment}" }}'
+        case _:
+            return f"exclude_columns = [{name}]"
 
 
 # -- shapes of structures ----------------------------------------------------------------------

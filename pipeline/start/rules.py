@@ -24,7 +24,7 @@ from lockstep.pipeline.start.question import (
     Start,
     StartRule,
 )
-from lockstep.pipeline.values.decisions import AttemptOutcome, Decision
+from lockstep.pipeline.values.decisions import START_KIND, AttemptOutcome, Decision
 from lockstep.pipeline.values.position import Anchor, Coordinates, SetAnchor
 from lockstep.pipeline.values.table import TablePatterns
 
@@ -351,7 +351,7 @@ def decision_record(
             hint=decision.error.hint,
         )
     return Decision(
-        kind="start",
+        kind=START_KIND,
         rule=decision.rule.value,
         reason=decision.reason,
         facts={**to_json(question.facts), **facts},

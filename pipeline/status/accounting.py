@@ -91,7 +91,7 @@ def accounts(
         results.append(
             Account(
                 batch=batch.id,
-                read_images=batch.changes,
+                read_images=0 if _stands_for_the_lake(batch, written) else batch.changes,
                 written_images=sum(row.image_count for row in written),
                 max_marks=_max_marks(batch, events),
                 written_rows=_sum(written),
@@ -101,6 +101,13 @@ def accounts(
             )
         )
     return tuple(results)
+
+
+def _stands_for_the_lake(batch: Batch, written: Sequence[CapturedRows]) -> bool:
+    """Return whether this is the batch of a ledger made from the lake, which stands for
+    everything captured before: it read nothing itself, and counts the images of all
+    batches before it."""
+    return batch.predecessor is None and batch.start == batch.end and not written
 
 
 def _max_marks(batch: Batch, events: Sequence[TableEvent]) -> int:

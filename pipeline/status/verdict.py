@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from lockstep.pipeline.check.log import duration_text
+from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
@@ -105,19 +106,26 @@ _ALLOWANCE_SHARE = 0.25
 """A source is late after the schedule's longest pause plus an allowance for the run
 itself: a quarter of that pause, at least `_MIN_ALLOWANCE`."""
 
+_KILL_IS_SAFE = (
+    "`kill -9` is safe, the next run takes over within a minute and repairs what was begun"
+)
 _GAP_CURE = (
     "`lockstep verify` closes it for each table that is equal, once the log has been read to its "
-    "end; with `--repair` the next run reads the others from MySQL"
+    "end; `--repair` has the others read from MySQL, at once or by the next run"
 )
-_DIFFERS_CURE = "`lockstep verify {}` shows which rows; with `--repair` the next run mends them"
+_DIFFERS_CURE = (
+    "`lockstep verify {}` compares again and shows which rows; `--repair` has them read from "
+    "MySQL, at once or by the next run, as it says"
+)
 _DAY = timedelta(days=1)
 
 
 def verdict(standing: Standing, now: datetime, longest_pause: timedelta | None) -> Verdict:
     """Return the most important verdict. `longest_pause`: the longest time between two
     scheduled runs; None without a schedule."""
+    if (busy := _busy_verdict(standing, now, longest_pause)) is not None:
+        return busy
     for judge in (
-        _busy_verdict,
         _lake_error_verdict,
         _refused_start_verdict,
         _failed_verdict,
@@ -132,25 +140,70 @@ def verdict(standing: Standing, now: datetime, longest_pause: timedelta | None) 
     return risk or _lake_verdict(standing, longest_pause)
 
 
-def _busy_verdict(standing: Standing, now: datetime) -> Verdict | None:
+def _busy_verdict(
+    standing: Standing, now: datetime, longest_pause: timedelta | None
+) -> Verdict | None:
     lease = standing.lease
     if lease is None or not lease.live:
         return None
     holder = f"{lease.holder}, since {utc_text(lease.taken_at)}"
     silence = now - lease.beat_at if lease.beat_at is not None else timedelta()
     if silence < SILENCE_LIMIT:
+        if (stuck := _stuck_verdict(standing, now, longest_pause)) is not None:
+            return stuck
         return Verdict(
             State.BUSY,
             f"a run is going on ({holder})",
-            "wait for it, or look at it on Dagster's page",
+            "wait for it, or look at it on Dagster's page"
+            if lease.in_dagster
+            else f"wait for it, or end that process: {_KILL_IS_SAFE}",
         )
     return Verdict(
         State.BUSY,
         f"a run holds the source but gave no sign of life for {duration_text(silence)} ({holder})",
-        f"end that process; or `lockstep run --source {standing.source}`, which takes over from "
-        "a run that has been silent for a minute",
+        f"end that process: {_KILL_IS_SAFE}; or `lockstep run --source {standing.source}`, which "
+        "takes over from a run that has been silent for a minute",
         Recovery.RETRY,
     )
+
+
+def _stuck_verdict(
+    standing: Standing, now: datetime, longest_pause: timedelta | None
+) -> Verdict | None:
+    """Return a verdict if the run that is going on has recorded nothing for so long that
+    its source would be late, or without a schedule for `RETRY_PATIENCE`; else None. Its
+    heartbeats show only that its process lives. The chunks of tables that are read from
+    the source are recorded without their time, so such a run is not judged before it
+    merges. Nor are commands that are no runs, such as a replay, for which somebody waits."""
+    lease, waiting = standing.lease, standing.waiting_batches
+    merging = [batch for batch in waiting if batch.batch.state is BatchState.CAPTURED]
+    if lease is None or lease.dagster_run is None or lease.recorded_at is None:
+        return None
+    if standing.loads and not merging:
+        return None
+    idle = now - lease.recorded_at
+    if idle <= (_latest(longest_pause) if longest_pause else RETRY_PATIENCE):
+        return None
+    step = ""
+    if waiting:
+        batch = (merging or waiting)[0]
+        names = _first_tables(batch.tables) or "its merge"
+        step = f"; batch {batch.batch.id} is {batch.batch.state.value}"
+        step += f" and waits for {names}" if merging else ""
+    return Verdict(
+        State.BUSY,
+        f"a run is going on, but has recorded nothing for {duration_text(idle)} "
+        f"({lease.holder}, since {utc_text(lease.taken_at)}){step}",
+        "look at its progress, or at its process's CPU time; if it does nothing, end that process "
+        f"(`kill -9` is safe), then `lockstep run --source {standing.source}`",
+        Recovery.RETRY,
+        lasts=idle >= RETRY_PATIENCE,
+    )
+
+
+def _latest(longest_pause: timedelta) -> timedelta:
+    """Return the time after which a source with this longest pause is late."""
+    return longest_pause + max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)
 
 
 def _lake_error_verdict(standing: Standing, _: datetime) -> Verdict | None:
@@ -333,8 +386,7 @@ def late_verdict(source: str, lag: Lag, longest_pause: timedelta | None) -> Verd
     None. `longest_pause`: between two scheduled runs."""
     if not longest_pause or lag.seconds is None:
         return None
-    allowance = max(_MIN_ALLOWANCE, _ALLOWANCE_SHARE * longest_pause)
-    if lag.seconds <= (longest_pause + allowance).total_seconds():
+    if lag.seconds <= _latest(longest_pause).total_seconds():
         return None
     return Verdict(
         State.BEHIND,

@@ -488,7 +488,7 @@ def supply_after_rename(former: FormerName) -> FromMirror | str:
     return FromMirror(former.origin)
 
 
-OLDER_REASON: Final = "it is older than what is read of the log"
+OLDER_REASON: Final = "rows are older than what is read of the log"
 LOG_LOST_RULE: Final = "log lost"
 """Name of the rule for tables that lack changes from a part of the log that nobody
 read."""

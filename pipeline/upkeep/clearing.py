@@ -59,6 +59,12 @@ class Tightening:
         nouns += ["hashes made with another key"] if self.is_rehashed else []
         return " and ".join(nouns)
 
+    @property
+    def in_plaintext_in_words(self) -> str:
+        """The beginning of a sentence: what is in plaintext."""
+        is_one_column = len(self.columns) == 1 and not (self.has_fewer_rows or self.is_rehashed)
+        return f"{self.hidden_in_words} {'is' if is_one_column else 'are'} in plaintext"
+
 
 @dataclass(frozen=True, slots=True)
 class UnclearedValues:
@@ -106,10 +112,7 @@ class UnclearedValues:
     @property
     def sentence(self) -> str:
         batch = self.tightening.last_batch
-        return (
-            f"{self.tightening.hidden_in_words} are in plaintext in what was captured up to batch "
-            f"{batch}"
-        )
+        return f"{self.tightening.in_plaintext_in_words} in what was captured up to batch {batch}"
 
     @property
     def full_sentence(self) -> str:
@@ -118,7 +121,7 @@ class UnclearedValues:
 
 DROPPED_MIRROR: Final = "gone"
 _HOLDER_SENTENCES: Final = {
-    "consumer": "the consumer {0} has not acknowledged them; `lockstep status` shows how far it is",
+    "consumer": "the consumer {0} has not acknowledged them yet",
     "batch": "batch {0} is not acknowledged yet; `lockstep run` continues it",
     "table": "{0} still has to merge later changes; `lockstep status` says what keeps it",
     "replay": "a replay is not settled; `lockstep run` continues it",

@@ -28,6 +28,9 @@ class Continuity(StrEnum):
     GAP = "gap"
 
 
+START_KIND: Final = "start"
+"""The kind of a decision about where a batch begins."""
+
 STRUCTURES_KIND: Final = "structures"
 """The kind of a decision that says which structures could not be compared with the
 server's."""
@@ -158,11 +161,12 @@ class Lease:
 @dataclass(frozen=True, slots=True)
 class LeaseView:
     """A lease as other processes see it. `live`: its lock is held now. `beat_at`: the
-    holder's last sign of life. `in_dagster`: the holder is a run of Dagster. `ended`:
-    the holder released it. If a lease is not live although it was not released, its
+    holder's last sign of life. `recorded_at`: when the holder last recorded a result in the
+    ledger, or took the lease; None if unknown. `in_dagster`: the holder is a run of Dagster.
+    `ended`: the holder released it. If a lease is not live although it was not released, its
     process was killed, or it hung and another run took over."""
 
-    json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at")
+    json_keys: ClassVar = ("holder", "dagster_run", "taken_at", "beat_at", "recorded_at")
 
     token: int
     holder: str
@@ -172,6 +176,7 @@ class LeaseView:
     beat_at: datetime | None = None
     in_dagster: bool = False
     ended: bool = False
+    recorded_at: datetime | None = None
 
     def death_decision(self) -> Decision:
         """Return the decision that the next run records for the run of this lease,

@@ -153,8 +153,8 @@ class SetupIncomplete(ConfigurationError):
 class TlsRefused(ConfigurationError):
     """The connection could not be secured as configured.
 
-    Give `tls_ca`; a certificate that the server made for itself needs `tls =
-    "required"`.
+    Give `tls_ca`, and as `host` a name that the certificate has; a certificate that the
+    server made for itself needs `tls = "required"`.
     """
 
 

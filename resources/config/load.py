@@ -108,6 +108,19 @@ _PATTERN_RULES: Mapping[str, str] = {
 }
 """Key → what its value must be, for keys with a pattern."""
 
+_RANGE_RULES: Mapping[str, str] = {
+    "keep": 'must be "1d" or longer',
+    "keep_changes": 'must be "1d" or longer',
+    "dagster_runs": 'must be "1d" or longer',
+    "file_size": 'must be "1MiB" or larger',
+    "small_files": "must be 2 or more",
+    "deleted_share": "must be more than 0 and at most 1",
+    "max_threads_running": "must be 1 or more",
+    "connections": "must be a number from 1 to 64",
+    "port": "must be a number from 1 to 65535",
+}
+"""Key → the values that it may have, for keys with a range."""
+
 _EXPECTATIONS: Mapping[str, str] = {
     "string_type": "must be a text in quotes",
     "string_too_short": "must not be empty",
@@ -119,8 +132,6 @@ _EXPECTATIONS: Mapping[str, str] = {
     "model_type": "must be a table",
     "model_attributes_type": "must be a table",
     "dict_type": "must be a table",
-    "greater_than_equal": "is out of range",
-    "less_than_equal": "is out of range",
     "greater_than": "must be more than zero",
     "float_type": "must be a number",
     "float_parsing": "must be a number",
@@ -198,6 +209,8 @@ def _problem(detail: Any, lines: Mapping[KeyPath, int]) -> Problem:
         return Problem(line, f"{key!r} {_PATTERN_RULES[key]}")
     if error_type == "greater_than_equal" and detail["ctx"]["ge"] == 0:
         return Problem(line, f"{key!r} must not be less than zero")
+    if error_type in ("greater_than_equal", "less_than_equal"):
+        return Problem(line, f"{key!r} {_RANGE_RULES[key]}")
     return Problem(line, f"{key!r} {_EXPECTATIONS.get(error_type, detail['msg'])}")
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -41,9 +41,11 @@ from lockstep.pipeline.values.errors import (
     TlsRefused,
 )
 from lockstep.pipeline.values.server_errors import Meaning, explain, meaning_of
+from lockstep.pipeline.values.survey import grant_statement
 
 _NO_BINLOG = 1381  # ER_NO_BINARY_LOGGING
 _TLS_REQUIRED = 3159  # ER_SECURE_TRANSPORT_REQUIRED
+_WRONG_PASSWORD = 1045  # ER_ACCESS_DENIED_ERROR
 
 _OLD_TLS: Final = (
     "the server supports TLS 1.1 at most, which OpenSSL refuses on this machine",
@@ -60,6 +62,18 @@ _UNKNOWN_AUTHORITY: Final = (
     _UNVERIFIED_HINT,
 )
 _TLS_SIGNS: Final = (
+    (
+        "certificate is not valid for",
+        "the server's certificate is not for the name or address in host",
+        "set host to a name that the certificate has, or set tls = 'required' (encrypted, "
+        "unverified)",
+    ),
+    (
+        "certificate has expired",
+        "the server's certificate, or its CA's, has expired",
+        "renew it, or set tls = 'required' (encrypted, unverified) until then",
+    ),
+    ("unable to get local issuer certificate", *_UNKNOWN_AUTHORITY),
     ("self-signed certificate", *_UNKNOWN_AUTHORITY),
     ("self signed certificate", *_UNKNOWN_AUTHORITY),
     ("UNSAFE_LEGACY_RENEGOTIATION", *_OLD_TLS),
@@ -238,15 +252,17 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
         return dump_refusal(text)
     match meaning_of(number):
         case Meaning.ACCESS:
-            return AccessDenied(
-                f"MySQL refuses {account}: {text}",
-                hint="check user and password of the source in lockstep.toml",
-            )
+            hint = "check user and password of the source in lockstep.toml"
+            if number == _WRONG_PASSWORD and settings.tls == "off":
+                # MySQL says the same of the right password of an account with REQUIRE SSL.
+                hint += "; or the account requires TLS: set tls = 'verify' or 'required'"
+            return AccessDenied(f"MySQL refuses {account}: {text}", hint=hint)
         case Meaning.PRIVILEGE:
+            privileges = "REPLICATION SLAVE, REPLICATION CLIENT"
             return PrivilegeMissing(
                 f"the account {account} lacks a privilege: {text}",
-                hint=f"grant replication slave, replication client on *.* to {settings.user!r}; "
-                "and SELECT on the captured tables",
+                hint=f"{grant_statement(privileges, '*.*', account_of(settings))}; and SELECT on "
+                "the captured tables",
             )
         case Meaning.NOT_NOW | Meaning.BUSY:
             return SourceUnavailable(
@@ -262,6 +278,21 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
                 f"{explain(number, text)}",
                 hint="fix the problem that the server reports, then run again",
             )
+
+
+def account_of(settings: ConnectionSettings) -> str:
+    """Return CURRENT_USER(), whose host may be a pattern; the configured name if the
+    server does not answer."""
+    # Not by `connect`: what translates errors calls this function.
+    with (
+        suppress(LockstepError, pymysql.MySQLError, OSError),
+        closing(open_connection(settings)) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("select current_user()")
+        for (account,) in cursor.fetchall():
+            return str(account)
+    return f"{settings.user}@%"
 
 
 def _lost_error(
@@ -284,6 +315,8 @@ def _tls_error(settings: ConnectionSettings, error: BaseException) -> TlsRefused
         ((reason, hint) for sign, reason, hint in _TLS_SIGNS if sign in text),
         (text, _UNVERIFIED_HINT),
     )
+    if hint is _UNVERIFIED_HINT and settings.tls_ca:
+        hint = hint.replace("set tls_ca", f"set tls_ca, which is {settings.tls_ca},")
     return TlsRefused(
         f"no secured connection to {settings.host}:{settings.port} with tls = {settings.tls!r}: "
         f"{reason}",

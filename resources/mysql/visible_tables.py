@@ -17,7 +17,7 @@ from typing import Any, Final
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.values.errors import LockstepError, TableError
+from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import (
     grant_statement,
@@ -26,7 +26,7 @@ from lockstep.pipeline.values.survey import (
     readable_tables,
 )
 from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
-from lockstep.resources.mysql.connection import ConnectionSettings, connect, number_of
+from lockstep.resources.mysql.connection import ConnectionSettings, account_of, number_of
 from lockstep.resources.mysql.select import quoted_table
 
 TABLES_PER_QUERY: Final = 200
@@ -137,15 +137,5 @@ def unreadable_table_error(
     """Return the error for a table on which the account lacks a privilege; its hint is
     the GRANT to type."""
     return TableError(
-        sentence, hint=grant_statement("SELECT", quoted_table_name(table), _account_name(settings))
+        sentence, hint=grant_statement("SELECT", quoted_table_name(table), account_of(settings))
     )
-
-
-def _account_name(settings: ConnectionSettings) -> str:
-    """Return CURRENT_USER(), whose host may be a pattern; the configured name if the
-    server does not answer."""
-    with suppress(LockstepError), connect(settings) as connection, connection.cursor() as cursor:
-        cursor.execute("select current_user()")
-        for (account,) in cursor.fetchall():
-            return str(account)
-    return f"{settings.user}@%"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 
+from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.model.gaps import CLOSING, ClosingEvent, Gap, comparison_times, with_closed
 from lockstep.pipeline.model.table_state import TableEventKind
 from lockstep.pipeline.values.decisions import (
@@ -54,6 +55,10 @@ class PostgresDecisions(LedgerTables):
     def decisions(self, source: str, *kinds: str, limit: int = 5) -> list[RecordedDecision]:
         rows = self._all("decisions", source=source, kinds=list(kinds), limit=limit)
         return [_decision(row) for row in rows]
+
+    def start_decision(self, batch: Batch) -> RecordedDecision | None:
+        rows = self._all("start_decision", source=batch.source, decision=batch.start_decision)
+        return next(map(_decision, rows), None)
 
     def note_gtids_off(self, lease: Lease) -> None:
         with self._transaction(lease, changes=("cursors",)) as transaction:

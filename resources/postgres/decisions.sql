@@ -17,6 +17,9 @@ where source = %(source)s and (%(kinds)s::text[] = '{}' or kind = any(%(kinds)s)
 order by id desc
 limit %(limit)s
 
+-- name: start_decision
+select * from lockstep.decisions where source = %(source)s and id = %(decision)s::bigint
+
 -- name: note_gtids_off
 update lockstep.sources set gtids_off_at = clock_timestamp() where name = %(source)s
 

@@ -243,7 +243,7 @@ class EmbeddedServer:
             return None
         return DiskFull(
             f"No space left on {self._folder}, for the embedded ledger.",
-            hint="Free some space there, then run again.",
+            hint="Enlarge it, or free space that is not Lockstep's, then run again.",
         )
 
     def _run(self, folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -28,9 +28,20 @@ update lockstep.leases l set ended_at = clock_timestamp()
 from lockstep.sources s
 where s.name = %(source)s and s.token = %(token)s and (l.source, l.token) = (s.name, s.token)
 
+-- A heartbeat shows that the process lives; only what it recorded shows that it gets on.
 -- name: lease
 select l.token, l.holder, l.dagster_run, l.in_dagster, l.taken_at, s.beat_at,
-    l.ended_at is not null as ended, exists (
+    l.ended_at is not null as ended, greatest(
+    l.taken_at,
+    (select max(d.decided_at) from lockstep.decisions d where (d.source, d.token) = (l.source, l.token)),
+    (select max(t.at) from lockstep.table_life t where (t.source, t.token) = (l.source, l.token)),
+    (select max(w.intended_at) from lockstep.writes w where (w.source, w.token) = (l.source, l.token)),
+    (select max(w.settled_at) from lockstep.writes w
+     where (w.source, w.settled_token) = (l.source, l.token)),
+    (select max(u.noted_at) from lockstep.upkept u where (u.source, u.token) = (l.source, l.token)),
+    (select greatest(b.created_at, b.captured_at, b.merged_at, b.acknowledged_at, b.abandoned_at)
+     from lockstep.batches b where b.source = l.source order by b.id desc limit 1)
+) as recorded_at, exists (
     select from pg_locks k
     where k.locktype = 'advisory' and k.granted and k.objsubid = 2
       and k.database = (select oid from pg_database where datname = current_database())

@@ -144,7 +144,14 @@ where source = %(source)s and id = %(load)s and joined_batch is null and void is
 -- -- proofs -----------------------------------------------------------------------------------
 
 -- name: proofs
-select * from lockstep.table_proofs where source = %(source)s order by database, name, whole desc
+-- Rows that differed before all of them were read again differ no more, as far as is known.
+select * from lockstep.table_proofs p
+where source = %(source)s and (differing = 0 or not exists (
+    select from lockstep.loads l
+    where l.source = p.source and l.database = p.database and l.name = p.name
+      and l.joined_batch is not null and l.ordered_at > p.compared_at
+))
+order by database, name, whole desc
 
 -- name: note_compared
 insert into lockstep.table_proofs as t (

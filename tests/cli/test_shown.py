@@ -19,7 +19,7 @@ from rich.console import Console
 from lockstep.commands.check import finding_lines, level_counts
 from lockstep.commands.read import table_snippets
 from lockstep.commands.recover import changelog_values
-from lockstep.commands.replay import replay_lines, replay_values
+from lockstep.commands.replay import exit_code, replay_lines, replay_values
 from lockstep.commands.status import (
     consumer_pairs,
     inactive_lines,
@@ -355,6 +355,21 @@ def test_the_text_shows_twenty_rows_of_each() -> None:
     lines = list(replay_lines(report(), is_planned=False))
     assert sum("  different: id=" in line for line in lines) == 2 * 20
     assert sum(line == "  1,214 more" for line in lines) == 2
+
+
+def test_a_replay_says_what_it_found_equal() -> None:
+    """And a table without a key, which is never compared by key, is no trouble."""
+    compared = report()
+    [batch] = compared.batches
+    same = SegmentResult(2, ORDERS, 1, SegmentStanding.SAME)
+    no_key = MirrorCorrection(ORDERS, not_compared="no key", hint="verify", is_comparable=False)
+    equal = replace(compared, batches=(replace(batch, segments=(same,)),), mirrors=(no_key,))
+    assert "1 part of the changelogs read again from the log: all equal" in list(
+        replay_lines(equal, is_planned=False)
+    )
+    assert exit_code(equal) == 0
+    stopped = replace(no_key, is_comparable=True)
+    assert exit_code(replace(equal, mirrors=(stopped,))) == 6
 
 
 def test_json_has_five_hundred_of_each() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from lockstep.pipeline.schema.history import Conversion, Hash, Mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -17,8 +18,9 @@ from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName, TablePatterns
-from lockstep.resources.config import Secret, Settings, load_settings
+from lockstep.resources.config import Secret, Settings, load, load_settings
 from lockstep.resources.config.load import parse_settings
+from lockstep.resources.config.model import ConfigFile
 
 SOURCE = """\
 [[sources]]
@@ -322,10 +324,49 @@ def test_all_mistakes_are_told_at_once() -> None:
         "  line 2: unknown key 'pth'; did you mean 'path'?\n"
         "  line 4: 'name' must be a lower-case name such as shop (a letter, then letters, "
         "digits or _, 32 at most)\n"
-        "  line 9: 'port' is out of range\n"
+        "  line 9: 'port' must be a number from 1 to 65535\n"
         "  line 10: 'follow' is not built yet; tables that a foreign key changed unseen are "
         "quarantined, or read again"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('[lake]\nkeep = "1h"\n', "'keep' must be \"1d\" or longer"),
+        ('[upkeep]\nkeep_changes = "23h"\n', "'keep_changes' must be \"1d\" or longer"),
+        ('[upkeep]\ndagster_runs = "1h"\n', "'dagster_runs' must be \"1d\" or longer"),
+        ('[upkeep]\nfile_size = "1KiB"\n', "'file_size' must be \"1MiB\" or larger"),
+        ("[upkeep]\nsmall_files = 1\n", "'small_files' must be 2 or more"),
+        ("[upkeep]\ndeleted_share = 1.5\n", "'deleted_share' must be more than 0 and at most 1"),
+        (
+            "[sources.snapshot]\nconnections = 65\n",
+            "'connections' must be a number from 1 to 64",
+        ),
+        (
+            "[sources.snapshot]\nmax_threads_running = 0\n",
+            "'max_threads_running' must be 1 or more",
+        ),
+        ("port = 65536\n", "'port' must be a number from 1 to 65535"),
+    ],
+)
+def test_a_value_out_of_range_is_told_the_range(text: str, sentence: str) -> None:
+    """Least and greatest, as the file writes them."""
+    of_source = not text.startswith("[") or text.startswith("[sources")
+    message = refused(SOURCE + text if of_source else text + SOURCE).message
+    assert message.endswith(f"{sentence}.")
+
+
+def test_every_range_has_words() -> None:
+    """Whatever the sections bound by more than zero."""
+    bounded = set[str]()
+    sections: set[type[BaseModel]] = {ConfigFile, *load._SECTIONS.values()}
+    for section in sections:
+        for key, schema in section.model_json_schema()["properties"].items():
+            for one in (schema, *schema.get("anyOf", ())):
+                if one.get("minimum", 0) != 0 or "maximum" in one:
+                    bounded.add(key)
+    assert bounded == load._RANGE_RULES.keys()
 
 
 def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
@@ -458,7 +499,7 @@ def test_a_secret_never_shows() -> None:
 
 
 def test_a_block_says_what_is_shown_of_its_tables(tmp_path: Path) -> None:
-    """Every key, in each way it can be written; of two blocks the later one counts, key by key."""
+    """Every key, in each way it can be written; a later block hides more, and never less."""
     (tmp_path / "key").write_text("a key that nobody guesses\n")
     text = (
         SOURCE
@@ -474,8 +515,10 @@ rows = "not test and country in ('DE', 'FR')"
 
 [[sources.table]]
 match = "shop.carts"
-hash_columns = { email = "lower", name = "exact" }
-exclude_columns = ["ssn", "*_secret"]
+hash_columns = { name = "exact", nick = "lower" }
+exclude_columns = ["*_secret"]
+mask_columns = { phone = "last:9", zip = "null" }
+rows = "id > 1"
 
 [privacy]
 key = "file:key"
@@ -510,7 +553,9 @@ key = "file:key"
     assert carts == replace(
         customers,
         exclude_columns=("ssn", "*_secret"),
-        hash_columns={"email": Hash.LOWER, "name": Hash.EXACT},
+        hash_columns={"email": Hash.EXACT, "name": Hash.EXACT, "nick": Hash.LOWER},
+        mask_columns={**(customers.mask_columns or {}), "zip": Mask("null")},
+        rows=f"({customers.rows}) and (id > 1)",
     )
     assert plan.shape_rules_of(TableName("shop", "orders")) is None
 

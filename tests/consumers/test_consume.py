@@ -15,7 +15,12 @@ import pytest
 from deltalake import DeltaTable
 
 import lockstep
-from lockstep.pipeline.values.errors import ConsumerRefused, NothingMatches
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    ConsumerRefused,
+    NothingMatches,
+    VersionSetUnknown,
+)
 from lockstep.pipeline.values.table import Column
 from tests.consumers.shop import NOTES, ORDERS, Shop, inserts, next_delivery, with_columns
 
@@ -42,6 +47,30 @@ def test_a_delivery_has_the_rows_of_its_batches(billing: Shop) -> None:
     assert (delivery.batches, delivery.changes) == ((first, second, third), 6)
     assert delivery.tables == ("shop.orders", str(NOTES))
     assert (delivery.start.at.offset, delivery.end.at.offset) == (4, 304)
+
+
+def test_a_consumer_begins_at_a_place(shop: Shop) -> None:
+    """With the whole batch that the place lies in, or after the one that ends there; what is no
+    place, or none that was read, is refused."""
+    _, second, third = (shop.batch({ORDERS: inserts(number)}) for number in (1, 2, 3))
+    starts = {
+        "binlog.000001:150": second,
+        "binlog.000001:204": third,
+        "binlog.000001:205": third,
+        "binlog.000001:304": None,
+    }
+    for number, (start, expected) in enumerate(starts.items()):
+        name = f"made{number}"
+        lockstep.make_consumer(shop.source, name, start=start, config=shop.config)
+        with shop.consume(name) as consumer:
+            delivery = consumer.get()
+            assert (delivery and delivery.first_batch) == expected, start
+    for start in ("2026-11-01T05:59:59Z", "2100-01-01T00:00:00Z", "binlog.000001:305"):
+        with pytest.raises(VersionSetUnknown):
+            lockstep.make_consumer(shop.source, "late", start=start, config=shop.config)
+    for start in ("yesterday", "4", "", "gtid:3e11fa47-71ca-11e1-9e33-c80aa9429562:1-150"):
+        with pytest.raises(ConfigurationError):
+            lockstep.make_consumer(shop.source, "late", start=start, config=shop.config)
 
 
 def test_all_deliveries_together_are_the_changelog(billing: Shop) -> None:

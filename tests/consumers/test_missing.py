@@ -30,10 +30,16 @@ def test_files_that_are_gone(billing: Shop) -> None:
             damage()
             with pytest.raises(SegmentsLost, match=file.name) as lost:
                 delivery.arrow("shop.orders")
+            assert lost.value.hint.startswith("`lockstep replay --from earliest --to latest`")
             assert "drop the consumer" in lost.value.hint
             with pytest.raises(SegmentsLost):
                 delivery.spark("shop.orders", None)
         assert delivery.arrow(str(NOTES)).num_rows == 1
+        file.unlink()
+        whole = lockstep.read_changelog(billing.source, "shop.orders", config=billing.config)
+        with pytest.raises(SegmentsLost, match=f"{file.name} is missing") as lost:
+            whole.arrow()
+        assert lost.value.hint.startswith("`lockstep replay --from earliest --to latest`")
         file.write_bytes(content)
         assert delivery.arrow("shop.orders").num_rows == 1
 

@@ -120,6 +120,23 @@ def test_the_past_begins_with_the_first_transaction(
     assert stand.coverages()["shop"].begins == begins - 5 * HOUR
 
 
+def test_the_past_of_tables_read_as_they_are_begins_with_their_run(
+    stand: Stand, mysql: MySqlStand, database: str
+) -> None:
+    """Nothing was committed while the tables were read: the first batch has no transaction, whose
+    time could be told."""
+    before = datetime.now(UTC)
+    stand.run()
+    around = {Partitions.HOURLY.begin_of(moment) for moment in (before, datetime.now(UTC))}
+    begins = stand.coverages()["shop"].begins
+    assert begins in around
+    mysql.execute("insert into a values (1, 1)", database=database)
+    stand.adapters.later = 2 * HOUR
+    stand.run()
+    assert stand.coverages()["shop"].begins == begins
+    assert filled(stand)[:2] == hours(begins, 2)
+
+
 def test_each_night_the_last_hours_are_one_run(
     stand: Stand, mysql: MySqlStand, database: str
 ) -> None:

@@ -306,7 +306,8 @@ def shapes(recording: Recording, project: Project, first: str) -> None:
     plain = config.read_text()
     (project.folder / "key").write_text("a key that nobody guesses")
     config.write_text(plain + HIDING.replace('["name"]', '["nam", "price"]'))
-    ask("shaped-check-refused", project, "check", expect=5)
+    ask("shaped-check-refused", project, "check", expect=2)
+    ask("shaped-run-refused", project, "run", expect=2)
     config.write_text(plain + HIDING)
     ask("shaped-check", project, "check")
     recording.secretly(f"analyze table {ORDERS}")  # its estimate is then its rows

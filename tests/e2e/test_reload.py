@@ -46,8 +46,8 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 def test_damaged_mirrors_are_made_whole_by_a_command(
     mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
-    """Each is quarantined alone with the command that helps, and the source goes on; afterwards
-    each is equal, without a row read from the source."""
+    """`check` names the one whose files are lost. Each is quarantined alone with the command that
+    helps, and the source goes on; afterwards each is equal, without a row read from the source."""
     tables = [*DAMAGE, "whole"]
     project = follow(
         *(f"create table `{table}` (id int primary key, v int)" for table in tables),
@@ -56,6 +56,10 @@ def test_damaged_mirrors_are_made_whole_by_a_command(
     project.run("run")
     for table, damage in DAMAGE.items():
         damage(project.lake / "shop" / database / table)
+    findings = project.json("check")["sources"]["shop"]["findings"]
+    [unreadable] = [one for one in findings if "cannot be read as a whole" in one["sentence"]]
+    assert unreadable["subject"] == f"{database}.lost"
+    assert unreadable["hint"].startswith(f"`lockstep reload {database}.lost --reason …`")
     mysql.execute(
         f"use {database}",
         *(f"update `{table}` set v = 5 where id = 2" for table in tables),

@@ -69,7 +69,7 @@ def test_the_page_is_carried_out_as_typed(
     page = chapter(PAGE.read_text(), "Versions: all tables as of one moment")
     page = page.replace("shop.orders", HERE)
     page = page.replace("shop.items", THERE).replace("0f3c1d2e", one["run"])
-    page = page.replace("2026-11-01T06:00:00Z", "2100-01-01T00:00:00Z")
+    page = page.replace("2026-11-01T06:00:00Z", one["position"]["committed_at"])
     (typed,), (code,) = blocks(page, "sh"), blocks(page, "python")
     for line in typed.splitlines():
         said = project.run(*shlex.split(line)[1:]).stdout

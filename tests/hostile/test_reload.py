@@ -127,6 +127,19 @@ def a_damaged_changelog_is_told_of(shop: Shop) -> Iterator[None]:
     assert shop.state("a").mirror == f"{SOURCE}/{shop.name}/a"
 
 
+def test_a_mirror_that_is_going_to_be_written_again_is_not_warned_of(shop: Shop) -> None:
+    """Once the reload that a warning asks for is ordered, the next run quarantines nothing."""
+    write(shop, 2)
+    shop.run()
+    del shop.follower.lake.tables[shop.state("a").mirror][-1]
+    (told,) = tables_to_quarantine(shop.follower.ports())
+    assert told.table == shop.table("a")
+    reload(shop, "a")
+    assert tables_to_quarantine(shop.follower.ports()) == []
+    shop.run()
+    shop.require_whole("a")
+
+
 @pytest.mark.parametrize("how", ["cut", pytest.param("gone", marks=pytest.mark.soak)])
 def test_a_changelog_that_is_lost_holds_up_nobody_else(shop: Shop, how: str) -> None:
     """The table alone is quarantined, its mirror stays as it was, and `resume` goes on with

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from random import Random
@@ -16,9 +16,14 @@ from typing import Any, Final
 
 import pytest
 
+from lockstep.commands.recover import recovery_lines
 from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition
 from lockstep.pipeline.ports.ledger import batch_content
+from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.replay.selection import select_batches
+from lockstep.pipeline.run.status.span_report import report_of_span
+from lockstep.pipeline.run.status.status import log_state
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
     LedgerRefused,
@@ -26,8 +31,10 @@ from lockstep.pipeline.values.errors import (
     PastRefused,
     PositionPurged,
     SegmentsLost,
+    SpanRefused,
     StoppedBy,
 )
+from lockstep.pipeline.values.places import AtMoment, Earliest, Latest, moment_text, parse_place
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.changelog.claims import FileClaims
 from tests.chance import by_chance, seed_of
@@ -98,6 +105,55 @@ def renamed(mysql: MySqlStand, name: str) -> Follower:
     [newest] = follower.batches(limit=1)
     assert (newest.id, batch_content(follower.ledger, SOURCE, 4).system_segments) == (4, ())
     return follower
+
+
+def test_what_was_before_an_undone_run_is_told_to_be_gone(mysql: MySqlStand, database: str) -> None:
+    """First the preview says so; afterwards a span of the time before is refused, and is not taken
+    for the batch that was read again. How far the source is behind is known."""
+    follower = begun(mysql, database, *TWO_TABLES)
+    [kept] = follower.batches(limit=1)
+    mysql.execute(f"insert into {database}.a values (2)")
+    follower.run()
+    outcome = plan_recovery(follower.ports(), kept.id)
+    assert outcome.plan is not None
+    told = "".join(recovery_lines(SOURCE, outcome, outcome.plan, []))
+    assert f"`replay` of places before the end of batch {kept.id} do not work any more" in told
+    undone(follower, kept.id)
+    cursor = follower.ledger.cursors(SOURCE).acknowledged
+    assert cursor is not None
+    assert cursor.position == kept.end
+    _, lag, _ = log_state(follower.ports(), datetime.now(UTC))
+    assert kept.end is not None
+    assert kept.end.committed_at is not None
+    assert lag.seconds is not None
+    assert lag.seconds >= (datetime.now(UTC) - kept.end.committed_at).total_seconds() - 1
+    follower.run()
+    later = parse_place(moment_text(datetime.now(UTC)))
+    early = AtMoment(kept.end.committed_at - timedelta(hours=1))
+    middle = AtMoment(kept.end.committed_at - timedelta(minutes=30))
+    for begun_before in (Span(early, middle), Span(early, later)):
+        with pytest.raises(SpanRefused, match="the history begins at"):
+            report_of_span(follower.ledger, SOURCE, begun_before, datetime.now(UTC))
+        with pytest.raises(SpanRefused, match="the history begins at"):
+            select_batches(follower.ports(), begun_before)
+    assert select_batches(follower.ports(), Span(Earliest(), later)).batches
+
+
+def test_a_span_before_the_first_run_is_refused(mysql: MySqlStand, database: str) -> None:
+    """The first run began at the log's end, so that when the history begins is known."""
+    follower = Follower(server(mysql), [f"{database}.*"], start="latest")
+    early = parse_place(moment_text(datetime.now(UTC) - timedelta(seconds=30)))
+    mysql.execute(TWO_TABLES[0], database=database)
+    follower.run()
+    mysql.execute(f"insert into {database}.a values (1)")
+    follower.run()
+    for until in ("latest", moment_text(datetime.now(UTC) - timedelta(seconds=20))):
+        span = Span(early, parse_place(until))
+        with pytest.raises(SpanRefused, match=r"the history begins at .* \(.*Z\)"):
+            report_of_span(follower.ledger, SOURCE, span, datetime.now(UTC))
+        with pytest.raises(SpanRefused, match=r"the history begins at .* \(.*Z\)"):
+            select_batches(follower.ports(), span)
+    assert select_batches(follower.ports(), Span(Earliest(), Latest())).batches
 
 
 def test_a_ledger_lost_after_a_run_was_undone(mysql: MySqlStand, database: str) -> None:

@@ -129,6 +129,19 @@ def test_java_s_errors_have_names_of_ours() -> None:
         assert type(error_of(Path("/lake/t"), chained(wrapped, cause))) is kind
 
 
+def test_a_session_that_cannot_be_set_is_no_fault_of_a_table() -> None:
+    """Spark refuses a setting of Delta's while another thread is loading them: the run fails, and
+    the next one writes."""
+    refused = JavaError(
+        "org.apache.spark.sql.AnalysisException",
+        '[CANNOT_MODIFY_CONFIG] Cannot modify the value of the Spark config: "spark.x".',
+        "CANNOT_MODIFY_CONFIG",
+    )
+    error = error_of(Path("/lake/t"), [refused])
+    assert type(error) is LakeUnavailable
+    assert str(error) == "Spark could not write /lake/t: CANNOT_MODIFY_CONFIG"
+
+
 def test_errors_of_data_hold_no_values() -> None:
     """The name of the error, never its text, which quotes what it met."""
     error = JavaError("org.apache.spark.SparkArithmeticException", "12345", "CAST_OVERFLOW")

@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from lockstep.pipeline.mirror.strategy import NO_FEW_ROWS
@@ -20,7 +21,7 @@ from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.mirror import deletion
 from lockstep.resources.lake.spark.session import SparkProcess
 from lockstep.resources.lake.store.paths import LakePath
-from lockstep.resources.lake.store.storage import files_below, remove_table
+from lockstep.resources.lake.store.storage import delta_table, files_below, remove_table
 from tests.fix_objects import ObjectStore
 from tests.lake.conftest import Lake, lake_at
 from tests.lake.made import PEOPLE, a_target, a_write, content, folded, own_part
@@ -173,6 +174,25 @@ def test_no_file_has_what_it_showed(
     assert content(mirrors, MIRROR, PEOPLE, version) == BARE[3:]
     again = mirrors.write(a_write(mirrors, 15, "merge", [{"id": 1, "name": "y"}])).delta_version
     assert content(mirrors, MIRROR, PEOPLE, again) == [{"id": 1, "name": "y"}, *BARE[3:]]
+
+
+def test_statistics_of_removed_files_go_too(disk: Lake, folder: Path, spark: SparkProcess) -> None:
+    """Commits keep them, and so would the checkpoint with which the log begins; Spark and delta-rs
+    read it without them."""
+    mirrors = disk.mirrors
+    mirrors.write(a_write(mirrors, 1, "append", ROWS[:20]))
+    staged = mirrors.stage("read again", folded(PEOPLE, BARE))
+    parts = (own_part((staged,), PEOPLE),)
+    version = mirrors.write(Replace(a_target(2), ("id",), parts, drops_earlier_rows=True))
+    mirrors.delete_history(MIRROR, version.delta_version, "{}", lambda _: None)
+    (checkpoint,) = (folder / MIRROR / "_delta_log").glob("*.checkpoint.parquet")
+    removed = [row for row in pq.read_table(checkpoint)["remove"].to_pylist() if row]
+    assert removed
+    assert [row["stats"] for row in removed if row["stats"]] == []
+    assert content(mirrors, MIRROR, PEOPLE, version.delta_version + 1) == BARE
+    frame = spark.session().read.format("delta").load(str(folder / MIRROR))
+    assert frame.count() == len(BARE)
+    delta_table(folder / MIRROR).vacuum(dry_run=True)
 
 
 def test_nothing_is_gone_that_can_be_committed(tmp_path: Path, spark: SparkProcess) -> None:

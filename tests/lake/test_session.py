@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,7 @@ import pytest
 
 from lockstep.pipeline.values.errors import ConfigurationError, JavaMissing
 from lockstep.resources.adapters import Adapters
+from lockstep.resources.lake.spark import session
 from lockstep.resources.lake.spark.jars import S3_LOCK, class_path, jars_folder
 from lockstep.resources.lake.spark.java import archive_path, require_java
 from lockstep.resources.lake.spark.log_store import log_store_jar
@@ -155,6 +157,21 @@ spark.stop()
     assert said.startswith(b"Spark did not start: ")
     assert (complained, process.returncode) == (b"", 0)
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
+
+
+def test_delta_s_settings_are_loaded_before_a_thread_sets_one(tmp_path: Path) -> None:
+    """In a Java of its own, since any write loads them. Spark refuses to set a setting that another
+    thread is just registering."""
+    program = """
+from lockstep.resources.lake.spark.java_classes import jvm_of, scala_object
+from lockstep.resources.lake.spark.session import SparkProcess
+spark = SparkProcess({"spark.driver.memory": "1g"}, on_warning=lambda sentence: None)
+settings = scala_object(jvm_of(spark.session()), "org.apache.spark.sql.internal.SQLConf")
+print(settings.containsConfigKey("spark.databricks.delta.allFilesInCrc.enabled"))
+spark.stop()
+"""
+    out, err = child(tmp_path, program).communicate(timeout=120)
+    assert (out, err) == (b"True\n", b"")
 
 
 def test_a_stopped_spark_that_never_ran_costs_nothing() -> None:
@@ -316,3 +333,25 @@ def test_the_spark_of_pyspark_is_started_and_jars_are_named_once() -> None:
         define_environment(found, [Path("/store.jar")])
     assert found["SPARK_HOME"] == str(spark_home())
     assert found["SPARK_DIST_CLASSPATH"] == "/own.jar:/store.jar"
+
+
+def test_a_java_process_that_is_gone_is_ended_without_a_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """PySpark's warning would be the last lines of a run, after what happened and the hint."""
+    from py4j.protocol import Py4JError
+    from pyspark import SparkContext
+
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+
+    class Gone:
+        def stop(self) -> None:
+            raise Py4JError("the process is gone")
+
+    context: Any = object.__new__(SparkContext)
+    vars(context)["_jsc"] = Gone()
+    running = session.RunningSpark(context)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        session._stop_spark(running)
+    assert warned == []

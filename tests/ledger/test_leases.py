@@ -37,8 +37,19 @@ def test_others_see_a_lease_and_whether_it_is_live(stand: Stand, source: str) ->
     assert held is not None
     assert held.beat_at is not None
     expected = LeaseView(1, "the holder", "run-1", held.taken_at, True, held.beat_at, True)
+    expected = replace(expected, recorded_at=held.taken_at)
     assert held == expected
     assert left == replace(expected, live=False, ended=True)
+
+
+def test_what_a_run_recorded_last_is_known(stand: Stand, source: str) -> None:
+    """A heartbeat is no result; a decision is one."""
+    with stand.ledger.lock(source, "the holder", "run-1") as lease:
+        stand.ledger.decide(lease, DECISION)
+        held = stand.other.newest_lease(source)
+    assert held is not None
+    assert held.recorded_at is not None
+    assert held.recorded_at > held.taken_at
 
 
 def test_how_the_run_before_ended_is_known(stand: Stand, source: str) -> None:

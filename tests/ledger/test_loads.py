@@ -8,6 +8,7 @@ from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin, LoadFollowed, LoadJoined
 from lockstep.pipeline.model.table_state import OrderKind, SnapshotFiles, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger
+from lockstep.pipeline.proof.proven import ComparisonResult
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import Need
@@ -139,6 +140,22 @@ def test_a_loading_table_is_merged_once_it_is_joined(ledger: Ledger, lease: Leas
     assert ledger.open_loads(lease.source) == []
     assert ledger.table_states(lease.source)[ORDERS].is_complete
     assert list(ledger.pending_batches(lease.source)[ORDERS]) == [begun.id, last.id]
+
+
+def test_rows_that_were_read_again_differ_no_more(ledger: Ledger, lease: Lease) -> None:
+    """A comparison before the reload says nothing of the rows that it read; one since does."""
+    different = [ComparisonResult(ORDERS, True, None, 7)]
+    _begun(ledger, lease)
+    ledger.note_compared(lease.source, different)
+    load = read_load(ledger, lease)
+    begun = following(ledger, lease)
+    ledger.record_capture(lease, begun.id, follows(begun, load))
+    assert [proof.differing_count for proof in ledger.proofs(lease.source)] == [7]
+    last = following(ledger, lease)
+    ledger.record_capture(lease, last.id, joins(last, the_load(ledger, lease)))
+    assert ledger.proofs(lease.source) == []
+    ledger.note_compared(lease.source, different)
+    assert [proof.differing_count for proof in ledger.proofs(lease.source)] == [7]
 
 
 def test_an_abandoned_batch_leaves_the_chunks(ledger: Ledger, lease: Lease) -> None:

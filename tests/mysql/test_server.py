@@ -73,6 +73,29 @@ def test_a_certificate_that_a_server_made_for_itself(mysql: MySqlStand) -> None:
     )
 
 
+def test_a_certificate_for_another_name(mysql: MySqlStand) -> None:
+    """Its CA is known: that is not what is missing. An unknown CA is named as what was given."""
+    ((folder,),) = mysql.rows("select @@datadir")
+    error = refusal(MySqlServer(settings(mysql, tls="verify", tls_ca=f"{folder}ca.pem")))
+    assert isinstance(error, TlsRefused)
+    assert error.message.endswith("the server's certificate is not for the name or address in host")
+    assert "tls_ca" not in error.hint
+    assert "set host to a name that the certificate has" in error.hint
+    error = refusal(MySqlServer(settings(mysql, tls="verify", tls_ca=certifi.where())))
+    assert f"set tls_ca, which is {certifi.where()}, to the server's CA" in error.hint
+
+
+def test_an_account_that_requires_tls(mysql: MySqlStand) -> None:
+    """MySQL calls its password wrong: the hint names TLS, unless the connection was encrypted."""
+    name = mysql.fresh_name()
+    mysql.execute(f"create user {name} identified by 'x' require ssl")
+    words = "or the account requires TLS: set tls ="
+    for tls, password, is_named in (("off", "x", True), ("required", "wrong", False)):
+        error = refusal(MySqlServer(settings(mysql, user=name, password=password, tls=tls)))
+        assert (type(error), words in error.hint) == (AccessDenied, is_named)
+    mysql.execute(f"drop user {name}")
+
+
 def test_an_encrypted_connection(mysql: MySqlStand) -> None:
     """`required` encrypts without asking who it is."""
     assert MySqlServer(settings(mysql, tls="required")).facts().server_uuid
@@ -92,7 +115,9 @@ def test_a_missing_privilege_says_what_to_grant(mysql: MySqlStand) -> None:
     mysql.execute("create user bare identified by 'x'", "grant select on *.* to bare")
     error = refusal(MySqlServer(settings(mysql, user="bare", password="x")))
     assert isinstance(error, PrivilegeMissing)
-    assert "replication client" in error.hint
+    assert error.hint.startswith(
+        "GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'bare'@'%'; "
+    )
 
 
 def test_a_dump_needs_replication_slave(mysql: MySqlStand) -> None:

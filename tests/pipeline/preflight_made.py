@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lockstep.pipeline.check.findings import MirrorRetention, RunEvidence, SourceEvidence
+from lockstep.pipeline.check.findings import MirrorEvidence, RunEvidence, SourceEvidence
 from lockstep.pipeline.model.table_state import Extent
 from lockstep.pipeline.ports.source import ListedTable
 from lockstep.pipeline.values.survey import AnsweringServer, Survey, SurveyedTable
@@ -85,7 +85,7 @@ def looked(
     structures: tuple[TableStructure, ...] = STRUCTURES,
     pause: timedelta | None = None,
     partial: tuple[Extent, ...] = (),
-    mirrors: tuple[MirrorRetention, ...] = (),
+    mirrors: tuple[MirrorEvidence, ...] = (),
 ) -> SourceEvidence:
     return SourceEvidence(survey, PATTERNS, pause, partial, mirrors, all_structures=structures)
 

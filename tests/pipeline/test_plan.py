@@ -144,6 +144,7 @@ def test_statements_are_told_without_their_literals(
     assert not created.stops_the_run
     assert not altered.stops_the_run
     assert created.effect == "passed: no captured table"
+    assert created.is_passed
     assert altered.effect.startswith(f"{database}.orders: follow, ")
     assert altered.text.startswith(f"alter table {database}.orders add column secret varchar")
     assert "hush" not in created.text + altered.text

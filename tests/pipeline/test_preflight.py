@@ -10,7 +10,7 @@ import pytest
 
 from lockstep.pipeline.check import CHECK_RULES, RUN_RULES, Finding, check_findings, run_findings
 from lockstep.pipeline.check.findings import (
-    MirrorRetention,
+    MirrorEvidence,
     RunEvidence,
     SourceEvidence,
     findings_of,
@@ -29,6 +29,7 @@ from lockstep.pipeline.schema.model import KeyPart, KeySchema, TableSchema
 from lockstep.pipeline.schema.rows import schema_of
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
+from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.source_plan import SourcePlan, TableSettings
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
@@ -151,6 +152,16 @@ def hashed_with(key: bytes) -> SourceEvidence:
     return replace(shown(EMAIL, **EMAILS), shaped_versions=(version,))
 
 
+def shown_again() -> SourceEvidence:
+    """The lake is hashed, and the settings hide nothing any more."""
+    return replace(hashed_with(b"a key"), shaping=Shaping(), table_settings=(), schemas_to_shape=())
+
+
+def dropped(**rules: Any) -> SourceEvidence:
+    """The orders had a column that is gone."""
+    return replace(shown(EMAIL, **rules), past_columns={ORDERS: {"id", "mail"}})
+
+
 def in_part(evidence: SourceEvidence) -> SourceEvidence:
     """The server logs rows in part."""
     return replace(evidence, survey=surveyed({"binlog_row_image": "MINIMAL"}))
@@ -191,7 +202,7 @@ RUN_CASES: list[tuple[str, RunEvidence, str, type[Exception] | None]] = [
     ("stopped tables", known(stopped_tables=[ORDERS]), "warning", None),
 ]
 
-SHORT = MirrorRetention(
+SHORT = MirrorEvidence(
     ORDERS, "/lake/shop/shop/orders", Retention(timedelta(days=7), timedelta(days=30))
 )
 
@@ -324,7 +335,16 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ("clustering", followed(ID, Column("c", "blob"), cluster_by=("c",)), "refusal"),
     ("columns and rows", shown(EMAIL, exclude_columns=("id",)), "refusal"),
     ("columns and rows", shown(EMAIL, **EMAILS), "ok"),
-    ("names of columns", shown(EMAIL, exclude_columns=("mail",)), "refusal"),
+    ("columns shown again", shown_again(), "warning"),
+    ("names of hidden columns", shown(EMAIL, exclude_columns=("mail",)), "refusal"),
+    ("names of hidden columns", dropped(exclude_columns=("Mail",)), "warning"),
+    (
+        "names of hidden columns",
+        replace(dropped(exclude_columns=("emial",)), schemas_to_shape=()),
+        "refusal",
+    ),
+    ("names of columns", shown(EMAIL, include_columns=("id", "mail")), "refusal"),
+    ("names of columns", dropped(include_columns=("id", "Mail")), "warning"),
     ("row images for conditions", in_part(shown(EMAIL, rows="id > 5")), "refusal"),
     ("privacy key", hashed_with(b"another key"), "refusal"),
     ("privacy key", hashed_with(b"a key"), "ok"),
@@ -344,6 +364,11 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     ("session gtid_next", looked(), "ok"),
     ("versions kept", looked(mirrors=(SHORT,)), "warning"),
+    (
+        "files of mirrors",
+        looked(mirrors=(replace(SHORT, reason_unreadable="1 of its files were deleted"),)),
+        "warning",
+    ),
 ]
 
 
@@ -360,9 +385,9 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     (
         shown(EMAIL, exclude_columns=("ID",), mask_columns={"email": Mask("year")}),
         [
-            "column 'id' cannot be shown as its shape says: it belongs to a key that identifies "
+            "column 'id' cannot be shown as its settings say: it belongs to a key that identifies "
             "rows",
-            "column 'email' cannot be shown as its shape says: VARCHAR cannot be shown as year",
+            "column 'email' cannot be shown as its settings say: VARCHAR cannot be shown as year",
         ],
     ),
     (
@@ -376,11 +401,11 @@ REFUSED: list[tuple[SourceEvidence, list[str]]] = [
     (
         shown(of=UNIQUE, exclude_columns=("email",)),
         [
-            "column 'email' cannot be shown as its shape says: it belongs to a key that identifies "
-            "rows"
+            "column 'email' cannot be shown as its settings say: it belongs to a key that "
+            "identifies rows"
         ],
     ),
-    (shown(of=KEYLESS, exclude_columns=("*",)), ["its shape leaves every column out"]),
+    (shown(of=KEYLESS, exclude_columns=("*",)), ["its settings leave every column out"]),
 ]
 
 
@@ -411,18 +436,51 @@ def test_what_is_shown_of_a_table_is_a_line() -> None:
     )
     assert (finding.subject, finding.topic) == ("shop.orders", "shop.orders")
     assert finding.sentence == (
-        "email hashed, phone masked last:4, ssn left out, rows where id > 5 and phone is not null"
+        "email hashed, phone masked last:4, ssn left out, rows where id > 5 and phone is not null; "
+        "columns added later are shown"
     )
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        (
+            {
+                "exclude_columns": ("*iban*",),
+                "hash_columns": {"mail": Hash.EXACT, "email": Hash.EXACT},
+            },
+            "email hashed; columns added later are shown, except *iban*, mail",
+        ),
+        (
+            {"include_columns": ("id", "public_*"), "exclude_columns": ("*iban*",)},
+            "email left out; columns added later are left out, except public_*",
+        ),
+        (
+            {"include_columns": ("*",)},
+            "is shown as it is; columns added later are left out, except *",
+        ),
+        (
+            {"mask_columns": {"*iban": Mask("null")}},
+            "is shown as it is; columns added later are shown, except *iban",
+        ),
+    ],
+)
+def test_what_becomes_of_later_columns_is_said(rules: dict[str, Any], sentence: str) -> None:
+    """With the names and patterns that wait for them."""
+    [finding] = _judged("columns and rows", shown(EMAIL, **rules))
+    assert finding.sentence == sentence
 
 
 def test_a_name_with_a_wildcard_may_wait_for_its_columns() -> None:
     """One without is a mistake, which is told with its setting and its block."""
     waiting = shown(EMAIL, exclude_columns=("*_secret",), hash_columns={"e[-]*": Hash.EXACT})
-    assert _judged("names of columns", waiting) == []
+    assert _judged("names of columns", waiting) == _judged("names of hidden columns", waiting) == []
+    unseen = replace(dropped(exclude_columns=("mail",)), schemas_to_shape=())
+    assert _judged("names of hidden columns", unseen) == []
     (finding,) = _judged("names of columns", shown(EMAIL, types={"E-mail": Conversion.STRING}))
     assert (finding.subject, finding.sentence) == (
         '[[sources.table]] match = ["shop.orders"]',
-        "types names 'E-mail', and no column of its tables has that name",
+        "types names 'E-mail', and no column of its tables has or had that name",
     )
 
 

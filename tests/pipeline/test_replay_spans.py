@@ -20,6 +20,23 @@ BEGAN = datetime(2026, 11, 1, 6, tzinfo=UTC)
 SERVERS = ("1aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "2aaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa")
 
 
+def _batch(number: int, start: Position, end: Position, transactions: int) -> Batch:
+    return Batch(
+        number,
+        "shop",
+        BatchState.ACKNOWLEDGED,
+        start,
+        None,
+        1,
+        0,
+        1,
+        None,
+        BEGAN,
+        end=end,
+        transactions=transactions,
+    )
+
+
 @dataclass(frozen=True)
 class Made:
     """Transaction n ends at minute n, at offset 100 * n of its server's log; its GTID is the
@@ -54,22 +71,7 @@ def histories(draw: st.DrawFn) -> Made:
         if at == switched:
             failover = done
         start, end = _position(done, server), _position(done + size, server)
-        chain.append(
-            Batch(
-                at + 1,
-                "shop",
-                BatchState.ACKNOWLEDGED,
-                start,
-                None,
-                1,
-                0,
-                1,
-                None,
-                BEGAN,
-                end=end,
-                transactions=size,
-            )
-        )
+        chain.append(_batch(at + 1, start, end, size))
         which += [at + 1] * size
         done += size
     return Made(chain, which, failover)
@@ -122,6 +124,31 @@ def test_a_span_outside_of_what_was_captured_is_refused(history: Made, data: st.
     if history.chain[0].start.committed_at is not None:
         with pytest.raises(SpanRefused, match=r"no transaction up to .* is known: the history"):
             _found(history, moment_text(early), moment_text(early + timedelta(hours=1)))
+
+
+def test_only_earliest_begins_before_the_history() -> None:
+    """However the earlier place is named: its first changes are not taken for those before it."""
+    start, end = _position(5, server=False), _position(9, server=False)
+    batch = _batch(1, start, end, 4)
+    begin = BEGAN + timedelta(minutes=5)
+    late = parse_place(moment_text(BEGAN + timedelta(minutes=8)))
+    places = {
+        moment_text(begin): moment_text(begin - timedelta(seconds=1)),
+        "binlog.000001:500": "binlog.000001:400",
+        f"gtid:{SERVERS[0]}:1-5": f"gtid:{SERVERS[0]}:1-4",
+    }
+    for place, earlier in places.items():
+        assert batches_in_span(Span(parse_place(place), late), [batch], {}, begin=begin) == (batch,)
+        for until in (late, parse_place("latest")):
+            with pytest.raises(SpanRefused, match="the history begins at") as caught:
+                batches_in_span(Span(parse_place(earlier), until), [batch], {}, begin=begin)
+            assert "--from earliest" in caught.value.hint
+    assert batches_in_span(Span(parse_place("earliest"), late), [batch], {}, begin=begin) == (
+        batch,
+    )
+    with pytest.raises(SpanRefused, match="no transaction up to"):
+        until = parse_place(moment_text(begin - timedelta(minutes=1)))
+        batches_in_span(Span(parse_place("earliest"), until), [batch], {}, begin=begin)
 
 
 def _found(history: Made, since: str, until: str) -> list[int]:

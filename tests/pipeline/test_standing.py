@@ -20,6 +20,7 @@ from lockstep.pipeline.proof.proven import (
     ProofKind,
     open_differences,
 )
+from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.start.rules import decide_start
 from lockstep.pipeline.status.facts import (
     Failures,
@@ -108,6 +109,7 @@ def standing(**changes: Any) -> Standing:
 
 REWRITTEN = decide_start(question_of(facts(executed=READ), cursor(read=READ), DIFFERENT))
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
+RUN_LEASE = replace(LEASE, dagster_run="run-1")
 FAILED = failures([failed(hint="make room")], [], has_waiting_batches=True)
 STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], has_waiting_batches=False)
 UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], has_waiting_batches=False)
@@ -147,7 +149,12 @@ def test_a_person_is_needed_once_no_run_went_through_for_an_hour(changes: dict[s
             State.NEVER_RAN,
             ("lockstep check", "lockstep run --source shop"),
         ),
-        ({"lease": LEASE}, State.BUSY, ("host-1, process 9", "wait")),
+        (
+            {"lease": LEASE},
+            State.BUSY,
+            ("host-1, process 9", "wait for it, or end that process: `kill -9` is safe"),
+        ),
+        ({"lease": replace(LEASE, in_dagster=True)}, State.BUSY, ("wait", "Dagster's page")),
         (
             {"lease": replace(LEASE, beat_at=NOW - timedelta(minutes=9))},
             State.BUSY,
@@ -319,6 +326,47 @@ def test_a_cron_job_hears_of_all_that_waits(changes: dict[str, Any], code: int) 
     assert exit_code(replace(there, lease=LEASE), NOW, pause) == (0 if code == 3 else code)
     silent = replace(LEASE, beat_at=NOW - timedelta(minutes=9))
     assert exit_code(replace(there, lease=silent), NOW, pause) == 3
+
+
+@pytest.mark.parametrize(
+    ("pause", "earlier", "later"),
+    [(timedelta(minutes=10), 25, 26), (None, 60, 61), (timedelta(hours=4), 300, 301)],
+)
+def test_a_run_that_records_nothing_is_not_only_busy(
+    pause: timedelta | None, earlier: int, later: int
+) -> None:
+    """Its heartbeats go on for as long as its process lives, whatever it waits for."""
+    waiting = (WaitingBatch(batch(), (ORDERS,)),)
+    early, late = (
+        standing(
+            waiting_batches=waiting,
+            lease=replace(RUN_LEASE, recorded_at=NOW - timedelta(minutes=minutes)),
+        )
+        for minutes in (earlier, later)
+    )
+    assert exit_code(early, NOW, pause) == 0
+    assert exit_code(late, NOW, pause) == 3
+    found = verdict(late, NOW, pause)
+    assert (found.state, found.needs_a_person) == (State.BUSY, later > 60)
+    assert "recorded nothing for" in found.sentence
+    assert "host-1, process 9" in found.sentence
+    assert "batch 8 is captured and waits for shop.orders" in found.sentence
+    assert "`kill -9` is safe" in found.hint
+
+
+def test_a_run_that_reads_tables_is_not_judged_by_what_it_records() -> None:
+    """The chunks of a table are recorded without their time; a merge after it is judged. Nor is a
+    replay."""
+    reading = standing(
+        lease=replace(RUN_LEASE, recorded_at=NOW - timedelta(hours=9)),
+        loads=(LoadProgress(ORDERS, 10, 100, 1.0),),
+    )
+    assert reading.lease is not None
+    merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
+    assert exit_code(reading, NOW, None) == 0
+    assert exit_code(merging, NOW, None) == 3
+    replaying = replace(merging, lease=replace(reading.lease, dagster_run=None))
+    assert exit_code(replaying, NOW, None) == 0
 
 
 def test_a_gap_is_part_of_the_sentence() -> None:

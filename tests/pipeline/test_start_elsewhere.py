@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.start.question import (
     AnchorReading,
@@ -25,13 +26,14 @@ from lockstep.pipeline.values.errors import (
     SourceDiverged,
 )
 from lockstep.pipeline.values.policies import OnSourceChanged, StartPolicies
-from lockstep.pipeline.values.position import SetAnchor
+from lockstep.pipeline.values.position import Position, SetAnchor
 from tests.pipeline.start_made import (
     BATCH,
     COMMITTED,
     MARIA,
     MARIA_STANDBY,
     NOT_READ,
+    READ_AT,
     A,
     B,
     C,
@@ -162,6 +164,41 @@ def test_source_diverged_names_what_is_missing(case: str) -> None:
     refusal = refused(decide_start(question_of(found, cursor(read=read), policies=BY_TIME)))
     assert (refusal.rule, type(refusal.error)) == (StartRule.SOURCE_DIVERGED, SourceDiverged)
     assert f"never executed {missing}, which {A} had executed at the place" in refusal.reason
+
+
+def _batch(number: int, run: str | None, read: str, *, by_gtid: bool = True) -> Batch:
+    end = Position(at(3, 100 * number), gtids(read), A)
+    state = BatchState.ACKNOWLEDGED
+    return Batch(
+        number, "shop", state, end, None, None, 0, 1, run, READ_AT, end=end, by_gtid=by_gtid
+    )
+
+
+FIRST, LOSSY = _batch(1, "a", f"{A}:1-50"), _batch(3, "b", f"{A}:1-99")
+UNDONE: dict[str, tuple[tuple[Batch, ...], str, str | None]] = {
+    "the oldest run that read one": ((FIRST, LOSSY, _batch(4, "c", READ)), "", "b"),
+    "from its first batch on": ((FIRST, _batch(2, "b", f"{A}:1-60"), LOSSY), "", "b"),
+    "the first run read one": ((_batch(2, "b", f"{A}:1-60"), LOSSY), "", None),
+    "a recovery stands for it": ((FIRST, replace(LOSSY, dagster_run=None)), "", None),
+    "the log after the batch before is purged": ((FIRST, LOSSY), f"{A}:1-51", None),
+    "the batch before is no place by GTID": ((replace(FIRST, by_gtid=False), LOSSY), "", None),
+    "all is pruned": ((), "", None),
+}
+
+
+@pytest.mark.parametrize("case", UNDONE)
+def test_source_diverged_names_the_run_to_undo(case: str) -> None:
+    """If the server has everything that was read before it, and all that comes after."""
+    batches, purged, run = UNDONE[case]
+    found = facts(B, executed=f"{A}:1-98", purged=purged)
+    asked = question_of(found, cursor(read=READ), unpruned_batches=batches)
+    hint = refused(decide_start(asked)).error.hint
+    assert hint is not None
+    if run is None:
+        assert "undo" not in hint
+        assert "new source name" in hint
+    else:
+        assert f"`lockstep undo {run} --source shop`" in hint
 
 
 @pytest.mark.parametrize("purged", [f"{A}:1-101", f"{B}:1"])

@@ -70,7 +70,7 @@ CAUGHT_UP = batch(5, PLACES[0], PLACES[4], BatchKind.CATCHING_UP)
         ("earliest", 1),
         ("2026-11-01T06:20:00Z", 2),
         ("2026-11-01T06:19:59Z", 1),
-        ("2027-01-01T00:00:00Z", 4),
+        ("2026-11-01T06:40:00Z", 4),
         ("binlog.000002:200", 2),
         ("binlog.000002:201", 2),
         ("binlog.000002:4", 1),
@@ -102,6 +102,8 @@ def test_a_batch_that_caught_tables_up_stands_for_the_place_it_ends_at() -> None
     "place",
     [
         "2026-11-01T06:00:00Z",
+        "2026-11-01T06:40:01Z",
+        "binlog.000001@2026-11-01T06:40:01Z",
         "binlog.000002:901",
         "binlog.000009:4",
         "binlog.000009@2026-11-01T06:25:00Z",
@@ -115,6 +117,16 @@ def test_a_place_that_nothing_shows_is_refused(place: str) -> None:
     with pytest.raises(VersionSetUnknown, match=r"binlog\.000001:100 .* and end at") as caught:
         batch_for_place("shop", ORDINARY, parse_place(place, as_start=False))
     assert "lockstep versions --list" in caught.value.hint
+
+
+def test_a_moment_after_the_last_commit_counts_once_a_run_found_nothing_later() -> None:
+    """Until then, a transaction with an earlier commit time may still come."""
+    asked = BEGAN + timedelta(minutes=50)
+    for place in ("2026-11-01T06:50:00Z", "binlog.000001@2026-11-01T06:50:00Z"):
+        assert batch_for_place("shop", ORDINARY, parse_place(place), asked).id == 4
+    for place in ("2026-11-01T06:50:01Z", "binlog.000001@2026-11-01T06:50:01Z"):
+        with pytest.raises(VersionSetUnknown, match="no versions show"):
+            batch_for_place("shop", ORDINARY, parse_place(place), asked)
 
 
 def test_before_the_first_there_is_none() -> None:

@@ -11,6 +11,7 @@ from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.rebuild import cut_at
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.version_sets import version_set_at
+from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown
 from lockstep.pipeline.values.places import parse_place
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE, Follower
@@ -135,13 +136,44 @@ def test_the_ledgers_times_survive_wrong_ones(shop: Shop) -> None:
     numbers = [batch.id for batch in made]
     for number, text in enumerate(moments):
         place = parse_place(text)
-        assert version_set_at(shop.follower.ledger, SOURCE, place).batch == made[number]
         end = made[number].end
         assert end is not None
         if number < 4:
+            assert version_set_at(shop.follower.ledger, SOURCE, place).batch == made[number]
             assert cut_at(ports, place).at == end.at
         for later, until in enumerate(moments[number + 1 :], start=number + 1):
             span = Span(place, parse_place(until))
             # The ledger does not tell when the first transaction of a batch was committed.
             touched = [batch.id for batch in select_batches(ports, span).batches]
             assert touched in (numbers[number + 1 : later + 1], numbers[number + 1 : later + 2])
+
+
+def test_a_moment_after_the_last_commit_is_read_once_a_run_found_nothing_after_it(
+    shop: Shop,
+) -> None:
+    """The source is idle: that nothing else was committed by then is known from the run alone, and
+    a batch whose run ended before the log's end says nothing of it."""
+    shop.put(1)
+    shop.follower.run()
+    place, ports = parse_place(moment(shop.stand)), shop.follower.ports()
+    for is_later in (False, True):
+        if is_later:
+            shop.stand.rows("select sleep(1.1)")
+            shop.put(2)
+            shop.follower.capture(str(place))
+        with pytest.raises(VersionSetUnknown, match="no versions show"):
+            version_set_at(shop.follower.ledger, SOURCE, place)
+        with pytest.raises(PastRefused, match="does not show"):
+            cut_at(ports, place)
+    shop.stand.rows("select sleep(1.1)")
+    shop.follower.run()
+    [last, first] = shop.follower.batches(limit=2)
+    assert version_set_at(shop.follower.ledger, SOURCE, place).batch == first
+    shop.stand.rows("select sleep(1.1)")
+    later = parse_place(moment(shop.stand))
+    shop.stand.rows("select sleep(1.1)")
+    shop.follower.run()
+    assert shop.follower.batches(limit=1) == [last]
+    assert version_set_at(shop.follower.ledger, SOURCE, later).batch == last
+    assert last.end is not None
+    assert cut_at(ports, later).at == last.end.at

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
+import pytest
+
 from lockstep.pipeline.start.question import StartRule
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import PositionPurged, SourceDiverged
 from lockstep.pipeline.values.position import ServerPeriod
+from tests.e2e.project import followed
+from tests.e2e.warm import WarmProcess
 from tests.fix_mysql import MySqlStand
 from tests.outside import recover, repair, run_to_undo, verify
 from tests.positions.follower import SOURCE, Follower
@@ -21,6 +28,7 @@ from tests.positions.servers import (
     uuid_of,
 )
 from tests.positions.shop import (
+    TABLE,
     changes,
     follow,
     newest,
@@ -167,6 +175,36 @@ def test_runs_that_read_lost_transactions_are_undone(pair: Pair) -> None:
     require_same(follower, pair.b)
     require_each_once(follower)
     assert {row["id"] for row in changes(follower)}.isdisjoint({51, 52})
+    assert verify(follower.ports()).equal
+
+
+@pytest.mark.acceptance
+def test_the_hint_about_lost_transactions_is_typed(
+    pair: Pair, warm: WarmProcess, tmp_path: Path
+) -> None:
+    """With a lake of files, as a person does it: the hint, then with --yes, a run, a comparison."""
+    table = "create table t (id int primary key, v int)"
+    project = followed(pair.a, "shop", tmp_path / "project", warm, table)
+    put(pair.a, 1, 2)
+    replicate(pair.a, pair.b)
+    project.run("run")
+    put(pair.a, 3)
+    catch_up(pair.a, pair.b)
+    promote(pair.b)
+    for key in (50, 51):
+        put(pair.a, key)
+        project.run("run")
+    put(pair.b, 4)
+    file = project.folder / "lockstep.toml"
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace(str(pair.a.port), str(pair.b.port)), encoding="utf-8")
+    hint = project.run("run", expect=5).stderr
+    (undo,) = re.findall(r"`lockstep (undo [^`]*)`", hint)
+    assert "2 to 3 are undone" in project.run(*undo.split()).stdout
+    project.alone.run(*undo.split(), "--yes")
+    project.run("run")
+    assert project.proven() == {TABLE}
+    project.require_once(TABLE)
 
 
 def test_lost_transactions_of_the_first_run_cannot_be_undone(pair: Pair) -> None:

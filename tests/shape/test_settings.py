@@ -21,7 +21,7 @@ from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
-from lockstep.pipeline.schema.history import Conversion, Hash, read_mask
+from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
@@ -30,6 +30,7 @@ from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
+from tests.positions.follower import SOURCE
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower
 
@@ -44,6 +45,7 @@ insert into c values
   (1, 'ann@example', '111111111', '030123456', 1, 'gold'), (2, 'bob@example', null, '7', 0, 'lead'),
   (3, null, '333333333', null, 1, null)
 """
+_FOREIGN = "executive"
 HIDING = ShapeRules(
     exclude_columns=("ssn", "kind", "*_secret"),
     hash_columns={"email": Hash.EXACT},
@@ -121,6 +123,70 @@ def test_a_shape_comes_and_goes(mysql: MySqlStand, database: str) -> None:
         assert customers.stopped() is None
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        ShapeRules(hash_columns={"emial": Hash.EXACT, "phone": Hash.EXACT}),
+        ShapeRules(exclude_columns=("ssn", "emial")),
+        ShapeRules(mask_columns={"emial": Mask("null")}),
+    ],
+)
+def test_a_run_refuses_to_hide_a_column_that_no_table_has(
+    mysql: MySqlStand, database: str, rules: ShapeRules
+) -> None:
+    """What was meant would be shown: nothing is written, also when the name comes later."""
+    customers = Customers(mysql, database, rules)
+    with pytest.raises(ConfigurationError, match="'emial', and no column of its tables has or had"):
+        customers.run()
+    assert customers.follower.states() == {}
+    customers.shape(HIDING)
+    customers.run()
+    customers.shape(rules)
+    with pytest.raises(ConfigurationError, match="emial"):
+        customers.run()
+    assert customers.mirror() == [hiding(row) for row in customers.rows()]
+    customers.do("drop table c")  # which the log of the next run has to say first
+    with pytest.raises(ConfigurationError, match="emial"):
+        customers.run()
+
+
+def test_a_hidden_column_may_be_dropped_and_come_back(mysql: MySqlStand, database: str) -> None:
+    """Its name is no mistake, nor is one of another table of the block."""
+    customers = Customers(mysql, database, HIDING)
+    customers.do("create table d (id int primary key, other int)")
+    shared = replace(HIDING, exclude_columns=("ssn", "kind", "other"))
+    customers.follower.shapes = {f"{database}.*": shared}
+    customers.run()
+    customers.do("alter table c drop ssn")
+    customers.run()
+    customers.run()
+    customers.do("alter table c add ssn char(9) default '7'")
+    customers.run()
+    assert customers.mirror() == [hiding(row) for row in customers.rows()]
+
+
+def test_statements_about_tables_that_nobody_captures_are_kept_without_values(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Of a source that hides columns; one that concerns a captured table without settings stays."""
+    customers = Customers(mysql, database, HIDING)
+    customers.run()
+    with mysql.own_database() as foreign:
+        mysql.execute(
+            f"create table pay (id int primary key, grade char(9) default '{_FOREIGN}')",
+            f"alter table pay comment '{_FOREIGN}'",
+            f"create table {database}.d (id int primary key, kind char(9) default 'open')",
+            f"rename table pay to {database}.e",
+            database=foreign,
+        )
+        customers.run()
+    texts = [one.text for one in customers.follower.ledger.schema_statements(SOURCE)]
+    shown = " ".join(texts)
+    assert _FOREIGN not in shown
+    assert ("default 'open'" in shown, "rename table" in shown, len(texts) >= 4) == (True,) * 3
+    assert customers.rows("e") == customers.mirror("e") == []
+
+
 def test_it_comes_while_captured_batches_wait(mysql: MySqlStand, database: str) -> None:
     customers = Customers(mysql, database, ShapeRules(exclude_columns=("ssn",)))
     customers.run()
@@ -146,13 +212,19 @@ def test_it_comes_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> N
 
 
 OTHER_NAMES = (
-    ("rename table t0 to t0_old", "t0_old", "email"),
-    ("create table t1_like like t1", "t1_like", "email"),
-    ("alter table t2 rename column email to mail", "t2", "mail"),
-    ("alter table t3 rename column ssn to social", "t3", "social"),
-    ("alter table t4 rename column ssn to social", "t4", "social"),
+    ("rename table t0 to t0_old", "t0_old", "email", 'hash_columns = ["email"]'),
+    ("create table t1_like like t1", "t1_like", "email", 'hash_columns = ["email"]'),
+    ("alter table t2 rename column email to mail", "t2", "mail", 'hash_columns = ["mail"]'),
+    ("alter table t3 rename column ssn to social", "t3", "social", 'exclude_columns = ["social"]'),
+    (
+        "alter table t4 rename column phone to mobile",
+        "t4",
+        "mobile",
+        'mask_columns = { "mobile" = "last:4" }',
+    ),
 )
-"""A statement, and the table that stops behind it, for the sake of a column."""
+"""A statement, the table that stops behind it, for the sake of a column, and the setting that is
+missing."""
 
 
 def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -> None:
@@ -164,11 +236,15 @@ def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -
     customers.run()
     customers.do("rename table again to again_old")
     customers.reload("t4")  # which is read by the run that comes upon the statement
-    for statement, table, _ in OTHER_NAMES:
+    for statement, table, *_ in OTHER_NAMES:
         customers.do(statement, f"insert into {table} (id) values (100)")
     customers.run()
-    for statement, table, column in OTHER_NAMES:
+    for statement, table, column, setting in OTHER_NAMES:
         assert repr(column) in (customers.stopped(table) or ""), statement
+        hint = customers.follower.states()[TableName(database, table)].hint or ""
+        assert hint.startswith(
+            f"add {setting} to a [[sources.table]] block that matches {database}.{table}"
+        )
         assert "rename column" in statement or customers.mirror(table) == []
         # To have it reloaded is no consent, nor is it after somebody paused it.
         asked = OrderRequest(TableName(database, table), "ada", "because")

@@ -25,7 +25,7 @@ from lockstep.pipeline.schema.model import ValueDefault
 from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.shape.condition import ConditionUnusable, read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.shape import ShapeRules, shape_of
+from lockstep.pipeline.shape.shape import NO_RULES, ShapeRules, shape_of
 from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.condition import Limit
@@ -694,11 +694,50 @@ def test_a_key_is_told_by_its_fingerprint_and_never_shown() -> None:
     assert KEY.decode() not in repr(key) + str(vars(key))
 
 
-def test_a_later_block_overrides_an_earlier_one_key_by_key() -> None:
-    first = ShapeRules(exclude_columns=("a",), mask_columns={"b": read_mask("last:4")})
-    second = ShapeRules(mask_columns={"c": read_mask("null")})
-    both = ShapeRules(exclude_columns=("a",), mask_columns={"c": Mask("null")})
-    assert first | second == both
+def test_a_later_block_hides_more_and_never_less() -> None:
+    """Lists and conditions are united; of two treatments of a name the stricter holds, and neither
+    of two that show different things."""
+    first = ShapeRules(
+        exclude_columns=("*iban*",),
+        hash_columns={"email": Hash.EXACT, "name": Hash.EXACT},
+        mask_columns={"phone": Mask("last", 4), "born": Mask("year"), "zip": Mask("first", 2)},
+        types={"flag": Conversion.BOOLEAN},
+        rows="not test",
+        keep_clear="once",
+    )
+    second = ShapeRules(
+        exclude_columns=("note", "*iban*"),
+        hash_columns={"email": Hash.LOWER, "nick": Hash.LOWER},
+        mask_columns={"phone": Mask("last", 9), "born": Mask("null"), "zip": Mask("last", 2)},
+        types={"flag": Conversion.STRING},
+        rows="country = 'DE' or id = 1",
+    )
+    assert first | second == ShapeRules(
+        exclude_columns=("*iban*", "note"),
+        hash_columns={"email": Visibility.LEFT_OUT, "name": Hash.EXACT, "nick": Hash.LOWER},
+        mask_columns={
+            "phone": Mask("last", 4),
+            "born": Mask("null"),
+            "zip": Visibility.LEFT_OUT,
+        },
+        types={"flag": Conversion.STRING},
+        rows="(not test) and (country = 'DE' or id = 1)",
+        keep_clear="once",
+    )
+    assert first | NO_RULES == NO_RULES | first == first | first == first
+
+
+def test_include_columns_of_a_later_block_replaces_that_of_an_earlier_one() -> None:
+    """It names what is shown, and shows nothing that another setting hides."""
+    first = ShapeRules(include_columns=("id",), exclude_columns=("*iban*",))
+    rules = first | ShapeRules(include_columns=("id", "name", "iban"))
+    structure = TableStructure(
+        TableName("shop", "payouts"),
+        tuple(Column(name, "int") for name in ("id", "name", "iban")),
+        ("id",),
+    )
+    shown, out = Visibility.SHOWN, Visibility.LEFT_OUT
+    assert shape_of(rules, structure).treatments == (shown, shown, out)
 
 
 @pytest.mark.parametrize("text", ["last", "last:0", "first:-1", "middle:2", "last:4x", "NULL", ""])

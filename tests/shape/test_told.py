@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -86,6 +87,13 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     assert shaping.key is not None
     assert (values["rows"], values["key"]) == ("id > 1", shaping.key.fingerprint)
 
+    customers.shape(replace(HIDING, exclude_columns=("kind",), types=None))
+    shape = make_plan(follower.ports()).shapes[table]
+    assert shape.reason == (
+        "the settings show more of ssn and other settings apply to kind, so it is read again"
+    )
+
+    customers.shape(HIDING)
     follower.key = b"another key that nobody guesses"
     assert isinstance(make_plan(follower.ports()).refusal, ConfigurationError)
 
@@ -109,5 +117,5 @@ def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
         f"{customers.name}.c": "its condition cannot be evaluated: column 'kind' is ENUM, whose "
         "order is not that of its texts",
         f'[[sources.table]] match = ["{customers.name}.c"]': "exclude_columns names 'sn', and no "
-        "column of its tables has that name",
+        "column of its tables has or had that name",
     }

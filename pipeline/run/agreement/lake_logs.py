@@ -29,7 +29,7 @@ from lockstep.pipeline.model.foreign_commits import (
     judge_mirror_log,
 )
 from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
-from lockstep.pipeline.model.table_state import TableCondition, TableState
+from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableState
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.values.errors import ForeignCommit, MirrorRefused, TableError
@@ -266,12 +266,17 @@ def mirrors_with_new_commits(
 def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine because of commits to their
     mirrors. Include the tables that it would quarantine because of commits to their
-    changelogs once it publishes there."""
+    changelogs once it publishes there. Leave out the mirrors that it writes again,
+    because a person has ordered a reload."""
     source = ports.source.name
+    orders = ports.ledger.open_orders(source)
+    to_reload = {order.table for order in orders if order.kind is OrderKind.RELOAD}
     examined_versions = ports.ledger.examined_versions(source)
     intents = {intent.table: intent for intent in ports.ledger.open_intents(source)}
     disagreeing = []
     for state in mirrors_with_new_commits(ports, examined_versions):
+        if state.table in to_reload:
+            continue
         # A run that was killed may have made the commit of a write that is still open.
         judgement = mirror_judgement(
             ports, state, examined_versions.get(state.mirror), intents.get(state.table)

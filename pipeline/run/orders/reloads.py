@@ -269,6 +269,7 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
     for difference in differing_tables:
         count = difference.differing_rows
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
+        be = "is" if count == 1 else "are"
         request = OrderRequest(
             difference.table, author, f"a comparison found {rows}, and it is to be repaired"
         )
@@ -277,7 +278,12 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
         else:
             where = read_condition(difference.where)
             order = RereadRows(request.table, where, author, request.reason)
-            repairs.append(plan_condition_reload(ports, order, facts))
+            repair = plan_condition_reload(ports, order, facts)
+            if repair.condition_rows is not None:
+                # The comparison has named the keys already.
+                sentence = f"{difference.table}: {rows} {be} read from the source by key, at once"
+                repair = replace(repair, sentence=sentence)
+            repairs.append(repair)
     return repairs
 
 

@@ -78,7 +78,7 @@ from lockstep.pipeline.run.recovery.tables_after import (
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.run.unpruned_batches import RUNS, batch_of_run, no_such_run
 from lockstep.pipeline.schema.history import BatchHistory
-from lockstep.pipeline.values.decisions import Decision, Lease
+from lockstep.pipeline.values.decisions import START_KIND, Decision, Lease
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
     PositionPurged,
@@ -506,7 +506,7 @@ def record_basis(
         f"made from the lake, which shows batch {plan.lake_end.batch} up to {plan.lake_end.end}"
     )
     reason = f"{origin}: {order_reason}" if order_reason else origin
-    decision = ledger.decide(lease, Decision("start", RECOVERED_RULE, reason, facts, author))
+    decision = ledger.decide(lease, Decision(START_KIND, RECOVERED_RULE, reason, facts, author))
     start: Position = place.position
     batch = ledger.begin_batch(lease, start, predecessor=None, start_decision=decision.id)
     for tightening in basis.structures.tightenings:

@@ -299,7 +299,7 @@ def _place_of(ports: RunPorts, lake_end: BatchRecord, facts: ServerFacts) -> Rec
             "the server lacks transactions that were captured", hint="`lockstep check`"
         )
     proven_position = find_place(ports, cursor.gtids, facts)
-    position = Position(lake_end.end, cursor.gtids, cursor.server)
+    position = Position(lake_end.end, cursor.gtids, cursor.server, cursor.committed_at)
     return RecoveryPlace(
         lake_end, position, cursor.anchor, True, _run_start(lake_end, proven_position, facts)
     )
@@ -319,7 +319,7 @@ def _place_by_coordinates(
             hint="`lockstep check`",
         )
     gtids = proven_position.gtid_set if cursor.gtids is None else cursor.gtids
-    position = Position(lake_end.end, gtids, facts.server_uuid)
+    position = Position(lake_end.end, gtids, facts.server_uuid, cursor.committed_at)
     by_gtid = cursor.by_gtid and facts.gtid_mode == "ON"
     return RecoveryPlace(
         lake_end, position, cursor.anchor, by_gtid, _run_start(lake_end, proven_position, facts)

@@ -56,12 +56,17 @@ from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.table import TableName
 
 
+class _NotComparable(TableError):
+    """A table whose mirror is never compared by key."""
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorCorrection:
     """The result for one mirror. `keys`: number of keys that were compared. `wrong`:
     how many of them differed from the changelog. `delta_version`: the version that
     corrects them; None if nothing was written. `not_compared`, `hint`: why the mirror
-    was not compared, and what to do. `rows`: some of the rows that differ."""
+    was not compared, and what to do. `is_comparable`: False if mirrors of such tables are
+    never compared by key. `rows`: some of the rows that differ."""
 
     json_keys: ClassVar = ("keys", "wrong", "delta_version", "not_compared", "hint", "rows")
 
@@ -71,6 +76,7 @@ class MirrorCorrection:
     delta_version: int | None = None
     not_compared: str | None = None
     hint: str | None = None
+    is_comparable: bool = True
     rows: tuple[ReplayDifference, ...] = ()
 
 
@@ -105,7 +111,10 @@ def correct_mirror(
     except TableError as error:
         tuple(settle_writes(ports, lease))
         hint = reload_hint(table) if isinstance(error, MirrorRefused) else error.hint
-        return MirrorCorrection(table, not_compared=error.reason, hint=hint)
+        is_comparable = not isinstance(error, _NotComparable)
+        return MirrorCorrection(
+            table, not_compared=error.reason, hint=hint, is_comparable=is_comparable
+        )
 
 
 def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -> int:
@@ -206,9 +215,9 @@ class _MirrorComparison:
         lineage = _lineage_of(ports, state, plan)
         key = lineage.key_of(plan.versions)
         if not key:
-            raise TableError(
+            raise _NotComparable(
                 "no key tells its rows apart, so its newest changes cannot be merged again",
-                hint=reload_hint(table),
+                hint=f"`lockstep verify {table}` compares it with MySQL",
             )
         scratch_files = frozenset(file for segment in new_segments for file in segment.new_files)
         parts = tuple(_parts_of(ports, plan, lineage, mirror_schema, table, scratch_files))
@@ -441,7 +450,7 @@ def _parts_of(
         segments = (segment for segment in plan.segments if segment.schema_version == version)
         files = tuple(file for segment in segments for file in segment.files)
         if any(file.has_present for file in files):
-            raise TableError(
+            raise _NotComparable(
                 "its row images omit columns, so its newest changes lack values",
                 hint=f"`lockstep verify {table} --repair` compares it with MySQL",
             )

@@ -17,6 +17,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.unpruned_batches import (
     batch_of_run,
     begins_before,
+    history_begin,
     reason_no_longer_shown,
     unpruned_batches,
 )
@@ -47,7 +48,8 @@ def select_batches(
         _require_in_lake(ports, requested)
     runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
     chain, times = _batches_and_times(ports, span, runs)
-    batches = _without_deleted(ports, span, batches_in_span(span, chain, runs, times))
+    in_span = batches_in_span(span, chain, runs, times, history_begin(ledger, chain))
+    batches = _without_deleted(ports, span, in_span)
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
         return Selection((), lake_end, ())

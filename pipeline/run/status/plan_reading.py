@@ -256,6 +256,9 @@ STATEMENTS: Final = 200
 """Largest number of statements that are listed; further ones are only counted."""
 
 
+_PASSED: Final = "passed"
+
+
 @dataclass(frozen=True, slots=True)
 class TableTally:
     """Counts of one table's changes. `counts`: rows by operation; `event_count`:
@@ -283,6 +286,11 @@ class LoggedStatementEffect:
     text: str
     effect: str
     stops_the_run: bool
+
+    @property
+    def is_passed(self) -> bool:
+        """Whether the statement concerns no captured table."""
+        return self.effect.startswith(_PASSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,7 +379,9 @@ class LogTally:
         unreadable = followed.not_understood
         stops_the_run = unreadable is not None and unreadable.possible_tables is None
         if len(self.statements) < STATEMENTS:
-            effect = "; ".join(effects) or ("passed: no captured table" if by_table else "passed")
+            effect = "; ".join(effects) or (
+                f"{_PASSED}: no captured table" if by_table else _PASSED
+            )
             if stops_the_run:
                 effect = "stops a run: it is not understood and may change any table"
             text = first_words(logged.text)

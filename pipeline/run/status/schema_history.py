@@ -88,10 +88,13 @@ def show_schema(
 
 
 def unknown_table_error(
-    table: TableName, tables: Iterable[TableName], where: str
+    table: TableName,
+    tables: Iterable[TableName],
+    where: str,
+    hint: str = "`lockstep tables` lists all tables",
 ) -> NothingMatches:
-    """Return the error for an unknown table, with the most similar names as its
-    hint."""
+    """Return the error for an unknown table, with the most similar names as its hint.
+    `hint`: if no names are similar."""
     names = sorted(map(str, tables))
     names_in_lower_case = {name.lower(): name for name in names}
     similar_names = [
@@ -100,11 +103,8 @@ def unknown_table_error(
             str(table).lower(), names_in_lower_case, n=_MOST_SIMILAR_NAMES, cutoff=0.7
         )
     ]
-    hint = (
-        f"did you mean {' or '.join(similar_names)}?"
-        if similar_names
-        else "`lockstep tables` lists all tables"
-    )
+    if similar_names:
+        hint = f"did you mean {' or '.join(similar_names)}?"
     return NothingMatches(f"{where} has no table {table}", hint=hint)
 
 

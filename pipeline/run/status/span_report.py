@@ -19,6 +19,7 @@ from lockstep.pipeline.run.unpruned_batches import (
     RUNS,
     batch_of_run,
     begins_before,
+    history_begin,
     no_such_run,
     pruned_clause,
     unpruned_batches,
@@ -165,7 +166,8 @@ def report_of_span(ledger: Ledger, source: str, span: Span, now: datetime) -> Sp
     there are none, or if some of them were pruned."""
     runs = {run: batch_of_run(ledger, source, run).id for run in named_runs(span)}
     all_batches, pruned_through = unpruned_batches(ledger, source), ledger.pruned_through(source)
-    batches = batches_in_span(span, all_batches, runs)
+    begin = history_begin(ledger, all_batches)
+    batches = batches_in_span(span, all_batches, runs, begin=begin)
     end = all_batches[0].end
     if pruned_through and end is not None and begins_before(span, batches, pruned_through, end):
         raise SpanRefused(

@@ -16,7 +16,8 @@ from typing import ClassVar, Final
 
 from lockstep.pipeline.model.batch import Batch, BatchKind
 from lockstep.pipeline.ports.ledger import Batches, Ledger
-from lockstep.pipeline.run.unpruned_batches import unpruned_batches
+from lockstep.pipeline.replay.spans import is_unread
+from lockstep.pipeline.run.unpruned_batches import read_until_for, unpruned_batches
 from lockstep.pipeline.values.division import find_moment_end
 from lockstep.pipeline.values.errors import PastRefused, VersionSetUnknown
 from lockstep.pipeline.values.intent import MissingReason, MissingTable, VersionSetEntry
@@ -65,7 +66,8 @@ def version_set_at(ledger: Ledger, source: str, place: Place | None) -> ShownVer
     newest = place is None or isinstance(place, Latest)
     cursor = ledger.cursors(source).acknowledged if newest else None
     batches = unpruned_batches(ledger, source, 0 if cursor is None else cursor.batch)
-    return version_set_of(ledger, source, batch_for_place(source, batches, place))
+    read_until = None if place is None else read_until_for(ledger, place, batches)
+    return version_set_of(ledger, source, batch_for_place(source, batches, place, read_until))
 
 
 def newest_sets(ledger: Ledger, source: str, limit: int) -> list[ShownVersions]:
@@ -98,20 +100,26 @@ def _ends_of(ledger: Batches, source: str, missing: Sequence[MissingTable]) -> d
 # -- the batch ------------------------------------------------------------------------------
 
 
-def batch_for_place(source: str, batches: Sequence[Batch], place: Place | None) -> Batch:
+def batch_for_place(
+    source: str,
+    batches: Sequence[Batch],
+    place: Place | None,
+    read_until: datetime | None = None,
+) -> Batch:
     """Return the batch whose end is shown for a place. `batches`: the acknowledged
-    batches, oldest first."""
+    batches, oldest first. `read_until`: as for `is_unread`."""
     if not batches:
         raise VersionSetUnknown(
             f"{source}: nothing was acknowledged yet", hint=f"`lockstep run --source {source}`"
         )
-    batch = _find_batch(batches, place)
+    batch = _find_batch(batches, place, read_until)
     if batch is None:
         first, last = batches[0].captured_end, batches[-1].captured_end
         raise VersionSetUnknown(
             f"{source}: no versions show {place}; they begin at {_in_words(first)} and end at "
             f"{_in_words(last)}",
-            hint=f"`lockstep versions --list --source {source}` lists the newest",
+            hint=f"`lockstep versions --list --source {source}` lists the newest; "
+            f"`lockstep run --source {source}` reads on",
         )
     return batch
 
@@ -121,20 +129,25 @@ def _in_words(position: Position) -> str:
     return str(position) if moment is None else f"{position} ({moment.isoformat()})"
 
 
-def _find_batch(batches: Sequence[Batch], place: Place | None) -> Batch | None:
+def _find_batch(
+    batches: Sequence[Batch], place: Place | None, read_until: datetime | None
+) -> Batch | None:
     """Return the last batch whose end shows nothing after the place; None if there is
-    none. For GTIDs, return the first batch that has all of them."""
+    none, or if none has read the place. For GTIDs, return the first batch that has all
+    of them."""
     match place:
         case None | Latest():
             return batches[-1]
         case Earliest():
             return batches[0]
         case AtMoment(moment):
+            if is_unread(moment, batches, read_until):
+                return None
             return _last_batch(_batches_ended_by(batches, moment))
         case AtCoordinates(at):
             return _batch_at(batches, at)
         case InFile(file, moment):
-            return _batch_in_file(batches, file, moment)
+            return _batch_in_file(batches, file, moment, read_until)
         case AfterGtids(gtids):
             batches_with_gtids = (
                 batch for batch in batches if batch.captured_end.gtid_set.contains(gtids)
@@ -185,9 +198,12 @@ def _covers(batch: Batch, at: Coordinates) -> bool:
     return batch.kind is not BatchKind.CATCHING_UP and same_base and start <= at <= end
 
 
-def _batch_in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) -> Batch | None:
-    """Return the last batch that shows nothing after a moment in a log file. If several
-    servers have a file of this name, the most recently captured one is meant."""
+def _batch_in_file(
+    batches: Sequence[Batch], file: LogFile, moment: datetime, read_until: datetime | None
+) -> Batch | None:
+    """Return the last batch that shows nothing after a moment in a log file; None if no
+    batch has read it. If several servers have a file of this name, the most recently
+    captured one is meant."""
     touching = [batch for batch in batches if _touches(batch, file)]
     if not touching:
         return None
@@ -197,6 +213,9 @@ def _batch_in_file(batches: Sequence[Batch], file: LogFile, moment: datetime) ->
         for batch in batches
         if batch.captured_end.server_uuid == server and batch.captured_end.at.file.base == file.base
     ]
+    is_last = batches[-1] is of_server[-1] and batches[-1].captured_end.at.file == file
+    if is_last and is_unread(moment, of_server, read_until):
+        return None
     before = [batch for batch in of_server if batch.captured_end.at.file.number < file.number]
     within = [batch for batch in of_server if batch.captured_end.at.file == file]
     return _last_batch([*before, *_batches_ended_by(within, moment)])

@@ -15,10 +15,12 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
-from lockstep.pipeline.mirror.delivered import DeliveredPart, DeliveredTable
+from lockstep.pipeline.mirror.delivered import LOST_FILE_CURE, DeliveredPart, DeliveredTable
 from lockstep.pipeline.mirror.generations import SharedColumn, one_table, sorted_by_sequence
 from lockstep.pipeline.mirror.layout import changelog_path
+from lockstep.pipeline.values.errors import LakeUnavailable, SegmentsLost
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.lake.delta.columns import mirror_schema
 from lockstep.resources.lake.delta.delta_log import newest_version
@@ -143,7 +145,27 @@ def read_generations(
 def _published_rows(generation: PublishedGeneration) -> pa.Table:
     with lake_errors(generation.path):
         table = delta_table(generation.path, generation.delta_version)
-        return table.to_pyarrow_table(columns=generation.schema.names).cast(generation.schema)
+    try:
+        with lake_errors(generation.path):
+            return table.to_pyarrow_table(columns=generation.schema.names).cast(generation.schema)
+    except LakeUnavailable as error:
+        missing = _missing_file(table, generation.path)
+        if missing is None:
+            raise
+        raise SegmentsLost(f"{missing} is missing", hint=LOST_FILE_CURE) from error
+
+
+def _missing_file(table: DeltaTable, path: LakePath) -> LakePath | None:
+    """Return a file that a changelog lists and that is missing; None if there is none."""
+    files = pa.table(table.get_add_actions(flatten=True))
+    with lake_errors(path):
+        for name in files["path"].to_pylist() if files.num_rows else ():
+            file = path / str(name)
+            try:
+                file.stat()
+            except FileNotFoundError:
+                return file
+    return None
 
 
 def generations_frame(

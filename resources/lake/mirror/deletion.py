@@ -2,9 +2,9 @@
 rows), so that values which were removed from it cannot be read any more. Its log then
 begins at the newest version, and files that this version does not need are deleted.
 
-The log must be cut, too, because commits and checkpoints contain statistics of added
-files, which have values of rows. The commit that rewrote all rows can stay: for a
-removed file, it has only the number of rows.
+The log must be cut, too, because commits and checkpoints contain statistics of files,
+which have values of rows. Those of removed files are taken out of the checkpoint with
+which the log then begins.
 
 No lock excludes other writers: upkeep rewrites files without a lock, and a suspended
 run still writes when it wakes up. Therefore no file is deleted that another writer
@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import json
 import os
 import re
@@ -41,6 +42,7 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lockstep.pipeline.ports.lease_check import RequireHeld
@@ -95,7 +97,9 @@ def delete_history(
         # this is a correct checkpoint of that table, and the next line raises an error.
         delta_table(path, cut_version).create_checkpoint()
         _require_commit(path, empty_commit)
-        needed_files = _needed_files(log / f"{cut_version:020d}.checkpoint.parquet")
+        checkpoint = log / f"{cut_version:020d}.checkpoint.parquet"
+        _delete_removed_statistics(checkpoint)
+        needed_files = _needed_files(checkpoint)
         if missing := needed_files - files:
             raise MirrorRefused(
                 f"{len(missing)} of the files that its mirror needs are missing",
@@ -216,6 +220,29 @@ def _create_commit_file(path: LakePath, content: bytes) -> bool:
 def _version_of(name: str, default: int) -> int:
     match = _VERSIONED_NAME.fullmatch(name)
     return default if match is None else int(match[1])
+
+
+def _delete_removed_statistics(checkpoint: LakePath) -> None:
+    """Replace a checkpoint by one without the statistics of removed files, which
+    readers do not need (Delta protocol, "Add File and Remove File")."""
+    with pq.ParquetFile(parquet_content(checkpoint)) as file:
+        table = file.read().combine_chunks()
+    index = table.schema.get_field_index("remove")
+    if index < 0 or table.num_rows == 0:
+        return
+    removes: pa.StructArray = table.column(index).chunk(0)
+    position = removes.type.get_field_index("stats")
+    if position < 0:
+        return
+    columns = [removes.field(number) for number in range(removes.type.num_fields)]
+    if columns[position].null_count == len(removes):
+        return
+    columns[position] = pa.nulls(len(removes), removes.type.field(position).type)
+    cleared = pa.StructArray.from_arrays(columns, fields=list(removes.type), mask=removes.is_null())
+    content = io.BytesIO()
+    table = table.set_column(index, table.schema.field(index), cleared)
+    pq.write_table(table, content, store_schema=False)
+    write_durably(checkpoint, content.getvalue())
 
 
 _FILE_COLUMNS: Final = [

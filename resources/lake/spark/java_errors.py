@@ -69,8 +69,14 @@ _MACHINE_WORDS = (
 )
 """Words in error messages of a Spark that is being stopped, or of a machine that fails."""
 
-_MACHINE_CONDITIONS = ("CANNOT_ACQUIRE_MEMORY", "SPARK_JOB_CANCELLED", "UNABLE_TO_ACQUIRE_MEMORY")
-"""Spark's error conditions of the same two kinds."""
+_MACHINE_CONDITIONS = (
+    "CANNOT_ACQUIRE_MEMORY",
+    "CANNOT_MODIFY_CONFIG",
+    "SPARK_JOB_CANCELLED",
+    "UNABLE_TO_ACQUIRE_MEMORY",
+)
+"""Spark's error conditions of the same two kinds, and the one of a session that is set
+while its Spark is still loading Delta's settings."""
 
 _MACHINE_CLASSES = (
     "CancellationException",

@@ -18,6 +18,7 @@ import atexit
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -32,7 +33,12 @@ from uuid import UUID
 from lockstep.pipeline.values.errors import LakeUnavailable
 from lockstep.resources.lake.spark.jars import class_path, jars_folder, locked_jars, locks_of
 from lockstep.resources.lake.spark.java import archive_path, require_java
-from lockstep.resources.lake.spark.java_classes import java_class, jvm_of, path_and_file_system
+from lockstep.resources.lake.spark.java_classes import (
+    java_class,
+    jvm_of,
+    path_and_file_system,
+    scala_object,
+)
 from lockstep.resources.lake.spark.java_errors import silence_pyspark
 from lockstep.resources.lake.spark.log_store import log_store_jar, require_log_store
 from lockstep.resources.lake.spark.settings import (
@@ -362,17 +368,30 @@ def _open_session(
     conf = SparkConf(loadDefaults=False).setAll(list(settings.configuration().items()))
     try:
         session = SparkSession(SparkContext(gateway=gateway, conf=conf))
+        _load_delta_settings(session)
         require_log_store(session, lake)
     except (PySparkException, Py4JError, OSError) as error:
         raise start_error(settings) from error
     return session
 
 
+def _load_delta_settings(session: SparkSession) -> None:
+    """Load the class with Delta's settings before any thread sets one.
+
+    The class registers each setting in two tables, one after the other. Spark refuses
+    to set a setting (`CANNOT_MODIFY_CONFIG`) that is in the first table only. If a
+    write's thread loaded the class, this could happen to another thread.
+    """
+    scala_object(jvm_of(session), "org.apache.spark.sql.delta.sources.DeltaSQLConf")
+
+
 def _stop_spark(running: RunningSpark) -> None:
     from py4j.protocol import Py4JError
 
-    # The Java process may have ended already.
-    with suppress(Py4JError, OSError):
+    # The Java process may have ended already. PySpark warns of that, and its warning would
+    # be the last lines of a command, after our error and its hint.
+    with suppress(Py4JError, OSError), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
         running.session.stop()
 
 

@@ -29,12 +29,13 @@ from obstore.exceptions import BaseError
 
 from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.values.errors import LakeUnavailable, MirrorRefused
+from lockstep.resources.full_disk import FULL_CURE
 from lockstep.resources.lake.store.answers import explanation_of
 from lockstep.resources.lake.store.paths import ByteSink, LakePath, ObjectFacts, ObjectPath, is_url
 
 _CURES = {
-    errno.ENOSPC: ("has no space left", "free some space there, then run again"),
-    errno.EDQUOT: ("is over its quota", "free some space there, then run again"),
+    errno.ENOSPC: ("has no space left", FULL_CURE),
+    errno.EDQUOT: ("is over its quota", FULL_CURE),
     errno.EROFS: ("is mounted read-only", "mount it writable, then run again"),
     errno.EACCES: ("is not accessible to this account", "give this account access, then run again"),
     errno.EPERM: ("is not accessible to this account", "give this account access, then run again"),
