@@ -67,7 +67,7 @@ def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
     """Return 16 hex digits that change whenever Dagster's definitions of the tables
     change."""
     declared_entries = {
-        source: [asdict(replace(entry, reported="", key=())) for entry in catalogue[source]]
+        source: [asdict(_declared(entry)) for entry in catalogue[source]]
         for source in sorted(catalogue)
     }
     return hashlib.sha256(json.dumps(declared_entries).encode()).hexdigest()[:16]
@@ -108,14 +108,24 @@ def merge_updates(
 
 def update_catalogue(
     folder: Path, source: str, updates: Iterable[CatalogueEntry], *, complete: bool
-) -> bool:
-    """Update the source's entries, and return whether Dagster's definitions of them
-    change."""
+) -> tuple[TableName, ...]:
+    """Update the source's entries, and return the tables whose definitions in Dagster
+    change: they are new or dropped, or their folders are others."""
     with edit_json_object(folder / FILE) as content:
         before = _valid_entries(content, source)
         after = merge_updates(before, updates, complete=complete)
         _store_entries(content, source, after)
-    return fingerprint({source: after}) != fingerprint({source: before})
+    former = {entry.table: entry for entry in before}
+    return tuple(
+        entry.table
+        for entry in after
+        if entry.table not in former or _declared(entry) != _declared(former[entry.table])
+    )
+
+
+def _declared(entry: CatalogueEntry) -> CatalogueEntry:
+    """Return the entry with only what Dagster's definitions show."""
+    return replace(entry, reported="", key=())
 
 
 def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:

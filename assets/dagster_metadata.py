@@ -165,7 +165,7 @@ def distance_metadata(lag: Lag, room: Headroom | None) -> Metadata:
     if room is not None and room.remaining is not None:
         metadata["headroom hours"] = round(room.remaining.total_seconds() / 3600, 2)
     if room is not None and room.bytes_per_day is not None:
-        metadata["log bytes a day"] = round(room.bytes_per_day)
+        metadata["log MB a day"] = round(room.bytes_per_day / 1e6, 1)
     return _without_none(metadata)
 
 
@@ -293,10 +293,10 @@ def materialization_of(
     metadata: Metadata = {
         **rows_metadata(merge.counts),
         "rows read from the source": merge.rows_read,
-        "bytes": change_bytes,
+        "change bytes": change_bytes,
         "Delta version": merge.delta_version,
         "seconds": rounded_seconds(merge.seconds),
-        "reason": merge.reason,
+        "reason": f"{merge.reason[:1].upper()}{merge.reason[1:]}." if merge.reason else None,
         "batches": str(first) if first == last else f"{first}-{last}",
         "mirror": merge.mirror,
         "changelog": merge.changelog,

@@ -492,6 +492,7 @@ def replay_schedule(settings: Settings, source: str, coverage: Coverage) -> dg.S
         name=f"{job_name(source)}_replay_schedule",
         job_name=job_name(source, "replay"),
         cron_schedule=section.schedule,
+        description=f"Replays the newest past of {source} that is over.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     @evaluate_annotations
@@ -590,6 +591,7 @@ def _upkeep_schedule(source: str, cron: str) -> dg.ScheduleDefinition:
         name=f"{job}_schedule",
         job_name=job,
         cron_schedule=cron,
+        description=f"Does the upkeep of the lake's folders of {source}.",
         execution_timezone="UTC",
         tags={SOURCE_TAG: source},
         default_status=dg.DefaultScheduleStatus.RUNNING,

@@ -148,8 +148,8 @@ def new_table_sensor(
         address, location = settings.webserver(), settings.file.dagster.location
         if address is None:
             return dg.SkipReason(
-                "Tables came or went: reload definitions on the page; with `webserver` under "
-                "[dagster] in lockstep.toml, that happens by itself."
+                "Assets of tables are new or changed: reload definitions on the page; with "
+                "`webserver` under [dagster] in lockstep.toml, that happens by itself."
             )
         error = reload_page(address, location)
         if error:
@@ -157,7 +157,9 @@ def new_table_sensor(
                 f"{address} did not reload the location {location}: {error} hint: correct "
                 "`webserver` and `location` under [dagster] in lockstep.toml"
             )
-        return dg.SkipReason(f"Tables came or went; {address} reloads the location {location}.")
+        return dg.SkipReason(
+            f"Assets of tables are new or changed; {address} reloads the location {location}."
+        )
 
     description = "Shows tables that came since the definitions were loaded."
     return _sensor("lockstep_new_tables", 60, description, evaluate)
@@ -240,6 +242,7 @@ def source_schedule(source: str, cron: str, open_site: OpenAdapters) -> dg.Sched
         name=f"{job_name(source)}_schedule",
         job_name=job_name(source),
         cron_schedule=cron,
+        description=f"Starts a run of {source}, unless another run has the source.",
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     @evaluate_annotations

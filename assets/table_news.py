@@ -99,12 +99,14 @@ def report_table_states(
     for table in states:
         if table in tables:
             receiver.log_event(evaluation_of(follows_check_result(names, standings[table])))
-    definitions_change = update_catalogue(
+    changed_tables = update_catalogue(
         settings.state_folder, source, catalogue_entries(states, reported), complete=False
     )
-    if definitions_change and settings.webserver() is None:
+    if changed_tables and settings.webserver() is None:
+        names_in_words = ", ".join(map(str, changed_tables))
         receiver.log.info(
-            "Tables were created or dropped: reload definitions to see them on the page."
+            f"The assets of these tables are new or changed: {names_in_words}; reload definitions "
+            "to see it on the page."
         )
 
 

@@ -42,6 +42,10 @@ from lockstep.pipeline.run.reports import VerifyReport as VerifyReport
 from lockstep.pipeline.run.status.plan import make_plan as make_plan
 from lockstep.pipeline.run.upkeep.changes import delete_changes as delete_changes
 from lockstep.pipeline.run.upkeep.changes import plan_changes as plan_changes
+from lockstep.pipeline.run.write.origin import (
+    earliest_readable_version as earliest_readable_version,
+)
+from lockstep.pipeline.run.write.origin import newest_readable_version as newest_readable_version
 from lockstep.pipeline.supply.plan import FromChangelog, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.table import TableName

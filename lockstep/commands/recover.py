@@ -98,6 +98,11 @@ def _kept_ledger_lines(
     )
     if outcome.reloads:
         yield (
+            "  a table that is read from the source gets a resnapshot row in its changelog, in "
+            "place of its changes until then"
+        )
+    if outcome.reloads:
+        yield (
             "  versions of these tables that are gone from the lake, or belong to another history, "
             f"can no longer be read (`lockstep versions --list --source {source}` lists the places)"
         )
@@ -106,6 +111,8 @@ def _kept_ledger_lines(
             f"  {folder}: {files.removed_count} files that this ledger does not have are no longer "
             f"listed, {files.added_count} are listed again, {len(files.lost_paths)} are lost"
         )
+    for folder in outcome.unknown_folders:
+        yield f"  {folder} moves to _before: this ledger does not know it"
     if not is_recorded:
         yield (
             "  to replace this ledger by a new one, which is made from the lake, move it away "

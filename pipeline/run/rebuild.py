@@ -76,7 +76,7 @@ from lockstep.pipeline.run.write.job import (
 from lockstep.pipeline.run.write.mirror_write import write_once
 from lockstep.pipeline.run.write.origin import (
     earliest_readable_version,
-    is_readable,
+    newest_readable_version,
     schema_version_shown_by,
 )
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
@@ -264,7 +264,7 @@ def origin_at(ports: RunPorts, table: TableName, place: Place) -> RebuildOrigin:
     _require_captured(ports, table, cut, contents)
     versions = ports.ledger.mirror_versions(ports.source.name, table, cut.previous_batch)
     reasons = []
-    base = next((version for version in versions if is_readable(ports, version)), None)
+    base = newest_readable_version(ports, versions)
     if base is not None:
         try:
             return _origin_from_version(ports, table, cut, base, contents)

@@ -166,8 +166,8 @@ def test_a_tables_metadata_tells_the_run(everything: Everything) -> None:
     assert (told["rows inserted"], told["rows updated"], told["rows deleted"]) == (2, 0, 1)
     assert told["Delta version"] == 0
     assert told["position"] == str(cursor.position)
-    assert isinstance(told["bytes"], int)
-    assert told["bytes"] > 0
+    assert isinstance(told["change bytes"], int)
+    assert told["change bytes"] > 0
     read = stand.metadata(NAMES.captured_key)
     largest, whole = (read[what].value for what in ("largest transaction bytes", "log bytes"))
     assert isinstance(largest, int)

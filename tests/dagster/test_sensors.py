@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from time import time
@@ -89,6 +90,10 @@ def test_new_tables_are_shown(tmp_path: Path) -> None:
     where = 'webserver = "http://127.0.0.1:1/base"\nlocation = "here"'
     settings = settings_for(tmp_path, "shop", extra=f"[dagster]\n{where}")
     update_catalogue(settings.state_folder, "shop", [entry("shop", "a")], complete=False)
+    moved = replace(entry("shop", "a"), changelog="shop/_changes/a@2")
+    for known in (entry("shop", "a"), moved):
+        changed = update_catalogue(settings.state_folder, "shop", [known], complete=False)
+        assert changed == (() if known is not moved else (moved.table,))
     loaded = fingerprint({"shop": read_catalogue(settings.state_folder, "shop")})
     asked: list[tuple[str, str]] = []
 

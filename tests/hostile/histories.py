@@ -24,6 +24,7 @@ from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import (
+    RecoveryOutcome,
     RunPorts,
     SilentProgress,
     StepProgress,
@@ -259,9 +260,19 @@ def misread(follower: Follower, at: int = 0) -> None:
 def brought_together(ports: RunPorts, lease: Lease) -> None:
     """As a person does it whose run was refused; a ledger that captured nothing starts over."""
     new = ports.ledger.cursors(ports.source.name).captured is None
-    told = plan_recovery(ports, start_over=new).table_plans
-    recover(ports, lease, author="somebody", reason="a trial", start_over=new)
-    require_told(told, ports)
+    told = plan_recovery(ports, start_over=new)
+    done = recover(ports, lease, author="somebody", reason="a trial", start_over=new)
+    assert told.unknown_folders == done.unknown_folders
+    assert _restated(told) == _restated(done)
+    require_told(told.table_plans, ports)
+
+
+def _restated(outcome: RecoveryOutcome) -> list[tuple[str, int, int, tuple[str, ...]]]:
+    """What becomes of each changelog's files."""
+    return [
+        (folder, files.removed_count, files.added_count, files.lost_paths)
+        for folder, files in outcome.restatements
+    ]
 
 
 def go_on(follower: Follower) -> bool:

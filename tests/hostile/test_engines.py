@@ -144,3 +144,27 @@ def test_a_table_that_became_innodb_again_comes_back(mysql: MySqlStand, database
     shop.resume("t")
     shop.run()
     shop.require_whole("t", rereads=1)
+
+
+def test_a_table_that_became_innodb_again_comes_back_by_the_first_resume(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Its catching up meets the statement that stopped it, and ends before the one that cured
+    it: the table is read all the same."""
+    shop = opened(mysql, database)
+    shop.do("create table t (id int primary key, v int)", "insert into t values (1, 1)")
+    shop.run()
+    shop.do(
+        "insert into t values (4, 4)",
+        "alter table t engine = MEMORY",
+        "insert into first values (1)",
+        "insert into t values (2, 2)",
+    )
+    shop.run()
+    assert (shop.state("t").reason or "").startswith("its engine is MEMORY")
+    shop.do("insert into first values (2)")
+    shop.run()
+    shop.do("alter table t engine = InnoDB", "insert into t values (3, 3)")
+    assert "and reads it from the source: its log there is that of" in shop.resume("t")
+    shop.run()
+    shop.require_whole("t", rereads=1)

@@ -109,6 +109,7 @@ def standing(**changes: Any) -> Standing:
 
 REWRITTEN = decide_start(question_of(facts(executed=READ), cursor(read=READ), DIFFERENT))
 LEASE = LeaseView(5, "host-1, process 9", None, READ_AT, live=True, beat_at=NOW)
+RUN_LEASE = replace(LEASE, dagster_run="run-1")
 FAILED = failures([failed(hint="make room")], [], has_waiting_batches=True)
 STOPPED = failures([failed(0, Recovery.OPERATOR, "exclude")], [], has_waiting_batches=False)
 UNSET_UP = failures([failed(0, Recovery.CONFIGURATION, "set it up")], [], has_waiting_batches=False)
@@ -339,7 +340,7 @@ def test_a_run_that_records_nothing_is_not_only_busy(
     early, late = (
         standing(
             waiting_batches=waiting,
-            lease=replace(LEASE, recorded_at=NOW - timedelta(minutes=minutes)),
+            lease=replace(RUN_LEASE, recorded_at=NOW - timedelta(minutes=minutes)),
         )
         for minutes in (earlier, later)
     )
@@ -354,14 +355,18 @@ def test_a_run_that_records_nothing_is_not_only_busy(
 
 
 def test_a_run_that_reads_tables_is_not_judged_by_what_it_records() -> None:
-    """The chunks of a table are recorded without their time; a merge after it is judged."""
+    """The chunks of a table are recorded without their time; a merge after it is judged. Nor is a
+    replay."""
     reading = standing(
-        lease=replace(LEASE, recorded_at=NOW - timedelta(hours=9)),
+        lease=replace(RUN_LEASE, recorded_at=NOW - timedelta(hours=9)),
         loads=(LoadProgress(ORDERS, 10, 100, 1.0),),
     )
+    assert reading.lease is not None
     merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
     assert exit_code(reading, NOW, None) == 0
     assert exit_code(merging, NOW, None) == 3
+    replaying = replace(merging, lease=replace(reading.lease, dagster_run=None))
+    assert exit_code(replaying, NOW, None) == 0
 
 
 def test_a_gap_is_part_of_the_sentence() -> None:

@@ -13,15 +13,20 @@ these, so that no file or transaction is mistaken for one of this ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.batch import BatchState
+from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.life import LakeRestarted
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
 from lockstep.pipeline.ports.changelog import Restatement
-from lockstep.pipeline.run.agreement.changelog_files import all_changelogs, recorded_files_by_batch
+from lockstep.pipeline.run.agreement.changelog_files import (
+    ChangelogTable,
+    all_changelogs,
+    recorded_files_by_batch,
+)
 from lockstep.pipeline.run.agreement.claim import (
     claim_folder,
     claim_of,
@@ -82,11 +87,40 @@ def move_away(ports: RunPorts, folder: str) -> str:
     return ports.claims.move_away(folder, f"{ports.clock():%Y%m%dT%H%M%SZ}")
 
 
+@dataclass(frozen=True, slots=True)
+class LakeChanges:
+    """What a ledger that continues as it is changes in the lake. `restatements`: the
+    changed changelogs by folder; `unknown_folders`: folders that the ledger does not
+    know, which move to `_before`; `moved_folders`: their new places, once they are
+    there."""
+
+    restatements: tuple[tuple[str, Restatement], ...]
+    unknown_folders: tuple[str, ...]
+    moved_folders: tuple[str, ...] = ()
+
+
+def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]]) -> LakeChanges:
+    """Return what `keep_ledger` would change in the lake; nothing is written."""
+    source = ports.source.name
+    cursor, highest = ports.ledger.cursors(source).captured, max(_used_numbers(ports)[0])
+    assert cursor is not None, "this ledger holds the source"
+    pending, reread = ports.ledger.pending_batches(source), {table for table, _ in reloads}
+    waiting = {
+        batch for table, batches in pending.items() if table not in reread for batch in batches
+    }
+    unmerged = {batch for batch in _unmerged(ports) if batch in waiting}
+    void_spans = _claim_with_void(ports, cursor.batch, highest).void
+    foreseen = (
+        (listing.changelog.folder, _foreseen(ports, listing))
+        for listing in _listings(ports, unmerged, void_spans)
+    )
+    return LakeChanges(tuple(filter(_is_told, foreseen)), _unknown_folders(ports))
+
+
 def keep_ledger(
     ports: RunPorts, lease: Lease, reloads: Iterable[tuple[TableName, str]]
-) -> tuple[tuple[tuple[str, Restatement], ...], tuple[str, ...]]:
-    """Make the lake agree with the ledger. Return what changed in each changelog, by
-    folder, and the new places of folders that the ledger does not know. `reloads`: the
+) -> LakeChanges:
+    """Make the lake agree with the ledger. Return what changed in it. `reloads`: the
     tables to re-read, with the reasons."""
     source = ports.source.name
     highest = _skip_used_numbers(ports, lease)
@@ -107,23 +141,26 @@ def keep_ledger(
         mirror = states[table].mirror
         ports.ledger.note_examined_versions(lease, {mirror: ports.mirrors.version(mirror)})
     ports.ledger.mark_merged(lease)
+    unknown_folders = _unknown_folders(ports)
+    moved_folders = tuple(move_away(ports, folder) for folder in unknown_folders)
+    restatements = _restate_changelogs(ports, lease)
+    claim_folder(ports)
+    return LakeChanges(restatements, unknown_folders, moved_folders)
+
+
+def _unknown_folders(ports: RunPorts) -> tuple[str, ...]:
+    """Return the tables in the lake that the ledger does not know."""
+    source = ports.source.name
     known_folders = {changelog.folder for changelog in all_changelogs(ports)} | {
-        state.mirror for state in states.values()
+        state.mirror for state in ports.ledger.table_states(source).values()
     }
     examined_versions = ports.ledger.examined_versions(source)
-    former_folders = former_places(ports.ledger, source)
     known_folders |= {
         folder
-        for folder in former_folders
+        for folder in former_places(ports.ledger, source)
         if ports.mirrors.version(folder) == examined_versions[folder]
     }
-    unknown_folders = [
-        folder for folder in ports.claims.tables(source) if folder not in known_folders
-    ]
-    moved_folders = tuple(move_away(ports, folder) for folder in unknown_folders)
-    restatements = tuple(_restate_changelogs(ports, lease))
-    claim_folder(ports)
-    return restatements, moved_folders
+    return tuple(folder for folder in ports.claims.tables(source) if folder not in known_folders)
 
 
 def _reloads_of_lost_files(ports: RunPorts) -> dict[TableName, str]:
@@ -142,15 +179,26 @@ def _declare_void(ports: RunPorts, newest: int, highest: int) -> None:
     newest one) up to `highest` are void. This comes before any table is changed.
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
+    ports.claims.write(_claim_with_void(ports, newest, highest))
+
+
+def _claim_with_void(ports: RunPorts, newest: int, highest: int) -> Claim:
     claim = claim_of(ports, ports.ledger.identity())
     contradicted = contradicted_spans(ports, claim)
     void_spans = tuple(span for span in claim.void if span not in contradicted)
-    ports.claims.write(replace(claim, void=void_spans).reset_to(newest, highest))
+    return replace(claim, void=void_spans).reset_to(newest, highest)
 
 
 def _skip_used_numbers(ports: RunPorts, lease: Lease) -> int:
     """Give the ledger's next batch and next write higher numbers than any that a commit
     or file in the lake may have. Return the highest batch number in the lake."""
+    batch_ids, write_numbers = _used_numbers(ports)
+    ports.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
+    return max(batch_ids)
+
+
+def _used_numbers(ports: RunPorts) -> tuple[list[int], list[int]]:
+    """Return the numbers of batches and of writes that the lake may have, or more."""
     source = ports.source.name
     claim = claim_of(ports, ports.ledger.identity())
     batch_ids = [claim.batch or 0, *(span.through for span in claim.void)]
@@ -173,18 +221,16 @@ def _skip_used_numbers(ports: RunPorts, lease: Lease) -> int:
             write_numbers.append(int(metadata.get("txn_version", 0)))
     for changelog in all_changelogs(ports):
         batch_ids.append(ports.changelog.newest_batch(changelog.folder, changelog.app_id) or 0)
-    ports.ledger.skip_numbers(lease, batch=max(batch_ids), txn_version=max(write_numbers))
-    return max(batch_ids)
+    return batch_ids, write_numbers
 
 
-def _adoption_test(ports: RunPorts) -> Callable[[int], bool]:
+def _adoption_test(ports: RunPorts, void_spans: Collection[BatchSpan]) -> Callable[[int], bool]:
     """Return a function that tells whether the ledger adopted a batch. A ledger that
     was made from the lake adopts the lake's batches: they count although the ledger has
     no record of them, unless they are void or their changes were deleted on purpose."""
     source = ports.source.name
     adopted_spans = ports.ledger.inherited_batches(source)
     deleted_through = ports.ledger.deletion_notes(source).last_batch
-    void_spans = claim_of(ports, ports.ledger.identity()).void
 
     def is_adopted(batch: int) -> bool:
         is_in_adopted_span = any(batch in span for span in adopted_spans)
@@ -197,14 +243,27 @@ def _adoption_test(ports: RunPorts) -> Callable[[int], bool]:
     return is_adopted
 
 
-def _restate_changelogs(ports: RunPorts, lease: Lease) -> Iterator[tuple[str, Restatement]]:
-    """Make each changelog list what the ledger acknowledged. The next run publishes
-    batches that were captured but not merged."""
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """The files that a changelog must list, and the newest batch that has some."""
+
+    changelog: ChangelogTable
+    newest_batch: int
+    files: tuple[SegmentFile, ...]
+
+
+def _unmerged(ports: RunPorts) -> set[int]:
+    unfinished = ports.ledger.unfinished_batches(ports.source.name)
+    return {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
+
+
+def _listings(
+    ports: RunPorts, unmerged: Collection[int], void_spans: Collection[BatchSpan]
+) -> Iterator[_Listing]:
+    """Yield for each changelog what the ledger acknowledged of it. The next run
+    publishes the batches in `unmerged`, which were captured but not merged."""
     ledger, source = ports.ledger, ports.source.name
-    examined_versions: dict[str, int | None] = {}
-    is_adopted = _adoption_test(ports)
-    unfinished = ledger.unfinished_batches(source)
-    unmerged = {batch.id for batch in unfinished if batch.state is not BatchState.MERGED}
+    is_adopted = _adoption_test(ports, void_spans)
     for changelog in all_changelogs(ports):
         table = changelog.table if isinstance(changelog.table, TableName) else None
         deleted_through = ledger.deletion_notes(source, table).last_batch
@@ -222,16 +281,42 @@ def _restate_changelogs(ports: RunPorts, lease: Lease) -> Iterator[tuple[str, Re
             batch = batch_of(file)
             if batch is not None and is_adopted(batch):
                 files.append(SegmentFile(file, 0, size, ""))
-        newest_batch = max(merged_files, default=0)
-        restatement = ports.changelog.restate(
+        yield _Listing(changelog, max(merged_files, default=0), tuple(files))
+
+
+def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Restatement], ...]:
+    """Make each changelog list what the ledger acknowledged."""
+    ledger, restatements = ports.ledger, dict[str, Restatement]()
+    void_spans = claim_of(ports, ledger.identity()).void
+    for listing in _listings(ports, _unmerged(ports), void_spans):
+        changelog = listing.changelog
+        restatements[changelog.folder] = ports.changelog.restate(
             changelog.folder,
             app_id=changelog.app_id,
-            batch=newest_batch,
-            files=files,
-            user_metadata=restatement_metadata(ports, changelog.table, newest_batch),
+            batch=listing.newest_batch,
+            files=listing.files,
+            user_metadata=restatement_metadata(ports, changelog.table, listing.newest_batch),
             require_held=lambda: ledger.require_held(lease),
         )
-        examined_versions[changelog.folder] = restatement.delta_version
-        if restatement.removed_count or restatement.added_count or restatement.lost_paths:
-            yield changelog.folder, restatement
-    ledger.note_examined_versions(lease, examined_versions)
+    ledger.note_examined_versions(
+        lease, {folder: restated.delta_version for folder, restated in restatements.items()}
+    )
+    return tuple(filter(_is_told, restatements.items()))
+
+
+def _foreseen(ports: RunPorts, listing: _Listing) -> Restatement:
+    """Return what `ports.changelog.restate` would do; nothing is written."""
+    folder = listing.changelog.folder
+    listed, wanted = ports.changelog.listed_files(folder), {file.path for file in listing.files}
+    if listed is None:
+        return Restatement(None, lost_paths=tuple(file.path for file in listing.files))
+    unlisted = [file for file in listing.files if file.path not in listed]
+    lost = [file.path for file in unlisted if ports.segments.damage_sentences(folder, [file])]
+    return Restatement(
+        None, len(listed.keys() - wanted), len(unlisted) - len(lost), tuple(sorted(lost))
+    )
+
+
+def _is_told(restated: tuple[str, Restatement]) -> bool:
+    _, files = restated
+    return bool(files.removed_count or files.added_count or files.lost_paths)

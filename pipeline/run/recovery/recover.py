@@ -54,7 +54,13 @@ from lockstep.pipeline.run.agreement.claim import claim_folder, claim_of, lake_e
 from lockstep.pipeline.run.agreement.lake_logs import disagreeing_tables, source_error_in_changelogs
 from lockstep.pipeline.run.commit_metadata import recovery_metadata
 from lockstep.pipeline.run.context import RunPorts
-from lockstep.pipeline.run.recovery.kept_ledger import keep_ledger, lake_disagreement, move_away
+from lockstep.pipeline.run.recovery.kept_ledger import (
+    LakeChanges,
+    keep_ledger,
+    lake_disagreement,
+    move_away,
+    plan_lake_changes,
+)
 from lockstep.pipeline.run.recovery.recovered_structures import (
     ChangelogListing,
     LakeContent,
@@ -92,8 +98,9 @@ class RecoveryOutcome:
     rows the lake does not have, and why. `table_plans`: what the next run does with
     tables, only if the recovery is merely shown. `shortened_changelogs`: those that
     stop listing files of later batches. For a ledger that continues as it is:
-    `restatements`, the changed changelogs by folder; `moved_folders`, the new places of
-    folders that were moved away, relative to the lake."""
+    `restatements`, the changed changelogs by folder; `unknown_folders`, those that move
+    to `_before`; `moved_folders`, the new places of folders that were moved away,
+    relative to the lake."""
 
     case: RecoveryCase
     disagreement: str | None = None
@@ -102,6 +109,7 @@ class RecoveryOutcome:
     table_plans: TablePlans = field(default_factory=TablePlans, compare=False)
     shortened_changelogs: tuple[str, ...] = ()
     restatements: tuple[tuple[str, Restatement], ...] = ()
+    unknown_folders: tuple[str, ...] = ()
     moved_folders: tuple[str, ...] = ()
 
 
@@ -113,7 +121,18 @@ def plan_recovery(
     ledger still has the source, which `recover` refuses. Raise `ForeignCommit`,
     `PositionPurged` or `VersionSetUnknown` if a recovery is impossible."""
     outcome, basis = _outcome_and_basis(ports, after_batch, start_over, is_plan=True)
+    if outcome.case is RecoveryCase.KEEP_LEDGER:
+        outcome = _with_lake_changes(outcome, plan_lake_changes(ports, outcome.reloads))
     return replace(outcome, table_plans=_tables_after(ports, outcome, basis))
+
+
+def _with_lake_changes(outcome: RecoveryOutcome, changes: LakeChanges) -> RecoveryOutcome:
+    return replace(
+        outcome,
+        restatements=changes.restatements,
+        unknown_folders=changes.unknown_folders,
+        moved_folders=changes.moved_folders,
+    )
 
 
 def _tables_after(
@@ -160,8 +179,7 @@ def recover(
             lease, Decision(RECOVERY_KIND, outcome.case, decision_reason, facts, author)
         )
     if outcome.case is RecoveryCase.KEEP_LEDGER:
-        restatements, moved_folders = keep_ledger(ports, lease, outcome.reloads)
-        return replace(outcome, restatements=restatements, moved_folders=moved_folders)
+        return _with_lake_changes(outcome, keep_ledger(ports, lease, outcome.reloads))
     if outcome.case is RecoveryCase.START_OVER:
         outcome = replace(outcome, moved_folders=(move_away(ports, ports.source.name),))
         claim_folder(ports)

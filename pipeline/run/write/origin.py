@@ -108,17 +108,29 @@ def earliest_readable_version(
     there is none. `versions`: newest first."""
     for _, group in groupby(reversed(versions), lambda version: version.mirror):
         versions_in_folder = [*group]
+        if _is_readable(ports, versions_in_folder[0]):
+            return versions_in_folder[0]
         # Delta deletes the oldest versions first, so the readable ones can be found by
         # bisection.
         first = bisect_left(
-            versions_in_folder, True, key=lambda version: is_readable(ports, version)
+            versions_in_folder, True, key=lambda version: _is_readable(ports, version)
         )
         if first < len(versions_in_folder):
             return versions_in_folder[first]
-    return None
+    # A file of the newer versions was lost: then some in the middle may be readable.
+    readable = (version for version in reversed(versions) if _is_readable(ports, version))
+    return next(readable, None)
 
 
-def is_readable(ports: RunPorts, version: RecordedMirrorVersion) -> bool:
+def newest_readable_version(
+    ports: RunPorts, versions: Sequence[RecordedMirrorVersion]
+) -> RecordedMirrorVersion | None:
+    """Return the newest of these versions whose commit and files all exist; None if
+    there is none, and then there is no earliest one either. `versions`: newest first."""
+    return next((version for version in versions if _is_readable(ports, version)), None)
+
+
+def _is_readable(ports: RunPorts, version: RecordedMirrorVersion) -> bool:
     return reason_unreadable(ports, version) is None
 
 
