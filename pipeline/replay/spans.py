@@ -502,6 +502,9 @@ def is_unread(moment: datetime, chain: Sequence[Batch], read_until: datetime | N
 def _batch_at_moment(
     place: Place, chain: Sequence[Batch], moment: datetime, read_until: datetime | None
 ) -> PlaceInBatch:
+    begin = chain[0].start.committed_at
+    if chain[0].follows is None and begin is not None and moment < begin:
+        raise _too_early_error(place, chain)
     timed = [batch for batch in chain if batch.transactions and _committed_at(batch) is not None]
     ended_count = _count_ended_by(timed, moment)
     if ended_count < len(timed):
@@ -526,6 +529,8 @@ def _batch_at_coordinates(place: Place, chain: Sequence[Batch], at: Coordinates)
     covering = [batch for batch in same_log if batch.start.at < at <= batch.captured_end.at]
     if covering:
         return PlaceInBatch(covering[-1], is_batch_end=covering[-1].captured_end.at == at)
+    if at == same_log[0].captured_end.at:  # A ledger made from the lake begins with its end.
+        return PlaceInBatch(same_log[0], is_batch_end=True)
     begin = min(batch.start.at for batch in same_log)
     if at <= begin:
         raise _too_early_error(place, chain)

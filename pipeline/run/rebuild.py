@@ -297,6 +297,20 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
     return event.sequence <= cut.sequence and not cut.at < event.place
 
 
+def _schema_version_of(
+    ports: RunPorts, table: TableName, base: RecordedMirrorVersion, contents: Sequence[TableContent]
+) -> int:
+    """Return the schema version that a mirror version shows. The first version of a
+    ledger that was made from the lake shows the structure that was recorded with it."""
+    if base.write_id is None:
+        source = ports.source.name
+        [batch] = ports.ledger.live_batches(source, base.last_batch, base.last_batch)
+        schema = ports.ledger.schema_at(source, table, batch=batch.id, place=batch.captured_end.at)
+        if schema is not None:
+            return schema.version
+    return schema_version_shown_by(base, contents)
+
+
 def _origin_from_version(
     ports: RunPorts,
     table: TableName,
@@ -323,7 +337,7 @@ def _origin_from_version(
             if event.kind is TableEventKind.COPIED:
                 reason = f"its rows were those of {event.origin} until batch {content.batch}"
                 raise TableError(reason, hint="")
-    schema_version = schema_version_shown_by(base, contents)
+    schema_version = _schema_version_of(ports, table, base, contents)
     plan = replace(plan, final_version=plan.final_version or schema_version)
     if not plan.replaces_rows:
         schema = ports.mirrors.schema(base.mirror, base.delta_version)

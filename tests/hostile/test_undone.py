@@ -21,6 +21,7 @@ from lockstep.pipeline.model.claim import BatchSpan, Claim
 from lockstep.pipeline.model.table_state import OrderKind, Supplier, TableCondition
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.span_report import report_of_span
 from lockstep.pipeline.run.status.status import log_state
@@ -45,6 +46,7 @@ from tests.mysql.logged import head
 from tests.mysql.reading import server
 from tests.outside import RunPorts, capture, merge, plan_recovery, publish, recover
 from tests.positions.follower import SOURCE, Follower, KeptLedger
+from tests.twins.copies import MemoryCopies
 from tests.twins.lake import MemoryCommit, MemoryLake
 
 
@@ -127,7 +129,20 @@ def test_what_was_before_an_undone_run_is_told_to_be_gone(mysql: MySqlStand, dat
     assert kept.end.committed_at is not None
     assert lag.seconds is not None
     assert lag.seconds >= (datetime.now(UTC) - kept.end.committed_at).total_seconds() - 1
-    follower.run()
+    table, into_numbers = TableName(database, "a"), count(1)
+    for _ in range(2):
+        ports = follower.ports()
+        for place in (str(kept.end), moment_text(kept.end.committed_at)):
+            into, origin = (
+                f"/past/{next(into_numbers)}",
+                origin_at(ports, table, parse_place(place)),
+            )
+            rebuild_as_of(ports, MemoryCopies(follower.lake), origin, into)
+            assert follower.lake.tables[into][-1].rows["id"].to_pylist() == [1]
+        earlier = parse_place(moment_text(kept.end.committed_at - timedelta(seconds=1)))
+        with pytest.raises(PastRefused, match="the history begins at"):
+            origin_at(ports, table, earlier)
+        follower.run()
     later = parse_place(moment_text(datetime.now(UTC)))
     early = AtMoment(kept.end.committed_at - timedelta(hours=1))
     middle = AtMoment(kept.end.committed_at - timedelta(minutes=30))
