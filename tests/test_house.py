@@ -341,7 +341,8 @@ def test_the_audit_trail_is_only_shown() -> None:
     named = modules_that(recorded, lambda text: names(text, recorded))
     assert named == MAY_NAME_RECORDED_DECISIONS
     statements = "".join(file.read_text() for file in sorted(STATEMENTS.glob("*.sql")))
-    assert looks_into_decisions(statements) == {"decide", "decisions"}
+    # `start_decision`: the end of the log that a batch's start saw, as a value (`LogEnd`).
+    assert looks_into_decisions(statements) == {"decide", "decisions", "start_decision"}
 
 
 WORDS_OF_DECISIONS = ("Decision", "RecordedDecision", "decision", "decisions")

@@ -60,6 +60,7 @@ from lockstep.pipeline.upkeep.clearing import (
     UnclearedValues,
 )
 from lockstep.pipeline.values.decisions import (
+    START_KIND,
     STRUCTURES_KIND,
     Attempt,
     AttemptOutcome,
@@ -67,6 +68,7 @@ from lockstep.pipeline.values.decisions import (
     Decision,
     Lease,
     LeaseView,
+    LogEnd,
     Override,
     RecordedDecision,
     UnprovenStructures,
@@ -726,6 +728,13 @@ def attempts_of(ledger: Decisions, source: str, *, limit: int = 100) -> list[Att
     """Return the ends of the newest attempts that were idle, refused or failed, newest
     first. Successful attempts are not included: they are batches."""
     return [Attempt.of(end) for end in ledger.decisions(source, *AttemptOutcome, limit=limit)]
+
+
+def log_ends(ledger: Decisions, source: str, *, limit: int) -> list[LogEnd]:
+    """Return the ends of the log that the newest decisions about a start saw, newest
+    first."""
+    ends = map(LogEnd.of, ledger.decisions(source, START_KIND, limit=limit))
+    return [end for end in ends if end is not None]
 
 
 def unproven_structures(ledger: Decisions, source: str) -> UnprovenStructures | None:

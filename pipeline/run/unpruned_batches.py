@@ -13,13 +13,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from lockstep.pipeline.model.batch import Batch
-from lockstep.pipeline.ports.ledger import Decisions, Deletions, Ledger
+from lockstep.pipeline.ports.ledger import Decisions, Deletions, Ledger, log_ends
 from lockstep.pipeline.replay.spans import Span, end_text, is_unread
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
-from lockstep.pipeline.values.decisions import START_KIND
+from lockstep.pipeline.values.decisions import LogEnd
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.places import AtMoment, Earliest, InFile, Place
-from lockstep.pipeline.values.position import Coordinates, Position
+from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
 
 _MOST_STARTS: Final = 100
@@ -60,13 +60,12 @@ def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) ->
     ):
         return None
     end = batches[-1].captured_end
-    for recorded in ledger.decisions(batches[-1].source, START_KIND, limit=_MOST_STARTS):
-        facts = recorded.decision.facts
-        if facts.get("server_uuid") != end.server_uuid:
-            continue
-        head = Coordinates.parse(facts["head"])
-        if head.file.base == end.file.base and not end.at < head:
-            return datetime.fromisoformat(facts["read_at"]) - _COARSEST_COMMIT_TIME
+    for log_end in log_ends(ledger, batches[-1].source, limit=_MOST_STARTS):
+        is_comparable = log_end.server_uuid == end.server_uuid and (
+            log_end.place.file.base == end.file.base
+        )
+        if is_comparable and log_end.place <= end.at:
+            return log_end.asked_at - _COARSEST_COMMIT_TIME
     return None
 
 
@@ -81,9 +80,9 @@ def history_begin(ledger: Decisions, chain: Sequence[Batch]) -> datetime | None:
     if first.start.committed_at is not None:
         return first.start.committed_at
     decision = ledger.start_decision(first)
-    facts = {} if decision is None else decision.decision.facts
-    if "at" in facts and facts["at"] == facts["head"]:
-        return datetime.fromisoformat(facts["read_at"]) - _COARSEST_COMMIT_TIME
+    log_end = None if decision is None else LogEnd.of(decision)
+    if log_end is not None and log_end.is_start:
+        return log_end.asked_at - _COARSEST_COMMIT_TIME
     if first.anchor is None or first.captured_end.file != first.start.file:
         return None
     return datetime.fromtimestamp(first.anchor.file_created, UTC)

@@ -114,6 +114,31 @@ class Attempt:
 
 
 @dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The end of a server's log (`place`) when a run asked for it in order to start.
+    `asked_at`: that moment by the server's clock. `is_start`: the run started there."""
+
+    server_uuid: str
+    place: Coordinates
+    asked_at: datetime
+    is_start: bool
+
+    @classmethod
+    def of(cls, recorded: RecordedDecision) -> LogEnd | None:
+        """Return the end that a decision about a start saw; None if it saw none, as
+        that of a recovery."""
+        facts = recorded.decision.facts
+        if not facts.keys() >= {"server_uuid", "head", "read_at"}:
+            return None
+        return cls(
+            facts["server_uuid"],
+            Coordinates.parse(facts["head"]),
+            datetime.fromisoformat(facts["read_at"]),
+            facts.get("at") == facts["head"],
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class UnprovenStructures:
     """Tables whose rows were recorded although their structures could not be compared
     with the server's. The next run that reads the log compares them. `reason`: why the

@@ -95,7 +95,7 @@ def test_spark_reads_a_version_that_was_the_newest_until_now(
         session.read.format("delta").option("versionAsOf", 0).load(str(table)).collect()
     assert version_frame(session, at(table, 0, identity(table))).collect()[0].id == 1
     names = {"spark": spark.session()}
-    _, switched, read = table_snippets(str(table), version=0)["Spark"].split("\n")
+    *_, switched, read = table_snippets(str(table), version=0)["Spark"].split("\n")
     exec(switched, names)
     assert eval(read, names).collect()[0].id == 1
 
