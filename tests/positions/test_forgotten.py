@@ -309,7 +309,7 @@ def _ordered(rows: Rows) -> Rows:
 
 @pytest.mark.parametrize(
     ("seed", "actions"),
-    [(0, 50), *(pytest.param(n, 100, marks=pytest.mark.soak) for n in range(40))],
+    [(0, 40), *(pytest.param(n, 100, marks=pytest.mark.soak) for n in range(40))],
 )
 def test_what_is_needed_is_kept(mysql: MySqlStand, database: str, seed: int, actions: int) -> None:
     """No consumer misses a change, mirrors equal MySQL, places behind what was deleted are rebuilt

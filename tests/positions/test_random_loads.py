@@ -30,7 +30,7 @@ WRITERS: Final = 3
 BUSY: Final = 4
 """Runs while they write."""
 
-MOST: Final = 200
+MOST: Final = 120
 """Transactions of a writer, and a tenth as many statements of who alters: a slow machine is not
 busy with them alone."""
 
