@@ -106,7 +106,7 @@ def _gather_facts(settings: Settings, ports: RunPorts, consumers: Consumers) -> 
         version_retention=settings.version_retention(),
         complete_tables=complete_tables,
         stopped_tables=stopped_tables(states, ports.source.patterns.matches),
-        gaps=captured_gaps(ledger, source, ports.source.patterns),
+        gaps=captured_gaps(ledger, source, ports.source.patterns, states),
         extents=partial_tables(ledger, source, ports.source.patterns),
         proofs=captured_proofs(ledger, source, ports.source.patterns),
         lag=lag,

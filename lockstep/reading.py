@@ -59,7 +59,7 @@ CONFIG = "lockstep.toml"
 
 
 @contextmanager
-def _open_site(source: str, config: str | Path) -> Iterator[tuple[Adapters, LakePath]]:
+def _open_lake_of(source: str, config: str | Path) -> Iterator[tuple[Adapters, LakePath]]:
     """Yield the adapters of a configuration that has the source, and the lake's
     absolute path."""
     settings = _settings(config)
@@ -164,7 +164,7 @@ def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) 
     lockstep.toml.
     """
     place = None if at is None else _place(at)
-    with _open_site(source, config) as (adapters, lake):
+    with _open_lake_of(source, config) as (adapters, lake):
         return VersionSet(version_set_at(adapters.ledger(), source, place), lake)
 
 
@@ -212,7 +212,7 @@ def read_changelog(source: str, table: str, *, config: str | Path = CONFIG) -> W
     `table`: `database.table`. `config`: the path of lockstep.toml. A program that needs
     each change exactly once uses a consumer (`lockstep.consume`) instead.
     """
-    with _open_site(source, config) as (adapters, lake):
+    with _open_lake_of(source, config) as (adapters, lake):
         return whole_changelog(adapters.ledger(), lake, source, parse_table_name(table))
 
 
@@ -246,7 +246,7 @@ def consume(
     """Yield a consumer of a source's changelog. Deliveries that were neither
     acknowledged nor rolled back stay open when the context ends. Raise
     `ConsumerUnknown` if `make_consumer` has not created it."""
-    with _open_site(source, config) as (adapters, lake):
+    with _open_lake_of(source, config) as (adapters, lake):
         adapters.consumers().deliveries_out(source, consumer)  # raises ConsumerUnknown
         yield ChangelogConsumer(adapters, source, consumer, lake)
 
@@ -259,7 +259,7 @@ def make_consumer(
     after the newest batch that ends there or earlier). From now on, upkeep keeps the
     files that it needs. Raise `VersionSetUnknown` if no batch ends there or earlier, or
     if none has read the place."""
-    with _open_site(source, config) as (adapters, _):
+    with _open_lake_of(source, config) as (adapters, _):
         start = _consumer_start(adapters.ledger(), source, start)
         return adapters.consumers().make_consumer(source, consumer, start)
 

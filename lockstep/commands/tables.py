@@ -8,7 +8,7 @@ from typing import Any
 
 from lockstep import exits
 from lockstep.context import CommandContext, Outcome
-from lockstep.pipeline.check import INVISIBLE_REASON, invisible_tables
+from lockstep.pipeline.check import invisible_tables
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
@@ -33,7 +33,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[object, ...]:
-    invisible = "not visible to the account" if table["reason"] == INVISIBLE_REASON else ""
+    # A captured table that the server does not list.
+    is_invisible = table["captured"] and table["engine"] is None
+    invisible = "not visible to the account" if is_invisible else ""
     extent = f"partial: begins at {table['begins']}" if table["begins"] else ""
     return (
         table["table"],

@@ -33,7 +33,6 @@ from lockstep.pipeline.values.table import TableName, TablePatterns
 
 __all__ = [
     "CHECK_RULES",
-    "INVISIBLE_REASON",
     "RUN_RULES",
     "Finding",
     "MirrorEvidence",
@@ -61,7 +60,7 @@ CHECK_RULES: Final[tuple[CheckRule[SourceEvidence], ...]] = (
     *mirrors.KEEPING_RULES,
 )
 
-INVISIBLE_REASON: Final = (
+_INVISIBLE_REASON: Final = (
     "the account cannot see it: its changes come from the log, and nobody can compare it with "
     "MySQL or re-read it"
 )
@@ -93,8 +92,8 @@ def require_ready(
     for finding in run_findings(evidence):
         if finding.error is not None:
             raise finding.error
-    _require_known_names(server, ledger, source)
     visible_tables = {table.name for table in evidence.tables}
+    _require_known_names(server, ledger, source, visible_tables)
     return invisible_tables(server, source.patterns, states, visible_tables)
 
 
@@ -116,11 +115,16 @@ def invisible_tables(
     ]
     grants = server.invisible(doubtful_tables) if doubtful_tables else {}
     return tuple(
-        StoppedTable(table, INVISIBLE_REASON, f"{grant};", "") for table, grant in grants.items()
+        StoppedTable(table, _INVISIBLE_REASON, f"{grant};", "") for table, grant in grants.items()
     )
 
 
-def _require_known_names(server: SourceServer, ledger: Ledger, source: SourcePlan) -> None:
+def _require_known_names(
+    server: SourceServer,
+    ledger: Ledger,
+    source: SourcePlan,
+    visible_tables: Collection[TableName],
+) -> None:
     """Raise `ConfigurationError` if settings are to hide a column that no table of
     theirs has or had: the column that was meant would be shown. The history is asked
     first, and the server only for names that it does not have."""
@@ -132,7 +136,7 @@ def _require_known_names(server: SourceServer, ledger: Ledger, source: SourcePla
         return past_columns(ledger, source)
 
     def read_server() -> ColumnNames:
-        captured = [table.name for table in server.tables() if source.patterns.matches(table.name)]
+        captured = filter(source.patterns.matches, visible_tables)
         tables = [name for name in captured if any(block.match.matches(name) for block in blocks)]
         schemas = server.current_schemas(tables).tables if tables else {}
         return {name: {*map(str.lower, schema.names)} for name, schema in schemas.items()}

@@ -145,7 +145,7 @@ def _is_before(place: Place, chain: Sequence[Batch], begin: datetime | None) -> 
     """Return whether a place is certainly before the first batch. `begin`: as for
     `batches_in_span`."""
     first = chain[0]
-    if first.follows is not None:  # Deleted changes are refused by whoever knows up to where.
+    if first.follows is not None:  # The callers refuse deleted changes: they know up to where.
         return False
     match place:
         case AtMoment(moment):

@@ -111,10 +111,10 @@ def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]])
     unmerged = {batch for batch in _unmerged(ports) if batch in waiting}
     void_spans = _claim_with_void(ports, cursor.batch, highest).void
     foreseen = (
-        (listing.changelog.folder, _foreseen(ports, listing))
+        (listing.changelog.folder, _foreseen_restatement(ports, listing))
         for listing in _listings(ports, unmerged, void_spans)
     )
-    return LakeChanges(tuple(filter(_is_told, foreseen)), _unknown_folders(ports))
+    return LakeChanges(tuple(filter(_changes_listing, foreseen)), _unknown_folders(ports))
 
 
 def keep_ledger(
@@ -301,10 +301,10 @@ def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Resta
     ledger.note_examined_versions(
         lease, {folder: restated.delta_version for folder, restated in restatements.items()}
     )
-    return tuple(filter(_is_told, restatements.items()))
+    return tuple(filter(_changes_listing, restatements.items()))
 
 
-def _foreseen(ports: RunPorts, listing: _Listing) -> Restatement:
+def _foreseen_restatement(ports: RunPorts, listing: _Listing) -> Restatement:
     """Return what `ports.changelog.restate` would do; nothing is written."""
     folder = listing.changelog.folder
     listed, wanted = ports.changelog.listed_files(folder), {file.path for file in listing.files}
@@ -317,6 +317,8 @@ def _foreseen(ports: RunPorts, listing: _Listing) -> Restatement:
     )
 
 
-def _is_told(restated: tuple[str, Restatement]) -> bool:
+def _changes_listing(restated: tuple[str, Restatement]) -> bool:
+    """Return whether a changelog (its folder, and what is done) lists other files then,
+    or has lost some."""
     _, files = restated
     return bool(files.removed_count or files.added_count or files.lost_paths)

@@ -3,7 +3,7 @@ if it answers. `pipeline.status` judges them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -43,7 +43,7 @@ from lockstep.pipeline.status.facts import (
 from lockstep.pipeline.values.decisions import Attempt
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.position import LogFile, Position
-from lockstep.pipeline.values.table import TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 _BATCHES = 1_000
 
@@ -104,7 +104,7 @@ def standing_of(
         failures=failures(attempts, batches, has_waiting_batches=bool(unfinished)),
         lease=ledger.newest_lease(source),
         override=override,
-        gaps=captured_gaps(ledger, source, patterns),
+        gaps=captured_gaps(ledger, source, patterns, states),
         overlaps=overlaps(batches),
         stopped_tables=stopped_tables(states, patterns.matches),
         tables_to_resume=frozenset(
@@ -148,11 +148,12 @@ def log_state(ports: RunPorts, now: datetime) -> tuple[ServerFacts | None, Lag, 
     return facts, lag(facts, cursor.position, now, since), room
 
 
-def captured_gaps(ledger: Ledger, source: str, patterns: TablePatterns) -> tuple[Gap, ...]:
-    """Return the gaps of the source, without the tables that its patterns do not match
-    any more."""
-    states = ledger.table_states(source)
-    left_out = {str(table) for table in states if not patterns.matches(table)}
+def captured_gaps(
+    ledger: Ledger, source: str, patterns: TablePatterns, known_tables: Collection[TableName]
+) -> tuple[Gap, ...]:
+    """Return the gaps of the source, without those of the known tables that its patterns
+    do not match any more. `known_tables`: those that have a state in the ledger."""
+    left_out = {str(table) for table in known_tables if not patterns.matches(table)}
     return tuple(
         replace(gap, tables=tuple(table for table in gap.tables if table not in left_out))
         for gap in ledger.gaps(source)
