@@ -105,7 +105,7 @@ class Adapters:
             host=settings.host(),
             port=settings.section.port,
             user=settings.user(),
-            password=settings.password().reveal(),
+            password=settings.password(),
             tls=settings.section.tls,
             tls_ca=settings.tls_ca(),
             connect_timeout=settings.section.connect_timeout,
