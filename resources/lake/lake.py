@@ -92,7 +92,7 @@ class Lake:
             spark_now = spark.request_count()
             by_spark = None
             if spark_now is not None and spark_before is not None:
-                by_spark = max(spark_now - spark_before, 0)
+                by_spark = max(spark_now - spark_before, 0)  # 0 if Spark was stopped meanwhile
             return RequestCounts(count.total - before, by_spark)
 
         return requests_since
