@@ -25,6 +25,7 @@ import pyarrow as pa
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 from lockstep.pipeline.snapshot.keys import FORMS, chunk_key
 from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import quoted
 
 _SEALED: Final = r"sealed'[0-9a-f]+'"
 _ANY: Final = re.compile(
@@ -108,7 +109,7 @@ def key_expressions(schema: TableSchema) -> tuple[str, ...]:
     chunk key."""
     columns = _columns(schema)
     return tuple(
-        FORMS[column.type].select_template.format(quoted_column(column.name)) for column in columns
+        FORMS[column.type].select_template.format(quoted(column.name)) for column in columns
     )
 
 
@@ -130,7 +131,7 @@ def range_condition(rows: Range) -> str:
     Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`. For `(a, b) > (1, 2)`
     servers would read the index from its beginning instead of looking up the range.
     """
-    columns = [quoted_column(column) for column in rows.columns]
+    columns = [quoted(column) for column in rows.columns]
     literals = [literal for bound in rows.bounds for literal in bound.literals]
     if any(re.fullmatch(_SEALED, literal) for literal in literals):
         raise ValueError("a statement cannot contain a sealed bound")
@@ -143,11 +144,7 @@ def range_condition(rows: Range) -> str:
 
 
 def order_by(columns: Sequence[str]) -> str:
-    return ", ".join(map(quoted_column, columns))
-
-
-def quoted_column(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return ", ".join(map(quoted, columns))
 
 
 def _columns(schema: TableSchema) -> list[ColumnSchema]:
@@ -189,7 +186,7 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     """Return the SQL condition for the rows with one of these keys. `keys`: at least
     one row, without NULLs, with the types of `schema.types`. Raise ValueError for a
     column without literals (`column_without_literal`)."""
-    names = [quoted_column(name) for name in keys.schema.names]
+    names = [quoted(name) for name in keys.schema.names]
     rows = zip(
         *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),
         strict=True,

@@ -31,12 +31,12 @@ from lockstep.pipeline.schema.types import arrow_schema
 from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import quotable_names, require_harmless
-from lockstep.pipeline.values.table import TableStructure
+from lockstep.pipeline.values.table import TableStructure, quoted, quoted_table
 from lockstep.resources.mysql.connection import ConnectionSettings, Dialect, connect, read_dialect
 from lockstep.resources.mysql.reader import reading_cursor, translate_table_errors
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
-from lockstep.resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
+from lockstep.resources.mysql.select import BEGIN, read_warnings, select_rows
 from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,

@@ -51,9 +51,8 @@ from lockstep.pipeline.schema.model import (
 from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import has_privilege, read_grants
-from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
+from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName, quoted_table
 from lockstep.resources.mysql.connection import Dialect, number_of, read_dialect
-from lockstep.resources.mysql.select import quoted_table
 from lockstep.resources.mysql.visible_tables import (
     Scope,
     partly_visible_tables,

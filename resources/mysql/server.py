@@ -53,8 +53,8 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.survey import Survey, grant_statement, quoted_table_name
-from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.pipeline.values.survey import Survey, grant_statement
+from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
     estimate_by_statistic,
     estimated_where,
@@ -93,7 +93,7 @@ from lockstep.resources.mysql.schemas import (
     read_schemas,
     read_whole_tables,
 )
-from lockstep.resources.mysql.select import BEGIN, quoted_table, select_rows
+from lockstep.resources.mysql.select import BEGIN, select_rows
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
     scopes_of,
@@ -301,7 +301,7 @@ class MySqlServer:
             refused_tables = [table for table in tables if _is_refused(cursor, table)]
             account = read_value(cursor, "select current_user()") if refused_tables else ""
         return {
-            table: grant_statement("SELECT", quoted_table_name(table), account)
+            table: grant_statement("SELECT", quoted_table(table), account)
             for table in refused_tables
         }
 
