@@ -137,9 +137,9 @@ def range_condition(rows: Range) -> str:
         raise ValueError("a statement cannot contain a sealed bound")
     conditions = []
     if rows.after is not None:
-        conditions.append(_beyond(columns, rows.after.literals, ">", ">"))
+        conditions.append(beyond(columns, rows.after.literals, ">", ">"))
     if rows.through is not None:
-        conditions.append(_beyond(columns, rows.through.literals, "<", "<="))
+        conditions.append(beyond(columns, rows.through.literals, "<", "<="))
     return " and ".join(conditions) or "true"
 
 
@@ -152,13 +152,14 @@ def _columns(schema: TableSchema) -> list[ColumnSchema]:
     return [column for column in columns if column is not None]
 
 
-def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
-    """Return a nested condition, which compares n columns in 2n - 1 comparisons.
-    `last`: the operator for the last column, `sign`: the operator for the others."""
+def beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
+    """Return a nested condition, which compares n columns in 2n - 1 comparisons: those
+    before the last one twice, one after the other. `last`: the operator for the last
+    column, `sign`: the operator for the others."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
         return f"{column} {last} {literal}"
-    inner = _beyond(columns[1:], literals[1:], sign, last)
+    inner = beyond(columns[1:], literals[1:], sign, last)
     return f"({column} {sign} {literal} or ({column} = {literal} and {inner}))"
 
 
