@@ -70,6 +70,7 @@ from lockstep.resources.mysql.connection import (
     read_dialect,
     translate_errors,
 )
+from lockstep.resources.mysql.databases import read_databases
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import (
     has_no_row,
@@ -87,12 +88,7 @@ from lockstep.resources.mysql.receiving import (
 )
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
-from lockstep.resources.mysql.schemas import (
-    ReadTables,
-    read_databases,
-    read_schemas,
-    read_whole_tables,
-)
+from lockstep.resources.mysql.schemas import WholeTables, read_schemas, read_whole_tables
 from lockstep.resources.mysql.select import BEGIN, select_rows
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
@@ -471,7 +467,7 @@ class MySqlServer:
         return read_sample(self._settings_for_read(), structure, starts)
 
 
-def _row_structures(tables: ReadTables) -> list[TableStructure]:
+def _row_structures(tables: WholeTables) -> list[TableStructure]:
     """Return the structures of the tables that are not system-versioned, as
     `MySqlServer.tables` lists them."""
     return [row_structure(table) for table in tables.tables if not table.system_versioned]
