@@ -118,12 +118,12 @@ class Adapters:
         if standby_address is not None:
             standby = replace(primary, host=standby_address[0], port=standby_address[1])
         plan = settings.plan()
+        server = MySqlServer(primary, standby=standby, read_from=replica)
         if not plan.has_shapes:
-            return MySqlServer(primary, standby=standby, read_from=replica)
+            return server
         from lockstep.resources.mysql.shaped import ShapedServer
 
-        shaping = plan.shaping(self._settings.privacy_key())
-        return ShapedServer(primary, standby=standby, read_from=replica, shaping=shaping)
+        return ShapedServer(server, plan.shaping(self._settings.privacy_key()))
 
     def lake(self) -> Lake:
         """Return the lake's adapters. Spark is started only by operations that need it."""

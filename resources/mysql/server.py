@@ -228,12 +228,8 @@ class MySqlServer:
         replica = self._read_from
         return None if replica is None else Replica(self._settings, replica)
 
-    def close(self) -> None:
-        """Close the idle session; the next query opens another."""
-        self._query_sessions.close()
-
     @contextmanager
-    def _own_cursor(self) -> Iterator[Cursor]:
+    def own_cursor(self) -> Iterator[Cursor]:
         """Yield a cursor in a session of its own, for queries that change it."""
         with connect(self._settings) as connection, connection.cursor() as cursor:
             yield cursor
@@ -302,7 +298,7 @@ class MySqlServer:
         }
 
     def structure(self, table: TableName) -> TableStructure:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             whole_tables = read_whole_tables(cursor, [table])
             structures = _row_structures(whole_tables)
             if not structures and table not in whole_tables.unread:
@@ -318,7 +314,7 @@ class MySqlServer:
         return structures[0]
 
     def structures(self) -> list[TableStructure]:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return _row_structures(read_whole_tables(cursor))
 
     @contextmanager
@@ -331,7 +327,7 @@ class MySqlServer:
             yield select_rows(cursor, structure)
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             if names is None or len(names) != 1:
                 return read_baseline(cursor, names)
             (table,) = names
@@ -346,7 +342,7 @@ class MySqlServer:
                 return baseline
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return read_current_schemas(cursor, tables)
 
     def is_view(self, name: TableName) -> bool:
@@ -356,7 +352,7 @@ class MySqlServer:
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with (
-            self._own_cursor() as cursor,
+            self.own_cursor() as cursor,
             translate_table_errors(self._settings, table),
         ):
             return read_locked_schema(cursor, table)
@@ -400,7 +396,7 @@ class MySqlServer:
         if self._replica is not None:
             return self._replica.next_bound(schema, after, rows, since)
         with (
-            self._own_cursor() as cursor,
+            self.own_cursor() as cursor,
             translate_table_errors(
                 self._settings, schema.name, [column.name for column in schema.columns]
             ),
@@ -443,11 +439,11 @@ class MySqlServer:
             return source_load(cursor)
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return estimate_by_statistic(cursor, tables, "table_rows")
 
     def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return estimate_by_statistic(cursor, tables, "data_length")
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
