@@ -29,6 +29,7 @@ from types import MappingProxyType
 from typing import IO, Final
 
 import psycopg2
+from psycopg2.extensions import make_dsn
 
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
@@ -57,9 +58,9 @@ _PID_FILE: Final = "postmaster.pid"
 _LONGEST_SOCKET_PATH: Final = 103
 """Longest path of a socket, in bytes, on macOS; Linux allows 107."""
 
-_NOT_IN_SOCKET_PATH: Final = frozenset(b"',\"\\")
-"""Characters of which libpq's `host` or Postgres' `unix_socket_directories` would make
-another path, or two."""
+_NOT_IN_SOCKET_PATH: Final = frozenset(b',"')
+"""Characters that separate or quote paths in Postgres' `unix_socket_directories`; a
+comma also separates hosts in libpq's `host`."""
 
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -200,7 +201,9 @@ class EmbeddedServer:
         answers."""
         # The path is read from the server's files: its starter may have had another
         # TMPDIR.
-        socket = self._running_socket()
+        socket = self._written_socket()
+        if socket is None:
+            return None
         try:
             psycopg2.connect(_dsn(socket), connect_timeout=5).close()
         except psycopg2.OperationalError:
@@ -223,15 +226,15 @@ class EmbeddedServer:
             pass
         return None
 
-    def _running_socket(self) -> Path:
-        """Return the running server's socket folder, from the fifth line of
-        postmaster.pid. Until the server listens, the line is empty. A path in /proc
-        there is the server's name of the data folder."""
+    def _written_socket(self) -> Path | None:
+        """Return the folder of the socket from the fifth line of postmaster.pid; None
+        without that file, or until the server listens. A path in /proc there is the
+        server's name of the data folder."""
         with suppress(FileNotFoundError):
             lines = (self._data / _PID_FILE).read_text().split("\n")
-            if len(lines) > 4 and lines[4] and not lines[4].startswith("/proc/"):
-                return Path(lines[4])
-        return self._data
+            if len(lines) > 4 and lines[4]:
+                return self._data if lines[4].startswith("/proc/") else Path(lines[4])
+        return None
 
     def _unavailable_error(self) -> LockstepError:
         log = self._data / "server.log"
@@ -284,7 +287,7 @@ def move_away(folder: Path, new_path: Path) -> None:
 
 
 def _dsn(socket: Path) -> str:
-    return f"host='{socket}' user=postgres dbname=postgres"
+    return make_dsn(host=str(socket), user="postgres", dbname="postgres")
 
 
 def _has_ended(pid: int) -> bool:
