@@ -52,7 +52,7 @@ from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
-from lockstep.pipeline.run.stop_errors import collision_error, engine_hint
+from lockstep.pipeline.run.stop_errors import collision_error, engine_error
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.source_plan import RereadRows
@@ -439,7 +439,7 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
     for table, engine in basis.ports.server.engines().items():
         reason = reason_refused(engine)
         if reason is not None and basis.tables.is_wanted(table):
-            error = TableError(reason, hint=engine_hint(table))
+            error = engine_error(table, reason)
             capture.table_changes.stop(table, basis.run_start.start.at, error)
 
 
