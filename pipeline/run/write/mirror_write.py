@@ -66,7 +66,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit, Mirrors
-from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
+from lockstep.pipeline.ports.segments import NewEventFile, SegmentStore, Spool
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
 from lockstep.pipeline.schema.history import SchemaVersion
@@ -506,7 +506,7 @@ class _Buckets:
     in the file. `places`: by bucket, part, offset and length of each piece.
     `image_counts`: number of images in each bucket."""
 
-    file: EventFile
+    file: NewEventFile
     bucket_count: int
     size: int = 0
     schemas: dict[int, pa.Schema] = field(default_factory=dict)
