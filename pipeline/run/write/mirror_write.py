@@ -66,13 +66,13 @@ from lockstep.pipeline.ports.mirror_writes import (
     StagedFiles,
 )
 from lockstep.pipeline.ports.mirrors import MirrorCommit, Mirrors
-from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
+from lockstep.pipeline.ports.segments import NewEventFile, SegmentStore, Spool
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.write.job import Job, Task, snapshot_paths
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
-from lockstep.pipeline.values.policies import Deletes
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.segment import SegmentFile
 
 
@@ -248,18 +248,40 @@ def _mirror_write(
 
 
 def _target(job: Job) -> MirrorTarget:
-    policies = job.lineage.policies
-    return MirrorTarget(
+    return mirror_target(
+        job.lineage.policies,
         mirror=job.task.state.mirror,
         schema=job.lineage.schema,
         app_id=job.task.intent.app_id,
         txn_version=job.task.intent.txn_version,
         user_metadata=job.task.metadata,
+        stamps=job.lineage.stamps,
+    )
+
+
+def mirror_target(
+    policies: LakePolicies,
+    *,
+    mirror: str,
+    schema: pa.Schema,
+    app_id: str,
+    txn_version: int,
+    user_metadata: str,
+    stamps: tuple[str, ...] = (),
+) -> MirrorTarget:
+    """Return the target of a write by these policies. Every write of a table's mirror
+    gets its target here, so none can forget a policy and use its default."""
+    return MirrorTarget(
+        mirror=mirror,
+        schema=schema,
+        app_id=app_id,
+        txn_version=txn_version,
+        user_metadata=user_metadata,
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
-        stamps=job.lineage.stamps,
-        cluster_by=clustered_by(policies.cluster_by, job.lineage.schema),
+        stamps=stamps,
+        cluster_by=clustered_by(policies.cluster_by, schema),
     )
 
 
@@ -484,7 +506,7 @@ class _Buckets:
     in the file. `places`: by bucket, part, offset and length of each piece.
     `image_counts`: number of images in each bucket."""
 
-    file: EventFile
+    file: NewEventFile
     bucket_count: int
     size: int = 0
     schemas: dict[int, pa.Schema] = field(default_factory=dict)
