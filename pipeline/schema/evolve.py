@@ -432,7 +432,7 @@ def _apply_alter_database(
 def _apply_drop_database(schema: ServerSchema, change: DropDatabase) -> EvolvedStep:
     if schema.database(change.name) is None and change.if_exists:
         return schema, [DatabaseEffect(change.name, "unchanged")]
-    folded = schema.fold_case(TableName(change.name, "")).database
+    folded = schema.fold_database(change.name)
     tables = [table.name for key, table in schema.tables.items() if key.database == folded]
     tables += sorted(name for name in schema.unknown_tables if name.database == folded)
     return schema.without_database(change.name), [
