@@ -350,14 +350,10 @@ def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    reading_time = ReadingTime(
-        log_retention(evidence.survey.settings), evidence.snapshot_plan.max_seconds
-    )
+    settings = evidence.survey.settings
+    reading_time = ReadingTime(log_retention(settings), evidence.snapshot_plan.max_seconds)
     if reading_time.shortening_sentence is not None:
-        yield Fault(
-            reading_time.shortening_sentence,
-            cure=set_global_hint(*week_setting(evidence.survey.settings)),
-        )
+        yield Fault(reading_time.shortening_sentence, cure=set_global_hint(*week_setting(settings)))
 
 
 def _judge_size_limit(evidence: SourceEvidence) -> Iterator[RuleVerdict]:

@@ -72,9 +72,8 @@ def load_tables(
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
-    reading_time = ReadingTime(
-        log_retention(run_start.facts.settings), ports.source.snapshot.max_seconds
-    )
+    settings = run_start.facts.settings
+    reading_time = ReadingTime(log_retention(settings), ports.source.snapshot.max_seconds)
     deadline = perf_counter() + reading_time.seconds
     for load, reason in plans.void_loads:
         void_load(ports, lease, load, reason)
@@ -92,7 +91,7 @@ def load_tables(
         )
     if loads and reading_time.shortening_sentence is not None:
         ports.progress.note(
-            f"{reading_time.shortening_sentence}\nhint: `{week_statement(run_start.facts.settings)}`"
+            f"{reading_time.shortening_sentence}\nhint: `{week_statement(settings)}`"
         )
     readings = _load_rows(ports, lease, run_start, loads, deadline, reading_time.piece_seconds)
     # A table that stopped, or for which part of the log was lost, must be read before
