@@ -47,7 +47,7 @@ from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResu
 from lockstep.pipeline.run.replay.settle import settle_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
-from lockstep.pipeline.run.write.mirror_write import SegmentPart
+from lockstep.pipeline.run.write.staged_fold import SegmentPart, image_count, unpacked_bytes
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import MirrorRefused, TableError
 from lockstep.pipeline.values.intent import REPLAY, Intent
@@ -250,11 +250,8 @@ class _MirrorComparison:
         self._require_undamaged()
         touched_keys = self._touched_keys()
         keys, wrong_changes = 0, []
-        files = [file for part in self.parts for file in part.files]
-        unpacked_bytes = sum(
-            self.ports.segments.unpacked_bytes(p.folder, p.files) for p in self.parts
-        )
-        buckets = max(1, buckets_for(sum(file.images for file in files), unpacked_bytes))
+        size = unpacked_bytes(self.ports.segments, self.parts)
+        buckets = buckets_for(image_count(self.parts), size)
         for bucket in range(buckets):
             changes = self._newest_changes(touched_keys, bucket, buckets)
             keys += changes.num_rows
@@ -465,6 +462,5 @@ def _parts_of(
                 yield SegmentPart(
                     path,
                     files_in_folder,
-                    lineage.own_names[version],
                     replace(part, columns=part_columns),
                 )
