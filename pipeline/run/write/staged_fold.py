@@ -32,7 +32,7 @@ from lockstep.pipeline.mirror.mapping import images_within, row_images
 from lockstep.pipeline.mirror.strategy import MOST_IMAGES
 from lockstep.pipeline.ports.mirror_writes import FoldedChanges, StagedFiles
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.ports.segments import EventFile, SegmentStore, Spool
+from lockstep.pipeline.ports.segments import NewEventFile, SegmentStore, Spool
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.segment import SegmentFile
 
@@ -163,7 +163,7 @@ class _Buckets:
     in the file. `places`: by bucket, part, offset and length of each piece.
     `image_counts`: number of images in each bucket."""
 
-    file: EventFile
+    file: NewEventFile
     bucket_count: int
     size: int = 0
     schemas: dict[int, pa.Schema] = field(default_factory=dict)
