@@ -55,7 +55,7 @@ from lockstep.pipeline.run.write.staged_fold import (
 from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.schema.types import comparable_name
 from lockstep.pipeline.values.errors import ForeignCommit
-from lockstep.pipeline.values.policies import Deletes
+from lockstep.pipeline.values.policies import Deletes, LakePolicies
 from lockstep.pipeline.values.segment import SegmentFile
 
 
@@ -202,18 +202,40 @@ def _mirror_write(
 
 
 def _target(job: Job) -> MirrorTarget:
-    policies = job.lineage.policies
-    return MirrorTarget(
+    return mirror_target(
+        job.lineage.policies,
         mirror=job.task.state.mirror,
         schema=job.lineage.schema,
         app_id=job.task.intent.app_id,
         txn_version=job.task.intent.txn_version,
         user_metadata=job.task.metadata,
+        stamps=job.lineage.stamps,
+    )
+
+
+def mirror_target(
+    policies: LakePolicies,
+    *,
+    mirror: str,
+    schema: pa.Schema,
+    app_id: str,
+    txn_version: int,
+    user_metadata: str,
+    stamps: tuple[str, ...] = (),
+) -> MirrorTarget:
+    """Return the target of a write by these policies. Every write of a table's mirror
+    gets its target here, so none can forget a policy and use its default."""
+    return MirrorTarget(
+        mirror=mirror,
+        schema=schema,
+        app_id=app_id,
+        txn_version=txn_version,
+        user_metadata=user_metadata,
         deletes=policies.deletes,
         readers=policies.readers,
         truncates=policies.truncates,
-        stamps=job.lineage.stamps,
-        cluster_by=clustered_by(policies.cluster_by, job.lineage.schema),
+        stamps=stamps,
+        cluster_by=clustered_by(policies.cluster_by, schema),
     )
 
 
