@@ -20,7 +20,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lockstep.pipeline.mirror.clustering import clustered_by
 from lockstep.pipeline.mirror.evolution import evolution_steps
 from lockstep.pipeline.mirror.layout import DELETED_AT, changelog_names, table_id
 from lockstep.pipeline.mirror.lineage import ColumnLineage
@@ -73,7 +72,7 @@ from lockstep.pipeline.run.write.job import (
     may_repeat_changes,
     versions_between,
 )
-from lockstep.pipeline.run.write.mirror_write import write_once
+from lockstep.pipeline.run.write.mirror_write import mirror_target, write_once
 from lockstep.pipeline.run.write.origin import (
     earliest_readable_version,
     newest_readable_version,
@@ -642,17 +641,13 @@ def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _target(aside: RunPorts, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
-    policies = aside.source.policies_of(origin.table)
-    return MirrorTarget(
+    return mirror_target(
+        aside.source.policies_of(origin.table),
         mirror=_NAME,
         schema=schema,
         app_id=_app_id(aside, origin),
         txn_version=_COPY_TXN,
         user_metadata=_user_metadata(aside, origin, _COPY_TXN),
-        deletes=policies.deletes,
-        readers=policies.readers,
-        truncates=policies.truncates,
-        cluster_by=clustered_by(policies.cluster_by, schema),
     )
 
 

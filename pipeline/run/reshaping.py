@@ -159,7 +159,7 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
         until = f"they stay, as `keep_clear` says: {reason}"
     elif ports.source.policies_of(table).keeps_rows:
         until += ", and rows that its mirror kept although they are gone at the source go with them"
-    return f"{tightening.in_plaintext_in_words} in what was captured before: {until}"
+    return f"{tightening.plaintext_clause} in what was captured before: {until}"
 
 
 def new_tightenings(ports: RunPorts) -> list[Tightening]:

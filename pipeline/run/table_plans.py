@@ -60,7 +60,7 @@ from lockstep.pipeline.run.write.job import (
 )
 from lockstep.pipeline.run.write.origin import origin_from_earlier_version
 from lockstep.pipeline.schema.history import Knowledge
-from lockstep.pipeline.start.question import AnchorReading, StartRule
+from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.supply.plan import (
     ColumnsFromServer,
@@ -798,10 +798,11 @@ def _is_interrupted(batches: Iterable[Batch]) -> bool:
 def find_tables_without_log(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
-    """Return the tables that lack a part of the log, because the server purged it
-    before it was read. These are the captured tables, and the tables that `plans`
+    """Return the tables that lack a part of the log, which the start passes over
+    although no person chose that: the captured tables, and the tables that `plans`
     resume."""
-    if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
+    decision = run_start.decision
+    if decision.continuity is not Continuity.GAP or decision.override is not None:
         return set()
     resumed = {
         table for table, table_plan in plans.plans.items() if table_plan.reason_to_wait is None

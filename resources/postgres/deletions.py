@@ -24,12 +24,10 @@ from lockstep.pipeline.upkeep.changes import (
     PruneResult,
 )
 from lockstep.pipeline.upkeep.clearing import (
-    DROPPED_MIRROR,
     ClearedFile,
     ClearedLedgerRows,
     Tightening,
     UnclearedValues,
-    holder_sentence,
 )
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.segment import SystemTable
@@ -202,14 +200,6 @@ def _uncleared_values(row: Row) -> UnclearedValues:
         row["rehashed"],
         row["kept_because"],
     )
-    holders = tuple(holder_sentence(kind, name) for kind, name in row["holders"])
-    dropped = (name for kind, name in row["holders"] if kind == DROPPED_MIRROR)
-    return UnclearedValues(
-        row["id"],
-        tightening,
-        row["noted_at"],
-        row["begun_at"] is not None,
-        holders,
-        row["stale"],
-        next(dropped, None),
-    )
+    has_begun = row["begun_at"] is not None
+    held_by = tuple((kind, name) for kind, name in row["holders"])
+    return UnclearedValues(row["id"], tightening, row["noted_at"], has_begun, held_by, row["stale"])

@@ -18,8 +18,12 @@ from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.holders import is_dead_holder
-from lockstep.resources.postgres.connection import connect, is_lost, translate_errors
-from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
+from lockstep.resources.postgres.connection import (
+    LOCK_NAMESPACE,
+    connect,
+    is_lost,
+    translate_errors,
+)
 from lockstep.resources.postgres.session import LedgerTables, query
 from lockstep.resources.postgres.writes import settled_write
 

@@ -3,7 +3,7 @@ them.
 
 pyarrow writes them, without Java, in a form that Spark, delta-rs and DuckDB read alike:
 zstd, timestamps in microseconds, no INT96, no unsigned integers. `damage_sentences`
-compares them with what the ledger recorded. `pipeline.run.dump.segment_builder` decides
+compares them with what the ledger recorded. `pipeline.run.dump.segmenter` decides
 which changes go into a segment; `changelog` adds the files to a Delta table.
 """
 
