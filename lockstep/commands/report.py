@@ -104,15 +104,14 @@ _WRITE_KEYS: Final = (
 
 def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     return {
-        **attributes(report, "title as about", "made_at"),
+        **attributes(report, "title as about, made_at"),
         "batches": [_batch_values(batch, report) for batch in report.batches],
         "tables": {
             total.table: {
-                **attributes(total.counts, "inserted", "updated", "deleted"),
+                **attributes(total.counts, "inserted, updated, deleted"),
                 **attributes(
                     total,
-                    "rows_read as read",
-                    "size_bytes as bytes",
+                    "rows_read as read, size_bytes as bytes, "
                     "last_write.delta_version as delta_version",
                 ),
             }
@@ -129,9 +128,9 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
 def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
     rows = [row for row in report.captured_rows if row.batch == batch.id]
     return {
-        **attributes(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
-        **attributes(batch, "transactions", "log_bytes as bytes", "requests"),
+        **attributes(batch, "id as batch, dagster_run as run, state, start, end"),
+        **attributes(batch, "transactions, log_bytes as bytes, requests"),
         "rows": sum(row.counts.total for row in rows),
         "read": sum(row.rows_read for row in rows),
-        **attributes(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
+        **attributes(batch, "created_at, captured_at, merged_at, acknowledged_at"),
     }

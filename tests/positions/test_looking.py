@@ -16,7 +16,7 @@ from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.status import plan_reading
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
-from lockstep.pipeline.snapshot.log_room import week_setting, week_statement
+from lockstep.pipeline.snapshot.log_retention import week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
