@@ -65,8 +65,8 @@ def _span_of(arguments: argparse.Namespace) -> Span | None:
             hint="leave RUN out, or --from and --to",
         )
     return Span(
-        place_argument(arguments.from_ or "earliest", "--from", "report"),
-        place_argument(arguments.to or "latest", "--to", "report"),
+        place_argument(arguments, "--from", arguments.from_ or "earliest"),
+        place_argument(arguments, "--to", arguments.to or "latest"),
     )
 
 
