@@ -31,10 +31,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     from lockstep.assets.run_page import page_path, render_page, store_page
 
     span = _span_of(arguments)
+    sources = context.sources(arguments.source)
     if arguments.output or arguments.run or span:
         sources = (context.one_source(arguments.source),)
-    else:
-        sources = context.sources(arguments.source)
     values_by_source: dict[str, Any] = {}
     now, lake = datetime.now(UTC), context.settings.lake_path().absolute()
     with context.adapters() as adapters:
