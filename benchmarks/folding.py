@@ -28,9 +28,9 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorTarget,
     StagedFiles,
 )
-from lockstep.pipeline.run.write.mirror_write import SegmentPart, staged_fold
+from lockstep.pipeline.run.write.staged_fold import SegmentPart, staged_fold
 from lockstep.pipeline.values.segment import SegmentFile
-from lockstep.resources.lake.room import OpenLake, open_lake
+from lockstep.resources.lake.lake import Lake
 
 FOLDER = "bench/_changes/bench/t"
 MIRROR = "bench/bench/t"
@@ -139,8 +139,8 @@ def _warn(sentence: str) -> None:
     print(sentence, file=sys.stderr)
 
 
-def _open_lake(folder: Path) -> OpenLake:
-    return open_lake(folder / "lake", staging=folder / "staging", spark_conf={}, on_warning=_warn)
+def _open_lake(folder: Path) -> Lake:
+    return Lake(folder / "lake", staging=folder / "staging", spark_conf={}, on_warning=_warn)
 
 
 def fold_and_merge(folder: Path) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
         sum(file.images for file in updates), lake.segments.unpacked_bytes(FOLDER, updates)
     )
     fold = Fold(SCHEMA, ("id",), (part,))
-    parts = [SegmentPart(FOLDER, updates, tuple(SCHEMA.names), part)]
+    parts = [SegmentPart(FOLDER, updates, part)]
     begin = _clocks()
     with staged_fold(lake, "bench", fold, parts, buckets) as staged:
         middle = _clocks()

@@ -266,7 +266,7 @@ def _secrets(config: Path | None) -> list[str]:
         secrets = [spark_conf[key] for key in settings.sensitive_spark_keys()]
         if settings.ledger_dsn() != "embedded":
             secrets.append(settings.ledger_dsn())
-        secrets += [source.password().reveal() for source in settings.sources]
+        secrets += [source.password() for source in settings.sources]
     return secrets
 
 

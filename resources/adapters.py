@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lockstep.pipeline.ports.consumers import Consumers
     from lockstep.pipeline.ports.ledger import Ledger
     from lockstep.pipeline.ports.source import SourceServer
-    from lockstep.resources.lake.room import OpenLake
+    from lockstep.resources.lake.lake import Lake
     from lockstep.resources.postgres.ledger import PostgresLedger
 
 
@@ -37,7 +37,7 @@ class Adapters:
         self._on_warning = on_warning
         self._lock = threading.Lock()
         self._ledger: PostgresLedger | None = None
-        self._lake: OpenLake | None = None
+        self._lake: Lake | None = None
 
     def __enter__(self) -> Adapters:
         return self
@@ -105,7 +105,7 @@ class Adapters:
             host=settings.host(),
             port=settings.section.port,
             user=settings.user(),
-            password=settings.password().reveal(),
+            password=settings.password(),
             tls=settings.section.tls,
             tls_ca=settings.tls_ca(),
             connect_timeout=settings.section.connect_timeout,
@@ -118,20 +118,20 @@ class Adapters:
         if standby_address is not None:
             standby = replace(primary, host=standby_address[0], port=standby_address[1])
         plan = settings.plan()
+        server = MySqlServer(primary, standby=standby, read_from=replica)
         if not plan.has_shapes:
-            return MySqlServer(primary, standby=standby, read_from=replica)
+            return server
         from lockstep.resources.mysql.shaped import ShapedServer
 
-        shaping = plan.shaping(self._settings.privacy_key())
-        return ShapedServer(primary, standby=standby, read_from=replica, shaping=shaping)
+        return ShapedServer(server, plan.shaping(self._settings.privacy_key()))
 
-    def lake(self) -> OpenLake:
+    def lake(self) -> Lake:
         """Return the lake's adapters. Spark is started only by operations that need it."""
         with self._lock:
             if self._lake is None:
-                from lockstep.resources.lake.room import open_lake
+                from lockstep.resources.lake.lake import Lake
 
-                self._lake = open_lake(
+                self._lake = Lake(
                     self._settings.lake_path(),
                     staging=self._settings.state_folder / "staging",
                     spark_conf=self._settings.spark_conf(),

@@ -16,7 +16,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -156,8 +156,12 @@ class MySqlStand:
             self.execute("flush binary logs")
 
     def purge_to(self, file: str) -> None:
-        """Have every log file before this one gone. What a dump reads is kept, until the server
-        has noticed that its reader has left."""
+        """Have every log file before this one gone. What a dump of Lockstep's account reads is
+        kept until the server has noticed that its reader has left, so the dump is ended."""
+        for session, user, _, _, command, *_ in self.rows("show processlist"):
+            if user == self.account and str(command).startswith("Binlog Dump"):
+                with suppress(pymysql.OperationalError):  # it has left meanwhile
+                    self.execute(f"kill {session}")
         for _ in range(100):
             self.execute(f"purge binary logs to '{file}'")
             if self.rows("show binary logs")[0][0] == file:

@@ -101,7 +101,7 @@ def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
     order = recorded.order
     return {
         "order": {
-            **attributes(order, "id", "table", "kind", "author", "reason", "ordered_at"),
+            **attributes(order, "id, table, kind, author, reason, ordered_at"),
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
         },

@@ -99,5 +99,5 @@ def _values(report: RebuildReport) -> dict[str, Any]:
         "table": report.table,
         "as_of": attributes(report.cut, cut_keys),
         **origin_values(report.origin.changelog_origin),
-        **attributes(report, "into", "rows", "seconds"),
+        **attributes(report, "into, rows, seconds"),
     }

@@ -169,7 +169,7 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
     return {
         "from": str(report.span.since),
         "to": str(report.span.until),
-        **attributes(report, "committed", "lake_end as ends_at", "seconds"),
+        **attributes(report, "committed, lake_end as ends_at, seconds"),
         "batches": [attributes(batch, _BATCH_KEYS) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}

@@ -109,15 +109,14 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
         if rows.batch in rows_by_batch:
             rows_by_batch[rows.batch].append(rows)
     return {
-        **attributes(report, "title as about", "made_at"),
+        **attributes(report, "title as about, made_at"),
         "batches": [_batch_values(batch, rows_by_batch[batch.id]) for batch in report.batches],
         "tables": {
             total.table: {
-                **attributes(total.counts, "inserted", "updated", "deleted"),
+                **attributes(total.counts, "inserted, updated, deleted"),
                 **attributes(
                     total,
-                    "rows_read as read",
-                    "size_bytes as bytes",
+                    "rows_read as read, size_bytes as bytes, "
                     "last_write.delta_version as delta_version",
                 ),
             }
@@ -133,9 +132,9 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
 
 def _batch_values(batch: Batch, captured_rows: Sequence[CapturedRows]) -> dict[str, Any]:
     return {
-        **attributes(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
-        **attributes(batch, "transactions", "log_bytes as bytes", "requests"),
+        **attributes(batch, "id as batch, dagster_run as run, state, start, end"),
+        **attributes(batch, "transactions, log_bytes as bytes, requests"),
         "rows": sum(rows.counts.total for rows in captured_rows),
         "read": sum(rows.rows_read for rows in captured_rows),
-        **attributes(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
+        **attributes(batch, "created_at, captured_at, merged_at, acknowledged_at"),
     }

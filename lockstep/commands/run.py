@@ -235,8 +235,8 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
 def _table_values(merge_report: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {
         str(last_merge.table): {
-            **attributes(counts, "inserted", "updated", "deleted"),
-            **attributes(last_merge, "delta_version", "reason"),
+            **attributes(counts, "inserted, updated, deleted"),
+            **attributes(last_merge, "delta_version, reason"),
             "path": f"{lake}/{last_merge.mirror}",
             "state": "following",
         }

@@ -65,7 +65,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     _record_complete_tables(ports, report, context)
             show_verify(context, source.name, report)
             values = {
-                **attributes(report, "position", "seconds"),
+                **attributes(report, "position, seconds"),
                 "tables": {table.table: table for table in report.tables},
                 "not_compared": {table.table: table for table in report.not_compared},
                 "not_proven": {table.table: table for table in report.not_proven},

@@ -20,10 +20,9 @@ from lockstep.pipeline.values.survey import (
     account_name,
     grant_statement,
     has_privilege,
-    quoted_table_name,
     read_grants,
 )
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, quoted_table
 
 _MIN_CONNECTIONS: Final = 3
 """Number of connections that a run needs while it reads no chunk of a table."""
@@ -89,7 +88,7 @@ def _judge_select(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             "the account cannot read its rows, or not all of its columns: `verify` cannot compare "
             "it, and no run can re-read it",
             subject=str(name),
-            cure=_grant_statement(evidence, "SELECT", quoted_table_name(name)),
+            cure=_grant_statement(evidence, "SELECT", quoted_table(name)),
         )
     if evidence.tables and not unreadable and not evidence.invisible_tables:
         yield Fine("SELECT on every captured table")

@@ -29,9 +29,8 @@ from lockstep.pipeline.values.survey import (
     SurveyedForeignKey,
     SurveyedTable,
     grant_statement,
-    quoted_table_name,
 )
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, quoted_table
 
 _BASE_TABLE: Final = "BASE TABLE"
 _REREAD_CURE: Final = (
@@ -108,7 +107,7 @@ def _judge_hidden_parents(
             "captured tables refer to it, and the account cannot see its own foreign keys: rows "
             "that a cascade through it changes go unnoticed",
             str(parent),
-            f"{grant_statement('SELECT', quoted_table_name(parent), evidence.survey.account)};",
+            f"{grant_statement('SELECT', quoted_table(parent), evidence.survey.account)};",
         )
 
 
@@ -129,7 +128,7 @@ def _cascade_sentence(key: SurveyedForeignKey) -> str:
 
 def _cascade_cure(evidence: SourceEvidence, key: SurveyedForeignKey) -> str | None:
     if _has_hidden_actions(key):
-        table = quoted_table_name(key.child)
+        table = quoted_table(key.child)
         return f"{grant_statement('REFERENCES', table, evidence.survey.account)};"
     return None if evidence.variable("innodb_native_foreign_keys") else _REREAD_CURE
 
@@ -164,7 +163,7 @@ def _grant_cure(pattern: str, account: str | None) -> str:
     database, _, table = pattern.partition(".")
     if account is None or not table or set("*?") & set(database):
         return f"grant SELECT on the tables it means ({pattern})"
-    where = quoted_table_name(TableName(database, table))
+    where = quoted_table(TableName(database, table))
     if set("*?") & set(table):
         where = f"`{database.replace('`', '``')}`.*"
     return f"{grant_statement('SELECT', where, account)};"

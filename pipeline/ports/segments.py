@@ -118,28 +118,32 @@ class EventFile(Protocol):
     """A file of row events (`pipeline.binlog.transactions.spill`), which is read at any
     offset."""
 
-    def write(self, data: bytes | memoryview) -> None:
-        """Append the data."""
-
     def read(self, offset: int, count: int) -> bytes:
         """Return `count` bytes from the offset `offset`; raise `SegmentsLost` if they
         are missing."""
 
     def close(self) -> None:
-        """Close the file; a scratch file is deleted."""
+        """Close the file; a scratch file is deleted. Closing it again has no effect."""
+
+
+class NewEventFile(EventFile, Protocol):
+    """A file of row events that is being written, and may be read meanwhile."""
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append the data."""
 
 
 class Spool(Protocol):
     """Encrypted files of row events. Methods raise `LakeUnavailable` if the disk is
     full."""
 
-    def create_scratch_file(self) -> EventFile:
+    def create_scratch_file(self) -> NewEventFile:
         """Return a new file that is deleted with this process."""
 
-    def create_prepared_file(self, source: str, batch: int, number: int) -> EventFile:
+    def create_prepared_file(self, source: str, batch: int, number: int) -> NewEventFile:
         """Return a new file for the batch's prepared transaction of that number."""
 
-    def seal(self, file: EventFile) -> WaitingFile:
+    def seal(self, file: NewEventFile) -> WaitingFile:
         """Make a prepared file and its folder durable, and close it."""
 
     def open(self, source: str, file: WaitingFile) -> EventFile:

@@ -52,7 +52,7 @@ from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.repair import repair
 from lockstep.pipeline.run.reports import CaptureReport, RereadCounts, softened_lines
 from lockstep.pipeline.run.reshaping import stop_reshaped_tables
-from lockstep.pipeline.run.stop_errors import collision_error, engine_hint
+from lockstep.pipeline.run.stop_errors import collision_error, engine_error
 from lockstep.pipeline.run.table_plans import TablePlans, open_orders, plan_readings, plan_returns
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.source_plan import RereadRows
@@ -341,7 +341,7 @@ def _capture_batch(
     _stop_colliding_mirrors(capture)
     for table, error in misread.errors.items():
         if basis.tables[table].takes(run_start.start.at):
-            segmenter.stop(table, run_start.start.at, error)
+            capture.table_changes.stop(table, run_start.start.at, error)
     capture.rewrite(plans.changelog_origins)
     if read is not None:
         put_condition_rows(read, basis.tables, basis.structures, ports.clock())
@@ -435,27 +435,27 @@ def _stop_unsupported_engines(capture: BatchCapture) -> None:
     """Quarantine tables whose storage engine is not supported. The server is asked,
     because the log does not always show the engine: a CREATE TABLE may name none, or an
     engine that the server replaced."""
-    basis, segmenter = capture.basis, capture.segmenter
+    basis = capture.basis
     for table, engine in basis.ports.server.engines().items():
         reason = reason_refused(engine)
-        if reason is not None and segmenter.is_wanted(table):
-            error = TableError(reason, hint=engine_hint(table))
-            segmenter.stop(table, basis.run_start.start.at, error)
+        if reason is not None and basis.tables.is_wanted(table):
+            error = engine_error(table, reason)
+            capture.table_changes.stop(table, basis.run_start.start.at, error)
 
 
 def _stop_colliding_mirrors(capture: BatchCapture) -> None:
     """Quarantine tables whose mirror would have the folder of another table's
     mirror."""
-    ports, segmenter = capture.basis.ports, capture.segmenter
+    basis, ports = capture.basis, capture.basis.ports
     if not ports.source.mirror_names.rules:
         return
     states = ports.ledger.table_states(ports.source.name)
     tables = filter(ports.source.patterns.matches, ports.server.engines())
     for table, other in collisions(ports, states, tables).items():
-        if segmenter.is_wanted(table):
+        if basis.tables.is_wanted(table):
             name = ports.source.mirror_name(table)
             error = collision_error(table, other, name, in_lake=table in states)
-            segmenter.stop(table, capture.basis.run_start.start.at, error)
+            capture.table_changes.stop(table, basis.run_start.start.at, error)
 
 
 def _extended_start(ports: RunPorts, run_start: RunStart, end: Coordinates) -> RunStart:

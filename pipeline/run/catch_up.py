@@ -38,7 +38,6 @@ from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.supply.plan import ColumnsFromServer, FromChangelog, RowsFromServer, Supply
 from lockstep.pipeline.values.decisions import START_KIND, Continuity, Decision, Lease
-from lockstep.pipeline.values.engines import is_engine_reason
 from lockstep.pipeline.values.errors import (
     LockstepError,
     Need,
@@ -133,8 +132,6 @@ def _capture_missing_changes(
         order.stopped.batch for order in plans.catch_up_orders if order.stopped is not None
     ]
     resumed_tables = [order.table for order in plans.catch_up_orders]
-    states = ports.ledger.table_states(ports.source.name)
-    reasons_before = {table: state.reason for table, state in states.items()}
     find_recorded = RecordedVersions(ports.ledger, ports.source.name, first.batch.id)
     basis = Basis(
         ports,
@@ -180,7 +177,7 @@ def _capture_missing_changes(
     record = replace(
         record,
         history=history_of(record.history, plans.spans),
-        stopped_tables=_quarantines(plans, basis.tables, cursor, reasons_before),
+        stopped_tables=_quarantines(plans, basis.tables, cursor),
     )
     ports.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, timer_start=timer_start)
@@ -211,17 +208,12 @@ def _version_of_last_catch_up(ports: RunPorts, order: TableOrder) -> SchemaVersi
 
 
 def _quarantines(
-    plans: TablePlans,
-    tables: CapturedTables,
-    cursor: Cursor,
-    reasons_before: Mapping[TableName, str | None],
+    plans: TablePlans, tables: CapturedTables, cursor: Cursor
 ) -> tuple[StoppedTable, ...]:
-    """Return the tables that this batch quarantines. `reasons_before`: why they were
-    stopped before it.
+    """Return the tables that this batch quarantines.
 
-    - A table that stopped at the same place again, or for the same engine, is read from the source
-      by the next run. It waits for a person if the reading needs consent, or if a person ordered
-      the changelog as its supply.
+    - A table that stopped at the same place again is read from the source by the next run. It waits
+      for a person if the reading needs consent, or if a person ordered the changelog as its supply.
     - A table that also needs another supply, and stopped before it had that, is read from the
       source: by the next run, or once a person resumes it if the error waits for a person.
     - A table that lacks rows or columns after catching up is read from the source by the next run.
@@ -229,13 +221,7 @@ def _quarantines(
     quarantines = tables.quarantines
     suppliers = {order.table: order.supplier for order in plans.catch_up_orders}
     for table, quarantine in tables.quarantines.items():
-        is_same_place = quarantine.at is not None and not plans.spans[table].low < quarantine.at
-        # A table of a refused engine stops where its batch begins. What cures it may come
-        # after the part of the log that a catching up reads.
-        is_same_engine = quarantine.reason == reasons_before[table] and is_engine_reason(
-            quarantine.reason
-        )
-        made_no_progress = is_same_place or is_same_engine
+        made_no_progress = quarantine.at is not None and not plans.spans[table].low < quarantine.at
         if quarantine.need is Need.CONSENT:
             continue
         if suppliers[table] is Supplier.CHANGELOG:

@@ -457,7 +457,7 @@ def _begin_loads(
             uuid = cursor.position.server_uuid
             begin = LoadBegin(version.schema, uuid, at, estimates.get(table), shape)
             begun_load = load if load.begin is not None else replace(load, begin=begin)
-            capture.segmenter.begin_load(
+            capture.table_changes.begin_load(
                 SourceReading(table, load.reason, version.schema, at, at, load=begun_load)
             )
         except TableError as error:

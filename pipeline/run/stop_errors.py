@@ -21,30 +21,34 @@ def resume_hint(table: TableName) -> str:
     return f"`lockstep resume {table} --reason …` brings it back"
 
 
-def engine_hint(table: TableName) -> str:
-    """Return the hint for a table whose storage engine is not supported."""
-    return (
+def engine_error(table: TableName, reason: str) -> TableError:
+    """Return the error of a table whose storage engine is not supported. The log does
+    not have all its rows, so once it is cured they are read from the source."""
+    hint = (
         f"exclude it, or `alter table {table} engine = InnoDB`, then "
         f"`lockstep resume {table} --reason …` reads it from the source"
     )
+    return TableError(reason, hint=hint, need=Need.ROWS)
 
 
-def versioning_hint(table: TableName) -> str:
-    """Return the hint for a system-versioned table."""
-    return (
+def versioning_error(table: TableName, reason: str) -> TableError:
+    """Return the error of a system-versioned table. The log does not have its rows as
+    they are, so once it is cured they are read from the source."""
+    hint = (
         f"exclude it, or `alter table {table} drop system versioning`, with its period and columns "
         f"if they were declared, which drops its history for good; then `lockstep resume {table} "
         "--reason …` reads it from the source"
     )
+    return TableError(reason, hint=hint, need=Need.ROWS)
 
 
 def unsupported_error(schema: TableSchema) -> TableError | None:
     """Return an error if the log does not describe all rows of the table, because of
     its storage engine or system versioning; otherwise None."""
     if reason := reason_refused(schema.engine):
-        return TableError(reason, hint=engine_hint(schema.name))
+        return engine_error(schema.name, reason)
     if reason := reason_schema_versioned(schema):
-        return TableError(reason, hint=versioning_hint(schema.name))
+        return versioning_error(schema.name, reason)
     return None
 
 

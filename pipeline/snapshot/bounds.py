@@ -25,6 +25,7 @@ import pyarrow as pa
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 from lockstep.pipeline.snapshot.keys import FORMS, chunk_key
 from lockstep.pipeline.values.errors import TableError
+from lockstep.pipeline.values.table import quoted
 
 _SEALED: Final = r"sealed'[0-9a-f]+'"
 _ANY: Final = re.compile(
@@ -108,7 +109,7 @@ def key_expressions(schema: TableSchema) -> tuple[str, ...]:
     chunk key."""
     columns = _columns(schema)
     return tuple(
-        FORMS[column.type].select_template.format(quoted_column(column.name)) for column in columns
+        FORMS[column.type].select_template.format(quoted(column.name)) for column in columns
     )
 
 
@@ -130,24 +131,20 @@ def range_condition(rows: Range) -> str:
     Columns are compared one by one, `a > 1 or (a = 1 and b > 2)`. For `(a, b) > (1, 2)`
     servers would read the index from its beginning instead of looking up the range.
     """
-    columns = [quoted_column(column) for column in rows.columns]
+    columns = [quoted(column) for column in rows.columns]
     literals = [literal for bound in rows.bounds for literal in bound.literals]
     if any(re.fullmatch(_SEALED, literal) for literal in literals):
         raise ValueError("a statement cannot contain a sealed bound")
     conditions = []
     if rows.after is not None:
-        conditions.append(_beyond(columns, rows.after.literals, ">", ">"))
+        conditions.append(beyond(columns, rows.after.literals, ">", ">"))
     if rows.through is not None:
-        conditions.append(_beyond(columns, rows.through.literals, "<", "<="))
+        conditions.append(beyond(columns, rows.through.literals, "<", "<="))
     return " and ".join(conditions) or "true"
 
 
 def order_by(columns: Sequence[str]) -> str:
-    return ", ".join(map(quoted_column, columns))
-
-
-def quoted_column(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return ", ".join(map(quoted, columns))
 
 
 def _columns(schema: TableSchema) -> list[ColumnSchema]:
@@ -155,13 +152,14 @@ def _columns(schema: TableSchema) -> list[ColumnSchema]:
     return [column for column in columns if column is not None]
 
 
-def _beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
-    """Return a nested condition, which compares n columns in 2n - 1 comparisons.
-    `last`: the operator for the last column, `sign`: the operator for the others."""
+def beyond(columns: Sequence[str], literals: Sequence[str], sign: str, last: str) -> str:
+    """Return a nested condition, which compares n columns in 2n - 1 comparisons: those
+    before the last one twice, one after the other. `last`: the operator for the last
+    column, `sign`: the operator for the others."""
     column, literal = columns[0], literals[0]
     if len(columns) == 1:
         return f"{column} {last} {literal}"
-    inner = _beyond(columns[1:], literals[1:], sign, last)
+    inner = beyond(columns[1:], literals[1:], sign, last)
     return f"({column} {sign} {literal} or ({column} = {literal} and {inner}))"
 
 
@@ -189,7 +187,7 @@ def point_condition(schema: TableSchema, keys: pa.RecordBatch) -> str:
     """Return the SQL condition for the rows with one of these keys. `keys`: at least
     one row, without NULLs, with the types of `schema.types`. Raise ValueError for a
     column without literals (`column_without_literal`)."""
-    names = [quoted_column(name) for name in keys.schema.names]
+    names = [quoted(name) for name in keys.schema.names]
     rows = zip(
         *(_lake_literals(schema, name, keys.column(name)) for name in keys.schema.names),
         strict=True,

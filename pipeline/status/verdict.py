@@ -14,7 +14,7 @@ from lockstep.pipeline.model.batch import BatchState
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
-from lockstep.pipeline.snapshot.log_room import RETENTION_VARIABLE
+from lockstep.pipeline.snapshot.log_retention import RETENTION_VARIABLE
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.status.facts import Failures, Headroom, Lag, Standing
 from lockstep.pipeline.values.decisions import AttemptOutcome

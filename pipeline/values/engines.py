@@ -16,7 +16,6 @@ from typing import Final, Literal
 
 _TRANSACTIONAL: Final = "its rows and the log are committed together"
 _IN_PART: Final = "a failed statement is logged in part, and a crash may leave log and rows apart"
-_REFUSED: Final = "its engine is "
 _ELSEWHERE: Final = "its rows are on other servers, whose changes this log does not hold"
 
 
@@ -83,13 +82,7 @@ def engine_of(name: str) -> Engine:
 def reason_refused(name: str) -> str | None:
     """Return why tables of the engine are quarantined, or None if they are captured."""
     engine = engine_of(name)
-    return f"{_REFUSED}{engine.name}: {engine.reason}" if engine.level == "refusal" else None
-
-
-def is_engine_reason(reason: str) -> bool:
-    """Return whether a sentence is `reason_refused` of some engine."""
-    refusals = (engine.reason for engine in ENGINES.values() if engine.level == "refusal")
-    return reason.startswith(_REFUSED) and reason.endswith(tuple(refusals))
+    return f"its engine is {engine.name}: {engine.reason}" if engine.level == "refusal" else None
 
 
 def is_merge(name: str) -> bool:

@@ -255,9 +255,3 @@ def account_name(account: str) -> str:
 def grant_statement(what: str, where: str, account: str) -> str:
     """Return the GRANT to type, without a semicolon."""
     return f"GRANT {what} ON {where} TO {account_name(account)}"
-
-
-def quoted_table_name(table: TableName) -> str:
-    """Return the table's quoted name, as GRANT takes it."""
-    parts = (part.replace("`", "``") for part in (table.database, table.name))
-    return ".".join(f"`{part}`" for part in parts)

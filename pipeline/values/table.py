@@ -39,6 +39,15 @@ class TableName:
         return format(printable(str(self)), spec)
 
 
+def quoted(name: str) -> str:
+    """Return an identifier as MySQL's statements take it, in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def quoted_table(table: TableName) -> str:
+    return f"{quoted(table.database)}.{quoted(table.name)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One column as the log describes it.

@@ -5,7 +5,6 @@ server."""
 from __future__ import annotations
 
 from lockstep.resources.config.load import load_settings
-from lockstep.resources.config.secrets import Secret
 from lockstep.resources.config.settings import Settings, SourceSettings
 
-__all__ = ["Secret", "Settings", "SourceSettings", "load_settings"]
+__all__ = ["Settings", "SourceSettings", "load_settings"]

@@ -1,7 +1,7 @@
-"""References to secrets in lockstep.toml, and a class that hides their values.
+"""References to secrets in lockstep.toml.
 
 `env:NAME` stands for an environment variable, `file:PATH` for the content of a file
-without its last line break; PATH is relative to lockstep.toml. `resolve` reads them.
+without its last line break; PATH is relative to lockstep.toml.
 """
 
 from __future__ import annotations
@@ -15,27 +15,11 @@ from lockstep.pipeline.values.errors import SecretMissing
 
 _REFERENCE = re.compile(r"(?P<kind>env|file):(?P<target>.+)", re.DOTALL)
 _SENSITIVE = re.compile(r"secret|password|passwd|token|key", re.IGNORECASE)
+_DSN_SCHEMES = ("postgresql://", "postgres://")
+"""The beginnings by which libpq recognises a URL; it reads everything else as key=value
+pairs."""
+
 _DSN_PASSWORD = re.compile(r"(?:^|\s)(?:ssl)?password\s*=", re.IGNORECASE)
-
-
-class Secret:
-    """A value that repr, str, format and pickle do not show; only `reveal` returns it."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def reveal(self) -> str:
-        return self._value
-
-    def __repr__(self) -> str:
-        return "Secret(…)"
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> tuple[type[Secret], tuple[str]]:
-        raise TypeError("a secret cannot be pickled")
 
 
 def is_reference(text: str) -> bool:
@@ -49,23 +33,21 @@ def is_sensitive(key: str) -> bool:
 
 
 def has_password(dsn: str) -> bool:
-    """Return whether a Postgres DSN, as a URL or as key=value pairs, contains a
-    password."""
-    if "://" not in dsn:
+    """Return whether a Postgres DSN, a URL or key=value pairs, contains a password."""
+    if not dsn.startswith(_DSN_SCHEMES):
         return _DSN_PASSWORD.search(dsn) is not None
     try:
         parts = urlsplit(dsn)
-        return parts.password is not None or bool(
-            {"password", "sslpassword"} & parse_qs(parts.query).keys()
-        )
     except ValueError:
-        return True
+        return True  # it cannot be parsed, so it may contain one
+    passwords = {"password", "sslpassword"} & parse_qs(parts.query).keys()
+    return parts.password is not None or bool(passwords)
 
 
 def resolve(text: str, folder: Path) -> str:
-    """Return the value of a reference, read at each call. Return a text that is no
-    reference unchanged. Raise `SecretMissing` if the variable is not set or the file
-    cannot be read."""
+    """Return the value of a reference, which is read at each call; return any other
+    text unchanged. Raise `SecretMissing` if the variable is not set or the file cannot
+    be read."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         return text
@@ -78,10 +60,11 @@ def resolve(text: str, folder: Path) -> str:
                 hint=f"export {target}=…",
             )
         return value
-    path = folder / Path(target).expanduser()
+    path = folder / target
     try:
-        return path.read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
-    except (OSError, UnicodeDecodeError) as error:
+        path = folder / Path(target).expanduser()
+        return path.read_text(encoding="utf-8").removesuffix("\n")
+    except (OSError, RuntimeError, ValueError) as error:  # no home folder; no UTF-8; a NUL
         raise SecretMissing(
             f"The file {path} cannot be read.",
             hint=f"put the value into {path}, readable by this user",

@@ -24,7 +24,7 @@ from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.pipeline.values.table import NamePatterns, TablePatterns
 from lockstep.resources.config.model import ConfigFile, check_page_address, resolved_transport
-from lockstep.resources.config.secrets import Secret, is_sensitive, resolve
+from lockstep.resources.config.secrets import is_sensitive, resolve
 from lockstep.resources.config.sources import SourceSection
 from lockstep.resources.config.values import (
     check_table_pattern,
@@ -73,8 +73,8 @@ class SourceSettings:
     def user(self) -> str:
         return resolve(self.section.user, self.folder)
 
-    def password(self) -> Secret:
-        return Secret(resolve(self.section.password, self.folder))
+    def password(self) -> str:
+        return resolve(self.section.password, self.folder)
 
     def tls_ca(self) -> str | None:
         """Return the CA file's absolute path, if one is configured."""

@@ -3,6 +3,6 @@ changelogs (Delta tables with all changes), mirrors (Delta tables with the prese
 rows), and Spark.
 
 Everything that touches Delta, Spark or the lake's files belongs here. `pipeline`
-decides what is written, and when. `room.open_lake` opens a lake. Importing a module of
+decides what is written, and when. `lake.Lake` is an open lake. Importing a module of
 this package starts nothing; the first `prepare` imports pyspark.
 """

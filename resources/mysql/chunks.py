@@ -23,7 +23,6 @@ from lockstep.pipeline.snapshot.bounds import (
     key_expressions,
     order_by,
     point_condition,
-    quoted_column,
     range_condition,
 )
 from lockstep.pipeline.snapshot.condition import HINT, RowCondition
@@ -31,7 +30,7 @@ from lockstep.pipeline.snapshot.keys import chunk_index, chunk_key, only_on_mysq
 from lockstep.pipeline.snapshot.pace import CHUNK_PATIENCE, PIECE_SECONDS, Patience
 from lockstep.pipeline.values.errors import ConditionRefused
 from lockstep.pipeline.values.server_errors import Meaning, explain, meaning_of, quotable_names
-from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.pipeline.values.table import TableName, TableStructure, quoted, quoted_table
 from lockstep.resources.mysql.connection import (
     ConnectionSettings,
     connect,
@@ -46,7 +45,7 @@ from lockstep.resources.mysql.reader import (
     translate_table_errors,
 )
 from lockstep.resources.mysql.receiving import ReadingCursor
-from lockstep.resources.mysql.select import quoted_table, select_rows
+from lockstep.resources.mysql.select import select_rows
 from lockstep.resources.mysql.visible_tables import scopes_of, select_by_table
 from lockstep.resources.mysql.watcher import WatchedRead, watch
 
@@ -117,7 +116,7 @@ def open_chunk(
 def index_hint(schema: TableSchema) -> str:
     """Return the index hint for the key by which the table is cut; "" if there is none."""
     index = chunk_index(schema)
-    return "" if index is None else f"force index ({quoted_column(index.name)})"
+    return "" if index is None else f"force index ({quoted(index.name)})"
 
 
 def estimate_by_statistic(

@@ -18,8 +18,7 @@ from pymysql.cursors import Cursor
 
 from lockstep.pipeline.schema.evolving.defaults import plain_value
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema, ValueDefault, WrittenDefault
-from lockstep.pipeline.values.table import TableName
-from lockstep.resources.mysql.select import quoted, quoted_table
+from lockstep.pipeline.values.table import TableName, quoted, quoted_table
 
 _SHORT_LOCK_WAIT: Final = "set session lock_wait_timeout = 1"
 """The queries wait at most 1 s for a session that alters a table."""

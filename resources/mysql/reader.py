@@ -40,7 +40,7 @@ from lockstep.pipeline.values.server_errors import (
     meaning_of,
     quotable_names,
 )
-from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.connection import (
     ConnectionSettings,
     Dialect,
@@ -55,7 +55,7 @@ from lockstep.resources.mysql.connection import (
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
-from lockstep.resources.mysql.select import BEGIN, keep_warnings, quoted_table, select_rows
+from lockstep.resources.mysql.select import BEGIN, keep_warnings, select_rows
 from lockstep.resources.mysql.visible_tables import unreadable_table_error
 from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (

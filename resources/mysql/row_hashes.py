@@ -1,4 +1,5 @@
-"""Reads hashes of a table's rows, which the server computes, and selected rows.
+"""Reads a table for a comparison with its mirror: hashes of its rows, which the server
+computes, or some of the rows themselves.
 
 The sum of all hashes is a single row, however large the table is. If the hashes
 themselves are read, each row takes 16 bytes: the hash of its key and the hash of the
@@ -28,15 +29,16 @@ from lockstep.pipeline.proof.hashes import HASH_BYTES, MODULUS, RowSum
 from lockstep.pipeline.proof.sampling import STRETCH_ROWS
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.snapshot.bounds import beyond
 from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import quotable_names, require_harmless
-from lockstep.pipeline.values.table import TableStructure
+from lockstep.pipeline.values.table import TableStructure, quoted, quoted_table
 from lockstep.resources.mysql.connection import ConnectionSettings, Dialect, connect, read_dialect
 from lockstep.resources.mysql.reader import reading_cursor, translate_table_errors
 from lockstep.resources.mysql.receiving import ReadingCursor
 from lockstep.resources.mysql.schemas import read_schemas
-from lockstep.resources.mysql.select import BEGIN, quoted, quoted_table, read_warnings, select_rows
+from lockstep.resources.mysql.select import BEGIN, read_warnings, select_rows
 from lockstep.resources.mysql.watcher import watch
 from lockstep.resources.mysql.watermarks import (
     commits_in_order,
@@ -53,6 +55,11 @@ _ROWS_PER_FETCH: Final = 10_000
 """Number of rows that are fetched at once."""
 
 
+Key = tuple[Any, ...]
+ChooseStarts = Callable[[int, int], Sequence[int]]
+"""Chooses the keys at which samples start, between the table's least and greatest key."""
+
+
 @dataclass(frozen=True, slots=True)
 class HashSql:
     """The SQL for the hashes of one table's rows."""
@@ -60,36 +67,33 @@ class HashSql:
     structure: TableStructure
     flavour: str
 
-    def joined_text(self, names: Sequence[str]) -> str:
-        """Return the SQL expression that joins these columns of a row into one text."""
-        columns = {column.name: column for column in self.structure.columns}
-        values = [text_expression(columns[name], quoted(name), self.flavour) for name in names]
-        return f"concat_ws(',', {', '.join(values)})"
-
     @property
     def row_hash(self) -> str:
         """The SQL expression for a row's hash, as hexadecimal digits."""
-        return f"left(sha2({self.joined_text(self.structure.names)}, 256), {_HASH_DIGITS})"
+        return self._hash(self.structure.names)
 
     @property
     def key_hash(self) -> str:
         """The SQL expression for the hash of a row's key, or of the row if there is no
         key."""
-        names = self.structure.primary_key or self.structure.names
-        return f"left(sha2({self.joined_text(names)}, 256), {_HASH_DIGITS})"
+        return self._hash(self.structure.primary_key or self.structure.names)
 
-    @property
-    def table_name(self) -> str:
-        return quoted_table(self.structure.name)
+    def _hash(self, names: Sequence[str]) -> str:
+        """Return the SQL expression for the hash of these columns, joined into one
+        text."""
+        columns = {column.name: column for column in self.structure.columns}
+        texts = [text_expression(columns[name], quoted(name), self.flavour) for name in names]
+        return f"left(sha2(concat_ws(',', {', '.join(texts)}), 256), {_HASH_DIGITS})"
 
     def sum_query(self) -> str:
         """Return the query for the number of rows and the sum of their hashes."""
         number = f"cast(conv({self.row_hash}, 16, 10) as unsigned)"
-        return f"select count(*), sum({number}) from {self.table_name}"
+        return f"select count(*), sum({number}) from {quoted_table(self.structure.name)}"
 
     def hashes_query(self) -> str:
         """Return the query for the hashes of each key and row, as 16 bytes."""
-        return f"select unhex(concat({self.key_hash}, {self.row_hash})) from {self.table_name}"
+        both = f"unhex(concat({self.key_hash}, {self.row_hash}))"
+        return f"select {both} from {quoted_table(self.structure.name)}"
 
     def key_condition(self, key_hashes: Collection[int]) -> str:
         """Return the SQL condition that selects the rows whose keys have one of these
@@ -113,33 +117,33 @@ def open_hashes(settings: ConnectionSettings, structure: TableStructure) -> Iter
     """See `pipeline.ports.SourceServer.row_hashes`."""
     with open_read(settings, structure) as read:
         marks = read.begin_and_execute(read.sql.hashes_query())
-        if not read.has_snapshot:
-            # Only after the last row is it known up to which place the rows may have
-            # changes.
+        if read.has_snapshot:
+            yield SourceHashes(marks, _fetch_hashes(read))
+        else:
+            # The rows have to be read before the final marks, which are yielded before
+            # the rows.
             batches = list(_fetch_hashes(read))
             yield SourceHashes(read.final_marks(marks), iter(batches))
-        else:
-            yield SourceHashes(marks, _fetch_hashes(read))
 
 
 @dataclass(frozen=True, slots=True)
-class HashRead:
+class ComparedRead:
     """A read of one table. `cursor` reads its rows; `query_cursor` is the cursor of a
     second session, which asks for log positions and structures. `has_snapshot`: the
-    table's engine reads from the transaction's snapshot. `ordered`: see
-    `ReadMarks.is_ordered`."""
+    table's engine reads from the transaction's snapshot. `is_ordered`: see
+    `ReadMarks`."""
 
     cursor: ReadingCursor
     query_cursor: Cursor
     sql: HashSql
     dialect: Dialect
     has_snapshot: bool
-    ordered: bool
+    is_ordered: bool
 
     def begin_and_execute(self, statement: str) -> ReadMarks:
-        """Run a statement and return its marks. The table's structure is checked only
-        after the statement has started, because from then on its metadata lock prevents
-        an ALTER."""
+        """Begin a snapshot, run a statement in it, and return the marks around the
+        snapshot. The table's structure is checked only after the statement has started,
+        because from then on its metadata lock prevents an ALTER."""
         marks = self.begin()
         self.cursor.execute(statement)
         self.require_structure()
@@ -154,7 +158,7 @@ class HashRead:
         high = high_mark(self.query_cursor, self.dialect)
         if place is not None:
             low = high = replace(low, at=place)
-        return ReadMarks(low.at, high.at, low.executed_set, high.executed_set, self.ordered)
+        return ReadMarks(low.at, high.at, low.executed_set, high.executed_set, self.is_ordered)
 
     def final_marks(self, marks: ReadMarks) -> ReadMarks:
         """Return the final marks, after all rows were read. Rows that were read without
@@ -183,7 +187,7 @@ class HashRead:
 
 
 @contextmanager
-def open_read(settings: ConnectionSettings, structure: TableStructure) -> Iterator[HashRead]:
+def open_read(settings: ConnectionSettings, structure: TableStructure) -> Iterator[ComparedRead]:
     """Open a read of a table. If another session waits for the table's metadata lock,
     the read is given up at once and `TableBusy` is raised."""
     with (
@@ -196,17 +200,19 @@ def open_read(settings: ConnectionSettings, structure: TableStructure) -> Iterat
     ):
         dialect = read_dialect(query_cursor)
         flavour = "mariadb" if dialect.is_mariadb else "mysql"
-        yield HashRead(
+        yield ComparedRead(
             cursor,
             query_cursor,
             HashSql(structure, flavour),
             dialect,
             has_snapshot=has_snapshots(query_cursor, structure.name) is True,
-            ordered=commits_in_order(query_cursor, dialect),
+            is_ordered=commits_in_order(query_cursor, dialect),
         )
 
 
-def _fetch_hashes(read: HashRead) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+def _fetch_hashes(
+    read: ComparedRead,
+) -> Iterator[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
     while rows := read.cursor.fetchmany(_ROWS_PER_FETCH):
         values = [row[0] for row in rows]
         if None in values:
@@ -218,11 +224,6 @@ def _fetch_hashes(read: HashRead) -> Iterator[tuple[np.ndarray[Any, Any], np.nda
         hashes = np.frombuffer(b"".join(values), ">u8").astype(np.uint64)
         yield hashes[0::2], hashes[1::2]
     read.require_no_warnings()
-
-
-Key = tuple[Any, ...]
-ChooseStarts = Callable[[int, int], Sequence[int]]
-"""Chooses the keys at which samples start, between the table's least and greatest key."""
 
 
 def read_rows(
@@ -248,37 +249,35 @@ def read_sample(
         marks = read.begin_and_execute(f"select min({first}), max({first}) from {table}")
         [(least, most)] = read.cursor.fetchall()
         if callable(starts):
-            first_columns = [] if least is None else starts(int(least), int(most))
-            starts = [(value,) for value in first_columns]
-        rows = [_read_stretch(read, structure, start) for start in starts]
+            keys = [] if least is None else starts(int(least), int(most))
+            starts = [(key,) for key in keys]
+        rows = [_read_stretch(read, start) for start in starts]
         marks = read.final_marks(marks)
     return SourceSample(marks, tuple(starts), tuple(rows))
 
 
-def _read_stretch(read: HashRead, structure: TableStructure, start: Key) -> pa.Table:
-    condition, values = _condition_from([quoted(name) for name in structure.primary_key], start)
+def _read_stretch(read: ComparedRead, start: Key) -> pa.Table:
+    """Return the rows from the key `start` on; from the first row if it is empty."""
+    structure = read.sql.structure
     batches = select_rows(
         read.cursor,
         structure,
-        where=condition,
-        parameters=values,
+        where=_condition_from(structure.primary_key) if start else None,
+        parameters=_parameters_from(start),
         order=structure.primary_key,
         limit=STRETCH_ROWS,
     )
     return pa.Table.from_batches(batches, arrow_schema(structure))
 
 
-def _condition_from(names: Sequence[str], start: Key) -> tuple[str | None, list[str | bytes]]:
-    """Return the SQL condition that a key is greater than or equal to `start`, and its
-    parameters; without a start, None and no parameters."""
-    if not start:
-        return None, []
+def _condition_from(key: Sequence[str]) -> str:
+    """Return the SQL condition for the keys from one on, with `%s` for its values."""
+    names = [quoted(name).replace("%", "%%") for name in key]
+    return beyond(names, ["%s"] * len(names), ">", ">=")
+
+
+def _parameters_from(start: Key) -> list[str | bytes]:
+    """Return the values of a key as `_condition_from` takes them: all but the last one
+    twice."""
     texts = [value if isinstance(value, bytes) else str(value) for value in start]
-    parts, values = [], list[str | bytes]()
-    for last, name in enumerate(names):
-        sign = ">=" if last == len(names) - 1 else ">"
-        escaped = [name.replace("%", "%%") for name in (*names[:last], name)]
-        equal = [f"{name} = %s" for name in escaped[:-1]]
-        parts.append(" and ".join([*equal, f"{escaped[-1]} {sign} %s"]))
-        values += texts[: last + 1]
-    return " or ".join(f"({part})" for part in parts), values
+    return [text for text in texts[:-1] for _ in range(2)] + texts[-1:]

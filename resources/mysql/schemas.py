@@ -1,19 +1,13 @@
-"""Reads the present structures of tables, and databases with their triggers and views,
-from information_schema.
+"""Reads the present structures of tables from information_schema.
 
 A table may be dropped between two of the queries; it then has no columns and is left
 out. information_schema shows only what the account is allowed to see. If the account
 has privileges on single columns of a table, only these columns are shown; such a table
-is not returned but reported (`ReadTables.unread`).
+is not returned but reported (`WholeTables.unread`).
 
 MariaDB's information_schema shows the actions of foreign keys only to accounts with
 more than SELECT. SHOW CREATE TABLE shows them to every account that may see the table,
 and is used instead.
-
-A trigger is shown only to accounts with TRIGGER on its table, and the query of a view
-only to accounts with SHOW VIEW and SELECT on it. For other accounts triggers are
-missing without any error (MySQL manual, "The INFORMATION_SCHEMA TRIGGERS Table";
-measured on MySQL 5.7 to 9.7 and MariaDB).
 
 Sources: MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documentation,
 "Information Schema COLUMNS Table" (MariaDB prints every default as an expression).
@@ -22,38 +16,30 @@ Sources: MySQL manual, "The INFORMATION_SCHEMA COLUMNS Table"; MariaDB documenta
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pymysql
 from pymysql.cursors import Cursor
 
-from lockstep.pipeline.schema.code import read_code, read_view
-from lockstep.pipeline.schema.context import SQL_MODES, ServerDialect, StatementContext
 from lockstep.pipeline.schema.evolving.defaults import with_plain_default
 from lockstep.pipeline.schema.model import (
     ColumnSchema,
-    DatabaseCode,
-    DatabaseSchema,
     Default,
     ExpressionDefault,
     ForeignKey,
+    KeyKind,
     KeyPart,
     KeySchema,
-    TableAccess,
     TableSchema,
-    Trigger,
     ValueDefault,
-    View,
+    now_digits,
+    now_expression,
 )
 from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
-from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.survey import has_privilege, read_grants
-from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
+from lockstep.pipeline.values.table import TableName, quoted_table
 from lockstep.resources.mysql.connection import Dialect, number_of, read_dialect
-from lockstep.resources.mysql.select import quoted_table
 from lockstep.resources.mysql.visible_tables import (
     Scope,
     partly_visible_tables,
@@ -61,10 +47,8 @@ from lockstep.resources.mysql.visible_tables import (
     select_by_table,
 )
 
-_DATABASES: Final = """
-select schema_name, default_character_set_name, default_collation_name
-  from information_schema.schemata order by schema_name
-"""
+# In these queries, words in upper case stand for columns or expressions that depend on
+# the server's version.
 _TABLES: Final = """
 select table_schema, table_name, engine, table_collation, create_options, table_type
   from information_schema.tables
@@ -85,8 +69,6 @@ select table_schema, table_name, index_name, non_unique, index_type, INVISIBLE,
   from information_schema.statistics where {where}
  order by table_schema, table_name, index_name, seq_in_index
 """
-"""Words in upper case stand for columns or expressions that depend on the server's
-version."""
 
 _HASHING_ENGINES: Final = frozenset({"innodb", "myisam", "aria"})
 """Engines of MariaDB that hash only the keys that are too long for a B-tree."""
@@ -94,15 +76,15 @@ _ROW_FORMAT: Final = re.compile(r"row_format=(\w+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class ReadTables:
-    """The tables that were read. `unread`: existing tables that the account cannot
-    read as a whole, each with a sentence about what the account lacks."""
+class WholeTables:
+    """The tables that the account can read as a whole. `unread`: other existing tables,
+    each with a sentence about what the account lacks."""
 
     tables: tuple[TableSchema, ...]
     unread: Mapping[TableName, str]
 
 
-def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None) -> ReadTables:
+def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None) -> WholeTables:
     """Read tables as `read_schemas` does, but leave out those with a column that the
     account does not see."""
     tables, unread = _read_tables(cursor, names)
@@ -110,7 +92,7 @@ def read_whole_tables(cursor: Cursor, names: Collection[TableName] | None = None
     unread |= dict.fromkeys(
         partly_visible, "the account has privileges on columns of the table only"
     )
-    return ReadTables(tuple(table for table in tables if table.name not in partly_visible), unread)
+    return WholeTables(tuple(table for table in tables if table.name not in partly_visible), unread)
 
 
 def read_schemas(
@@ -129,53 +111,36 @@ def _read_tables(
     dialect = read_dialect(cursor)
     wanted = None if names is None else frozenset(names)
     scopes = scopes_of(wanted)
-    tables = dict(_tables(cursor, scopes))
-    columns, ordinals, refused_columns = _columns(cursor, scopes, dialect)
-    hashing_tables = {
-        name for name, table in tables.items() if table.engine.lower() in _HASHING_ENGINES
-    }
-    keys = _keys(cursor, scopes, dialect, hashing_tables if dialect.is_mariadb else set())
-    foreign_keys_by_table = read_foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
-    unread = {
-        name: f"the account may not read {', '.join(refused_columns[name])} of the table"
-        for name in tables
-        if name in refused_columns and (wanted is None or name in wanted)
-    }
-    schemas = tuple(
-        TableSchema(
+    rows = dict(_table_rows(cursor, scopes))
+    columns_by_table = _columns(cursor, scopes, dialect)
+    hashing_tables = {name for name, row in rows.items() if row.engine.lower() in _HASHING_ENGINES}
+    keys_by_table = _keys(cursor, scopes, dialect, hashing_tables if dialect.is_mariadb else set())
+    foreign_keys_by_table = _foreign_keys(cursor, scopes, dialect) if foreign_keys else {}
+    knows_places = knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
+    schemas: list[TableSchema] = []
+    unread: dict[TableName, str] = {}
+    for name, row in rows.items():
+        if name not in columns_by_table or (wanted is not None and name not in wanted):
+            continue
+        columns, keys = columns_by_table[name], keys_by_table.get(name, ())
+        if columns.refused:
+            unread[name] = f"the account may not read {', '.join(columns.refused)} of the table"
+            continue
+        schema = TableSchema(
             name,
-            tuple(columns[name]),
-            tuple(keys.get(name, ())),
+            tuple(columns.schemas),
+            tuple(keys),
             foreign_keys_by_table.get(name, ()),
-            table.collation.partition("_")[0] if table.collation else None,
-            table.collation,
-            table.engine,
-            table.row_format,
-            table.partitioned,
-            table.versioned,
-            hidden_from_ordinals(ordinals[name], keys.get(name, ()))
-            if knows_hidden_places(dialect.version, mariadb=dialect.is_mariadb)
-            else (),
+            charset=row.collation.partition("_")[0] if row.collation else None,
+            collation=row.collation,
+            engine=row.engine,
+            row_format=row.row_format,
+            partitioned=row.partitioned,
+            system_versioned=row.versioned,
+            hidden=hidden_from_ordinals(columns.ordinals, keys) if knows_places else (),
         )
-        for name, table in tables.items()
-        if name in columns and name not in refused_columns and (wanted is None or name in wanted)
-    )
-    return schemas, unread
-
-
-def read_databases(cursor: Cursor) -> tuple[DatabaseSchema, ...]:
-    """Read every database that the account sees, with its triggers and views. Of the
-    system databases only `mysql` is included, because managed services keep tables in
-    it."""
-    cursor.execute(_DATABASES)
-    rows = [
-        (name, with_utf8mb3(charset) or "", with_utf8mb3(collation) or "")
-        for name, charset, collation in cursor.fetchall()
-        if name.lower() not in SYSTEM_DATABASES or name == MYSQL_DATABASE
-    ]
-    own_names = [name for name, *_ in rows if name != MYSQL_DATABASE]
-    code = read_all_code(cursor, own_names, read_dialect(cursor))
-    return tuple(DatabaseSchema(*row, code[row[0]]) for row in rows if row[0] in code)
+        schemas.append(schema)
+    return tuple(schemas), unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +154,7 @@ class _TableRow:
     versioned: bool
 
 
-def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName, _TableRow]]:
+def _table_rows(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName, _TableRow]]:
     for name, (engine, collation, options, kind) in select_by_table(cursor, _TABLES, scopes):
         row_format = _ROW_FORMAT.search(options or "")
         yield (
@@ -204,24 +169,32 @@ def _tables(cursor: Cursor, scopes: Sequence[Scope]) -> Iterator[tuple[TableName
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _TableColumns:
+    """A table's columns, with their ordinal positions. `refused`: the names of those
+    that the account cannot read."""
+
+    schemas: list[ColumnSchema] = field(default_factory=list)
+    ordinals: list[int] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+
+
 def _columns(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
-) -> tuple[
-    dict[TableName, list[ColumnSchema]], dict[TableName, list[int]], dict[TableName, list[str]]
-]:
-    """Return three dicts by table: its columns, their ordinal positions, and the names
-    of the columns that the account cannot read."""
+) -> dict[TableName, _TableColumns]:
     query = _COLUMNS.replace("SRID", "srs_id" if dialect.mysql_from(8, 0, 3) else "null")
-    columns: dict[TableName, list[ColumnSchema]] = {}
-    ordinals: dict[TableName, list[int]] = {}
-    refused_columns: dict[TableName, list[str]] = {}
+    columns_by_table: dict[TableName, _TableColumns] = {}
     for table, (*row, ordinal, privileges) in select_by_table(cursor, query, scopes):
-        column = read_column(ColumnRow(*row), mariadb=dialect.is_mariadb)
-        columns.setdefault(table, []).append(column)
-        ordinals.setdefault(table, []).append(int(ordinal))
+        column = _read_column(_ColumnRow(*row), mariadb=dialect.is_mariadb)
+        columns = columns_by_table.setdefault(table, _TableColumns())
+        columns.schemas.append(column)
+        columns.ordinals.append(int(ordinal))
         if "select" not in str(privileges).lower().split(","):
-            refused_columns.setdefault(table, []).append(column.name)
-    return columns, ordinals, refused_columns
+            columns.refused.append(column.name)
+    return columns_by_table
+
+
+_SPECIAL_KEY_KINDS: Final[Mapping[str, KeyKind]] = {"FULLTEXT": "fulltext", "SPATIAL": "spatial"}
 
 
 def _keys(
@@ -234,28 +207,20 @@ def _keys(
     query = _KEYS.replace("INVISIBLE", _invisible_expression(dialect)).replace(
         "EXPRESSION", expression
     )
-    parts_by_table: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
-    for table, (
-        name,
-        non_unique,
-        kind,
-        invisible,
-        column,
-        prefix,
-        order,
-        expression_text,
-    ) in select_by_table(cursor, query, scopes):
-        special_kind = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
+    parts_by_table: dict[TableName, dict[tuple[str, KeyKind, bool, bool], list[KeyPart]]] = {}
+    for table, row in select_by_table(cursor, query, scopes):
+        name, non_unique, kind, invisible, column, prefix, order, expression_text = row
+        special_kind = _SPECIAL_KEY_KINDS.get(kind)
         is_whole = prefix is None or special_kind is not None
         part = KeyPart(
             column,
             None if is_whole else int(prefix),
-            None if expression_text is None else unescape(expression_text),
+            None if expression_text is None else _unescape(expression_text),
             order == "D",
         )
-        ordinary_kind = "index" if int(non_unique) else "unique"
+        ordinary_kind: KeyKind = "index" if int(non_unique) else "unique"
         is_hashed = kind == "HASH" and table in hashing_tables
-        key_kind = special_kind or ("primary" if name == "PRIMARY" else ordinary_kind)
+        key_kind: KeyKind = special_kind or ("primary" if name == "PRIMARY" else ordinary_kind)
         key = (name, key_kind, invisible == "YES", is_hashed)
         parts_by_table.setdefault(table, {}).setdefault(key, []).append(part)
     return {
@@ -286,7 +251,6 @@ _COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
 _OLD_TEMPORAL: Final = re.compile(r"/\* mariadb-5\.3 \*/")  # a temporal column in the old format
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
 _PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)  # of system versioning
-_NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
 _QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _STRING_LITERAL: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _NUMBER_LITERAL: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
@@ -301,7 +265,7 @@ expression."""
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnRow:
+class _ColumnRow:
     """A row of information_schema.columns; `srid` is None on MariaDB and before MySQL
     8.0.3."""
 
@@ -321,7 +285,7 @@ class ColumnRow:
     srid: int | None
 
 
-def read_column(row: ColumnRow, *, mariadb: bool) -> ColumnSchema:
+def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
     """Return the column in terms of the model. On MariaDB, a temporal column in the
     format before 10.1.2 has the type "old …", because its width is not in the log.
     MySQL's log itself tells the two formats apart."""
@@ -334,10 +298,10 @@ def read_column(row: ColumnRow, *, mariadb: bool) -> ColumnSchema:
     is_decimal = data_type == "decimal"
     expression = _text(row.expression or "")
     if not mariadb:
-        expression = unescape(expression)
+        expression = _unescape(expression)
     period = _PERIOD.fullmatch(expression)
     generated = None if period else _GENERATED.search(extra.upper())
-    members = () if is_plain else read_members(column_type)
+    members = () if is_plain else _read_members(column_type)
     column = ColumnSchema(
         row.name,
         f"old {data_type}"
@@ -373,7 +337,7 @@ def with_utf8mb3(name: str | None) -> str | None:
     return None if name is None else re.sub(r"^utf8(?=_|$)", "utf8mb3", name)
 
 
-def read_members(column_type: str) -> tuple[str, ...]:
+def _read_members(column_type: str) -> tuple[str, ...]:
     """Return the members in a type such as `enum('a','it''s')`. The server escapes them
     with `append_unescaped` (`sql/unireg.cc`): quotes are doubled; NUL, newline,
     carriage return and backslash have a backslash before them. MySQL prints bytes that
@@ -395,13 +359,13 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def unescape(expression: str) -> str:
+def _unescape(expression: str) -> str:
     """Remove the backslashes from an expression, which MySQL prints as if inside a
     string."""
     return _BACKSLASHED.sub(lambda match: _CONTROL_CHARACTERS.get(match[1], match[1]), expression)
 
 
-def _length(row: ColumnRow, data_type: str, column_type: str) -> int | None:
+def _length(row: _ColumnRow, data_type: str, column_type: str) -> int | None:
     """See `ColumnSchema.length`."""
     if data_type == "bit":
         return row.precision
@@ -412,7 +376,7 @@ def _length(row: ColumnRow, data_type: str, column_type: str) -> int | None:
     return row.characters if data_type in _LENGTH_TYPES else None
 
 
-def _default(row: ColumnRow, *, mariadb: bool) -> Default | None:
+def _default(row: _ColumnRow, *, mariadb: bool) -> Default | None:
     is_expression = "DEFAULT_GENERATED" in (row.extra or "").upper()
     if row.default is None:
         return _NOT_PRINTED if is_expression and _TEXT_OR_BLOB.search(row.data_type) else None
@@ -420,9 +384,9 @@ def _default(row: ColumnRow, *, mariadb: bool) -> Default | None:
     if not mariadb:
         # MySQL 5.7 does not mark CURRENT_TIMESTAMP, its only expression, as an
         # expression.
-        is_now = row.data_type.lower() in _MOMENT_TYPES and _NOW.fullmatch(text) is not None
+        is_now = row.data_type.lower() in _MOMENT_TYPES and now_digits(text) is not None
         return (
-            _printed_expression(unescape(text)) if is_expression or is_now else ValueDefault(text)
+            _printed_expression(_unescape(text)) if is_expression or is_now else ValueDefault(text)
         )
     if text.upper() == "NULL":
         return None
@@ -441,11 +405,8 @@ def _literal_text(text: str) -> str | None:
 def _printed_expression(text: str) -> ExpressionDefault:
     """Return an expression: CURRENT_TIMESTAMP in one spelling, others as the server
     prints them."""
-    match = _NOW.fullmatch(text.strip())
-    if match is None:
-        return ExpressionDefault(text)
-    digits = int(match[1] or 0)
-    return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")
+    digits = now_digits(text)
+    return ExpressionDefault(text if digits is None else now_expression(digits))
 
 
 _REFERENCES: Final = """
@@ -469,11 +430,11 @@ _FOREIGN_KEY: Final = re.compile(
 _GONE_ERRORS: Final = frozenset({1049, 1051, 1109, 1146})
 """ER_BAD_DB_ERROR, ER_BAD_TABLE_ERROR, ER_UNKNOWN_TABLE, ER_NO_SUCH_TABLE."""
 
-Actions = dict[tuple[TableName, str], tuple[str, str]]
+_Actions = dict[tuple[TableName, str], tuple[str, str]]
 """ON DELETE and ON UPDATE, by table and constraint."""
 
 
-def read_foreign_keys(
+def _foreign_keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect
 ) -> dict[TableName, tuple[ForeignKey, ...]]:
     """Return the foreign keys of the tables that have any."""
@@ -485,14 +446,14 @@ def read_foreign_keys(
         key_columns.append((column, TableName(database, parent), referenced))
     if not columns:
         return {}
-    actions: Actions = {
+    actions: _Actions = {
         (table, name): (on_delete, on_update)
         for table, (name, on_delete, on_update) in select_by_table(
             cursor, _ACTIONS, scopes, schema="constraint_schema"
         )
     }
-    _add_shown_actions(
-        cursor, sorted({t for t, name in columns if (t, name) not in actions}), actions
+    actions |= _shown_actions(
+        cursor, sorted({table for table, _ in columns.keys() - actions.keys()})
     )
     default_action = "NO ACTION" if dialect.mysql_from(8, 0, 0) else "RESTRICT"
     keys_by_table: dict[TableName, list[ForeignKey]] = {}
@@ -505,102 +466,19 @@ def read_foreign_keys(
     return {table: tuple(keys) for table, keys in keys_by_table.items()}
 
 
-def _add_shown_actions(cursor: Cursor, tables: Sequence[TableName], actions: Actions) -> None:
-    """Add to `actions` those that SHOW CREATE TABLE prints. A table that was dropped
-    has none."""
+def _shown_actions(cursor: Cursor, tables: Sequence[TableName]) -> _Actions:
+    """Return the actions that SHOW CREATE TABLE prints; none of a table that was
+    dropped."""
+    actions: _Actions = {}
     for table in tables:
         try:
             cursor.execute(f"show create table {quoted_table(table)}")
         except pymysql.MySQLError as error:
-            if error.args[0] not in _GONE_ERRORS:
+            if number_of(error) not in _GONE_ERRORS:
                 raise
             continue
         (_, text, *_) = cursor.fetchone() or ("", "")
-        for name, on_delete, on_update in _FOREIGN_KEY.findall(text):
-            bare = name.replace("``", "`")
-            actions[table, bare] = (on_delete or "RESTRICT", on_update or "RESTRICT")
-
-
-MYSQL_DATABASE: Final = "mysql"
-"""The system database in which managed services keep tables of their own."""
-
-_TRIGGERS: Final = """
-select trigger_schema, trigger_name, event_manipulation, event_object_schema, event_object_table,
-       action_statement, sql_mode
-  from information_schema.triggers order by trigger_schema, trigger_name
-"""
-_VIEWS: Final = """
-select table_schema, table_name, view_definition from information_schema.views
- order by table_schema, table_name
-"""
-_SYSTEM_TABLES: Final = f"""
-select table_name from information_schema.tables
- where table_schema = '{MYSQL_DATABASE}' and table_type = 'BASE TABLE' order by table_name
-"""
-_NO_QUERY: Final = "the account may not see the view's query"
-
-
-def read_all_code(
-    cursor: Cursor, databases: Iterable[str], dialect: Dialect
-) -> Mapping[str, DatabaseCode]:
-    """Return the triggers and views of each database, and those of the system database
-    if the account sees a table of it."""
-    databases = list(databases)
-    visible_databases = {*databases, MYSQL_DATABASE}
-    triggers, views = defaultdict[str, list[Trigger]](list), defaultdict[str, list[View]](list)
-    for database, name, events, of, table, body, modes in _fetch_rows(cursor, _TRIGGERS):
-        if database not in visible_databases:
-            continue
-        code = read_code(body, _statement_context(dialect, database, modes), is_view_query=False)
-        event_names = tuple(word.strip() for word in str(events).upper().split(","))
-        triggers[database].append(Trigger(name, TableName(of, table), event_names, code))
-    for database, name, query in _fetch_rows(cursor, _VIEWS):
-        if database not in visible_databases:  # `sys` alone has a hundred views
-            continue
-        context = _statement_context(dialect, database, "")
-        if query:
-            code = read_code(query, context, is_view_query=True)
-        else:
-            code = _code_by_show_create(cursor, TableName(database, name), context)
-        views[database].append(View(name, code))
-    cursor.execute("show grants")
-    grants = read_grants(tuple(str(line) for row in cursor.fetchall() for line in row))
-    codes = {
-        name: DatabaseCode(
-            tuple(triggers[name])
-            if has_privilege(grants, "TRIGGER", TableName(name, ""))
-            else None,
-            tuple(views[name]),
-        )
-        for name in databases
-    }
-    if mysql_tables := tuple(str(name) for (name,) in _fetch_rows(cursor, _SYSTEM_TABLES)):
-        # No server allows triggers on tables of this database.
-        codes[MYSQL_DATABASE] = DatabaseCode((), tuple(views[MYSQL_DATABASE]), mysql_tables)
-    return codes
-
-
-def _code_by_show_create(cursor: Cursor, view: TableName, context: StatementContext) -> TableAccess:
-    """Return the code of a view by SHOW CREATE VIEW. information_schema does not show
-    its query to the account; older servers show it only to the view's definer."""
-    try:
-        cursor.execute(f"show create view {quoted_table(view)}")
-    except pymysql.MySQLError as error:
-        if meaning_of(number_of(error)) is Meaning.LOST:
-            raise
-        return TableAccess(reason=_NO_QUERY)
-    return next(
-        (read_view(row[1], context) for row in cursor.fetchall()), TableAccess(reason=_NO_QUERY)
-    )
-
-
-def _fetch_rows(cursor: Cursor, query: str) -> Iterable[tuple[Any, ...]]:
-    cursor.execute(query)
-    return cursor.fetchall()
-
-
-def _statement_context(dialect: Dialect, database: str, modes: str) -> StatementContext:
-    flavour = "mariadb" if dialect.is_mariadb else "mysql"
-    server_dialect = ServerDialect(version=dialect.version, flavour=flavour)
-    bits = sum(SQL_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
-    return StatementContext(server_dialect, database, bits)
+        for quoted_name, on_delete, on_update in _FOREIGN_KEY.findall(text):
+            name = quoted_name.replace("``", "`")
+            actions[table, name] = (on_delete or "RESTRICT", on_update or "RESTRICT")
+    return actions

@@ -35,7 +35,7 @@ from lockstep.pipeline.values.server_errors import (
     quotable_names,
     require_harmless,
 )
-from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.pipeline.values.table import Column, TableName, TableStructure, quoted, quoted_table
 from lockstep.resources.mysql.receiving import Answer, ReadingCursor
 
 _HIDDEN_COLUMN_NAME: Final = re.compile(r"DB_ROW_HASH_\d+")
@@ -96,15 +96,6 @@ def select_rows(
         )
     batches = ResultBatches(columns, answer.definitions, answer.pieces(), sequence=answer.sequence)
     return _checked_batches(cursor, answer, batches, structure, tuple(stored_expressions), keys)
-
-
-def quoted(name: str) -> str:
-    """Return an identifier in backticks."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def quoted_table(name: TableName) -> str:
-    return f"{quoted(name.database)}.{quoted(name.name)}"
 
 
 def value_expression(column: Column, name: str) -> str:

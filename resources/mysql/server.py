@@ -53,8 +53,8 @@ from lockstep.pipeline.values.errors import (
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates, LogFile, ServerProcess
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
-from lockstep.pipeline.values.survey import Survey, grant_statement, quoted_table_name
-from lockstep.pipeline.values.table import TableName, TableStructure
+from lockstep.pipeline.values.survey import Survey, grant_statement
+from lockstep.pipeline.values.table import TableName, TableStructure, quoted_table
 from lockstep.resources.mysql.chunks import (
     estimate_by_statistic,
     estimated_where,
@@ -70,6 +70,7 @@ from lockstep.resources.mysql.connection import (
     read_dialect,
     translate_errors,
 )
+from lockstep.resources.mysql.databases import read_databases
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import (
     has_no_row,
@@ -87,13 +88,8 @@ from lockstep.resources.mysql.receiving import (
 )
 from lockstep.resources.mysql.replica import Replica, source_load
 from lockstep.resources.mysql.row_hashes import open_hashes, read_rows, read_sample, read_sum
-from lockstep.resources.mysql.schemas import (
-    ReadTables,
-    read_databases,
-    read_schemas,
-    read_whole_tables,
-)
-from lockstep.resources.mysql.select import BEGIN, quoted_table, select_rows
+from lockstep.resources.mysql.schemas import WholeTables, read_schemas, read_whole_tables
+from lockstep.resources.mysql.select import BEGIN, select_rows
 from lockstep.resources.mysql.survey import take_survey
 from lockstep.resources.mysql.visible_tables import (
     scopes_of,
@@ -232,12 +228,8 @@ class MySqlServer:
         replica = self._read_from
         return None if replica is None else Replica(self._settings, replica)
 
-    def close(self) -> None:
-        """Close the idle session; the next query opens another."""
-        self._query_sessions.close()
-
     @contextmanager
-    def _own_cursor(self) -> Iterator[Cursor]:
+    def own_cursor(self) -> Iterator[Cursor]:
         """Yield a cursor in a session of its own, for queries that change it."""
         with connect(self._settings) as connection, connection.cursor() as cursor:
             yield cursor
@@ -301,12 +293,12 @@ class MySqlServer:
             refused_tables = [table for table in tables if _is_refused(cursor, table)]
             account = read_value(cursor, "select current_user()") if refused_tables else ""
         return {
-            table: grant_statement("SELECT", quoted_table_name(table), account)
+            table: grant_statement("SELECT", quoted_table(table), account)
             for table in refused_tables
         }
 
     def structure(self, table: TableName) -> TableStructure:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             whole_tables = read_whole_tables(cursor, [table])
             structures = _row_structures(whole_tables)
             if not structures and table not in whole_tables.unread:
@@ -322,7 +314,7 @@ class MySqlServer:
         return structures[0]
 
     def structures(self) -> list[TableStructure]:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return _row_structures(read_whole_tables(cursor))
 
     @contextmanager
@@ -335,7 +327,7 @@ class MySqlServer:
             yield select_rows(cursor, structure)
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             if names is None or len(names) != 1:
                 return read_baseline(cursor, names)
             (table,) = names
@@ -350,7 +342,7 @@ class MySqlServer:
                 return baseline
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return read_current_schemas(cursor, tables)
 
     def is_view(self, name: TableName) -> bool:
@@ -360,7 +352,7 @@ class MySqlServer:
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
         with (
-            self._own_cursor() as cursor,
+            self.own_cursor() as cursor,
             translate_table_errors(self._settings, table),
         ):
             return read_locked_schema(cursor, table)
@@ -404,7 +396,7 @@ class MySqlServer:
         if self._replica is not None:
             return self._replica.next_bound(schema, after, rows, since)
         with (
-            self._own_cursor() as cursor,
+            self.own_cursor() as cursor,
             translate_table_errors(
                 self._settings, schema.name, [column.name for column in schema.columns]
             ),
@@ -447,11 +439,11 @@ class MySqlServer:
             return source_load(cursor)
 
     def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return estimate_by_statistic(cursor, tables, "table_rows")
 
     def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
-        with self._own_cursor() as cursor:
+        with self.own_cursor() as cursor:
             return estimate_by_statistic(cursor, tables, "data_length")
 
     def row_sum(self, structure: TableStructure) -> SourceSum:
@@ -471,7 +463,7 @@ class MySqlServer:
         return read_sample(self._settings_for_read(), structure, starts)
 
 
-def _row_structures(tables: ReadTables) -> list[TableStructure]:
+def _row_structures(tables: WholeTables) -> list[TableStructure]:
     """Return the structures of the tables that are not system-versioned, as
     `MySqlServer.tables` lists them."""
     return [row_structure(table) for table in tables.tables if not table.system_versioned]

@@ -26,12 +26,16 @@ import pyarrow as pa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from lockstep.pipeline.model.batch import Xid
 from lockstep.pipeline.ports.source import (
     Baseline,
+    BinlogDump,
     ComparedRows,
     ConditionSnapshot,
     CurrentSchemas,
+    ListedTable,
     ReadMarks,
+    ServerFacts,
     SourceHashes,
     SourceSample,
     SourceSum,
@@ -45,11 +49,13 @@ from lockstep.pipeline.shape.shaper import Shaper
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import RowCondition
-from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
+from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
 from lockstep.pipeline.values.errors import StructureMoved, TableError
+from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.values.survey import Survey
 from lockstep.pipeline.values.table import TableName, TableStructure
-from lockstep.resources.mysql.connection import ConnectionSettings, read_dialect
+from lockstep.resources.mysql.connection import read_dialect
 from lockstep.resources.mysql.defaults import with_default_values
 from lockstep.resources.mysql.reader import structure_moved
 from lockstep.resources.mysql.schemas import read_schemas, read_whole_tables
@@ -76,46 +82,84 @@ class ShapedTable:
         return self.shaper.treats_any(keys) or not self.shaper.takes_all_rows
 
 
-class ShapedServer(MySqlServer):
-    """The port `SourceServer`, with the shapes of a source's tables applied to what the
-    server returns."""
+class ShapedServer:
+    """The port `SourceServer`, with the shapes of a source's tables applied to what
+    `server` returns. It has no method that is not written here: what the port gets
+    later shows no values until somebody decides here what it may show."""
 
-    def __init__(
-        self,
-        settings: ConnectionSettings,
-        *,
-        standby: ConnectionSettings | None = None,
-        read_from: ConnectionSettings | None = None,
-        shaping: Shaping,
-    ) -> None:
-        super().__init__(settings, standby=standby, read_from=read_from)
+    def __init__(self, server: MySqlServer, shaping: Shaping) -> None:
+        self._server = server
         self._shaping = shaping
+
+    # -- answers without values ----------------------------------------------------------------
+
+    def facts(self) -> ServerFacts:
+        return self._server.facts()
+
+    def survey(self) -> Survey:
+        return self._server.survey()
+
+    def dump(self, start: Coordinates) -> BinlogDump:
+        return self._server.dump(start)
+
+    def dump_after(self, executed: GtidSet) -> BinlogDump:
+        return self._server.dump_after(executed)
+
+    def prepared(self) -> frozenset[Xid]:
+        return self._server.prepared()
+
+    def tables(self) -> list[ListedTable]:
+        return self._server.tables()
+
+    def engines(self) -> dict[TableName, str]:
+        return self._server.engines()
+
+    def invisible(self, tables: Collection[TableName]) -> dict[TableName, str]:
+        return self._server.invisible(tables)
+
+    def is_view(self, name: TableName) -> bool:
+        return self._server.is_view(name)
+
+    def empty(self, tables: Collection[TableName]) -> frozenset[TableName]:
+        return self._server.empty(tables)
+
+    def estimated_where(self, table: TableName, condition: RowCondition) -> int:
+        return self._server.estimated_where(table, condition)
+
+    def source_load(self) -> SourceLoad:
+        return self._server.source_load()
+
+    def estimated_rows(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        return self._server.estimated_rows(tables)
+
+    def estimated_bytes(self, tables: Collection[TableName]) -> dict[TableName, int]:
+        return self._server.estimated_bytes(tables)
 
     # -- structures --------------------------------------------------------------------------
 
     def baseline(self, names: Collection[TableName] | None = None) -> Baseline:
-        unshaped = super().baseline(names)
+        unshaped = self._server.baseline(names)
         return replace(unshaped, tables=tuple(map(self._shaping.redact, unshaped.tables)))
 
     def current_schemas(self, tables: Collection[TableName]) -> CurrentSchemas:
-        return self._redacted(super().current_schemas(tables))
+        return self._redacted(self._server.current_schemas(tables))
 
     def locked_schema(self, table: TableName) -> CurrentSchemas:
-        return self._redacted(super().locked_schema(table))
+        return self._redacted(self._server.locked_schema(table))
 
     def _redacted(self, unshaped: CurrentSchemas) -> CurrentSchemas:
         tables = {name: self._shaping.redact(schema) for name, schema in unshaped.tables.items()}
         return replace(unshaped, tables=tables)
 
     def structure(self, table: TableName) -> TableStructure:
-        unshaped = super().structure(table)
+        unshaped = self._server.structure(table)
         shaped_table = self._shaped_table(table)
         return unshaped if shaped_table is None else shaped_table.lake_structure
 
     def structures(self) -> list[TableStructure]:
         """Return all structures. A table to which its settings cannot be applied keeps
         the server's."""
-        with self._own_cursor() as cursor:
+        with self._server.own_cursor() as cursor:
             tables = read_whole_tables(cursor).tables
         return [self._lake_structure(schema) for schema in tables if not schema.system_versioned]
 
@@ -135,13 +179,13 @@ class ShapedServer(MySqlServer):
                 for name, comment in comments.items()
                 if not self._shaping.hides_column(table, name)
             }
-            for table, comments in super().comments(tables).items()
+            for table, comments in self._server.comments(tables).items()
         }
 
     def table_comments(self, tables: Collection[TableName]) -> dict[TableName, str]:
         """Return the comments except those of tables with a shape: they may reveal
         hidden values."""
-        comments = super().table_comments(tables)
+        comments = self._server.table_comments(tables)
         return {
             table: comment
             for table, comment in comments.items()
@@ -153,7 +197,7 @@ class ShapedServer(MySqlServer):
     @contextmanager
     def rows(self, structure: TableStructure) -> Iterator[Iterator[pa.RecordBatch]]:
         shaped_table = self._matching_table(structure)
-        with super().rows(
+        with self._server.rows(
             structure if shaped_table is None else row_structure(shaped_table.schema)
         ) as batches:
             yield batches if shaped_table is None else _shape_batches(shaped_table.shaper, batches)
@@ -168,7 +212,7 @@ class ShapedServer(MySqlServer):
     ) -> Iterator[TableSnapshot]:
         shaped_table = self._shaped_table(table.name)
         if shaped_table is None:
-            with super().snapshot(table, columns, exact=exact) as snapshot:
+            with self._server.snapshot(table, columns, exact=exact) as snapshot:
                 yield snapshot
             return
         self._require_same(shaped_table, table)
@@ -177,7 +221,7 @@ class ShapedServer(MySqlServer):
             key = row_structure(shaped_table.schema).primary_key
             shaper = shaper.for_columns([*columns, *key])
             columns = shaper.source_columns
-        with super().snapshot(shaped_table.schema, columns, exact=exact) as snapshot:
+        with self._server.snapshot(shaped_table.schema, columns, exact=exact) as snapshot:
             yield _shape_snapshot(shaper, snapshot)
 
     def next_bound(
@@ -190,12 +234,12 @@ class ShapedServer(MySqlServer):
     ) -> Bound | None:
         shaped_table = self._shaped_table(schema.name)
         if shaped_table is None or not shaped_table.hides_bounds:
-            return super().next_bound(schema, after, rows, since=since)
+            return self._server.next_bound(schema, after, rows, since=since)
         if self._shaping.key is None:
             return None
         cipher = _BoundCipher(schema.name, self._shaping.key)
         after = None if after is None else cipher.decrypt(after)
-        bound = super().next_bound(schema, after, rows, since=since)
+        bound = self._server.next_bound(schema, after, rows, since=since)
         return None if bound is None else cipher.encrypt(bound)
 
     @contextmanager
@@ -212,7 +256,7 @@ class ShapedServer(MySqlServer):
         if shaped_table is not None:
             self._require_same(shaped_table, schema)
             rows = self._decrypt_bounds(shaped_table, rows)
-        with super().chunk(
+        with self._server.chunk(
             schema if shaped_table is None else shaped_table.schema,
             rows,
             exact=exact,
@@ -249,7 +293,7 @@ class ShapedServer(MySqlServer):
     ) -> Iterator[ConditionSnapshot]:
         shaped_table = self._shaped_table(schema.name)
         if shaped_table is None:
-            with super().rows_where(schema, condition, most_seconds=most_seconds) as snapshot:
+            with self._server.rows_where(schema, condition, most_seconds=most_seconds) as snapshot:
                 yield snapshot
             return
         self._require_same(shaped_table, schema)
@@ -262,7 +306,7 @@ class ShapedServer(MySqlServer):
                 hint=f"read the whole table by `lockstep reload {schema.name} --from source "
                 "--reason …`",
             )
-        with super().rows_where(
+        with self._server.rows_where(
             shaped_table.schema, condition, most_seconds=most_seconds
         ) as snapshot:
             yield ConditionSnapshot(
@@ -274,7 +318,7 @@ class ShapedServer(MySqlServer):
     def row_sum(self, structure: TableStructure) -> SourceSum:
         shaped_table = self._matching_table(structure)
         if shaped_table is None:
-            return super().row_sum(structure)
+            return self._server.row_sum(structure)
         hasher, total = self._hasher(shaped_table), RowSum()
         with self._open_shaped_read(shaped_table) as (marks, batches):
             for batch in batches:
@@ -285,7 +329,7 @@ class ShapedServer(MySqlServer):
     def row_hashes(self, structure: TableStructure) -> Iterator[SourceHashes]:
         shaped_table = self._matching_table(structure)
         if shaped_table is None:
-            with super().row_hashes(structure) as hashes:
+            with self._server.row_hashes(structure) as hashes:
                 yield hashes
             return
         hasher = self._hasher(shaped_table)
@@ -296,7 +340,7 @@ class ShapedServer(MySqlServer):
     def rows_by_hash(self, structure: TableStructure, keys: Collection[int]) -> ComparedRows:
         shaped_table = self._matching_table(structure)
         if shaped_table is None:
-            return super().rows_by_hash(structure, keys)
+            return self._server.rows_by_hash(structure, keys)
         hasher = self._hasher(shaped_table)
         hashes = np.array(sorted(keys), np.uint64)
         with self._open_shaped_read(shaped_table) as (marks, batches):
@@ -313,13 +357,13 @@ class ShapedServer(MySqlServer):
     ) -> SourceSample:
         shaped_table = self._matching_table(structure)
         if shaped_table is None:
-            return super().sample(structure, starts)
+            return self._server.sample(structure, starts)
         if shaped_table.hides_bounds:
             raise TableError(
                 "the table's key is hashed or rows are left out, so samples cannot be compared",
                 hint=f"compare the whole table by `lockstep verify {structure.name}`",
             )
-        sample = super().sample(row_structure(shaped_table.schema), starts)
+        sample = self._server.sample(row_structure(shaped_table.schema), starts)
         shaper = shaped_table.shaper
         rows = (
             pa.Table.from_batches(map(shaper.shape_rows, table.to_batches()), shaper.schema)
@@ -334,9 +378,9 @@ class ShapedServer(MySqlServer):
     def _open_shaped_read(
         self, shaped_table: ShapedTable
     ) -> Iterator[tuple[ReadMarks, Iterator[pa.RecordBatch]]]:
-        with self._own_cursor() as cursor:
+        with self._server.own_cursor() as cursor:
             ordered = commits_in_order(cursor, read_dialect(cursor))
-        with super().snapshot(shaped_table.schema) as read:
+        with self._server.snapshot(shaped_table.schema) as read:
             marks = ReadMarks(read.low, read.high, read.low_set, read.high_set, ordered)
             yield marks, _shape_batches(shaped_table.shaper, read.batches)
 
@@ -346,7 +390,7 @@ class ShapedServer(MySqlServer):
         """Return the table with its shape; None if it has no shape, or does not exist."""
         if self._shaping.rules_of(table) is None:
             return None
-        with self._own_cursor() as cursor:
+        with self._server.own_cursor() as cursor:
             schemas = with_default_values(cursor, read_schemas(cursor, [table]))
         if not schemas:
             return None

@@ -1,5 +1,5 @@
-"""Surveys a server for the preflight (the checks before the first run), by a fixed
-number of queries for any number of tables.
+"""Surveys a server for the preflight (the checks before the first run), by the same
+number of queries however many tables it has.
 
 Statements: MySQL manual, "SHOW Statements"; the older forms are for MariaDB and MySQL
 before 8.4.
@@ -8,7 +8,7 @@ before 8.4.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -66,23 +66,23 @@ select variable_name, variable_value, count(*) as sessions
  group by variable_name, variable_value
 """
 _PASSWORD_HASH: Final = re.compile(r" IDENTIFIED (BY|VIA|WITH) .*")
-"""The part of MariaDB's SHOW GRANTS that has the password's hash."""
+"""The end of a line of MariaDB's SHOW GRANTS, from the password's hash on."""
 
-Rows = list[dict[str, Any]]
+_Rows = list[dict[str, Any]]
 
 
 def take_survey(settings: ConnectionSettings) -> Survey:
-    """Survey a server over two connections. If the account is not allowed to run a
-    query, its answer is empty and its name is in `unanswered_fields`. Raise the errors of
-    `connect` if a connection fails."""
+    """Survey a server over two connections, which a proxy may lead to two servers. If
+    the account is not allowed to run a query, its answer is empty and its name is in
+    `unanswered_fields`. Raise the errors of `connect` if a connection fails."""
     with connect(settings) as first, connect(settings) as second:
         answering = tuple(_identify_server(connection) for connection in (first, second))
         with first.cursor() as cursor:
-            return _Surveyor(first, cursor).survey(settings, answering)
+            return _Surveyor(cursor).survey(settings, answering)
 
 
 def _identify_server(connection: pymysql.Connection[Cursor]) -> AnsweringServer:
-    greeting: Any = connection  # two calls without types
+    greeting: Any = connection  # PyMySQL has no types for its two calls
     with connection.cursor() as cursor:
         # ProxySQL answers exactly this statement itself, so the answer reveals
         # ProxySQL.
@@ -90,7 +90,7 @@ def _identify_server(connection: pymysql.Connection[Cursor]) -> AnsweringServer:
         comment = _first_row(cursor)[0]
         cursor.execute("select @@version, connection_id(), @@hostname, @@port, @@server_id")
         version, number, *identity = _first_row(cursor)
-        with suppress(pymysql.err.OperationalError):  # MariaDB has none
+        with suppress(pymysql.err.OperationalError):  # MariaDB has no server_uuid
             cursor.execute("select @@server_uuid")
             identity += _first_row(cursor)
     return AnsweringServer(
@@ -110,8 +110,7 @@ def _first_row(cursor: Cursor) -> Sequence[Any]:
 class _Surveyor:
     """The queries of one survey, over one cursor."""
 
-    def __init__(self, connection: pymysql.Connection[Cursor], cursor: Cursor) -> None:
-        self._connection = connection
+    def __init__(self, cursor: Cursor) -> None:
         self._cursor = cursor
         self._unanswered: set[str] = set()
 
@@ -122,9 +121,6 @@ class _Surveyor:
         variables = {name.lower(): value for name, value in self._cursor.fetchall()}
         self._cursor.execute("select current_user()")
         (account,) = _first_row(self._cursor)
-        clock_ahead = self._clock_ahead()
-        if variables.get("performance_schema") != "ON":
-            self._unanswered.add("session_overrides")  # its tables exist, but are empty
         return Survey(
             flavour="mariadb" if "mariadb" in variables["version"].lower() else "mysql",
             version=variables["version"],
@@ -144,7 +140,7 @@ class _Surveyor:
                 )
             ),
             is_loopback=is_loopback(settings.host),
-            clock_ahead=clock_ahead,
+            clock_ahead=self._clock_ahead(),
             read_at=datetime.now(UTC),
             replicas=tuple(
                 RegisteredReplica(int(row["server_id"]), row.get("host") or "")
@@ -163,14 +159,20 @@ class _Surveyor:
             filters=self._filters(),
             tables=self._tables(),
             foreign_keys=self._foreign_keys(),
-            session_overrides=tuple(
-                SessionOverride(row["variable_name"], row["variable_value"], int(row["sessions"]))
-                for row in self._first_answer("session_overrides", _SESSION_OVERRIDES)
-            ),
+            session_overrides=self._session_overrides(variables),
             unanswered_fields=frozenset(self._unanswered),
         )
 
-    def _first_answer(self, field: str, *statements: str) -> Rows:
+    def _session_overrides(self, variables: Mapping[str, str]) -> tuple[SessionOverride, ...]:
+        if variables.get("performance_schema") != "ON":
+            self._unanswered.add("session_overrides")  # its tables exist, but are empty
+            return ()
+        return tuple(
+            SessionOverride(row["variable_name"], row["variable_value"], int(row["sessions"]))
+            for row in self._first_answer("session_overrides", _SESSION_OVERRIDES)
+        )
+
+    def _first_answer(self, field: str, *statements: str) -> _Rows:
         """Return the rows of the first statement that the server knows and the account
         may run, by lower-case column; if there is none, return no rows and note `field`
         as unanswered."""
@@ -178,7 +180,7 @@ class _Surveyor:
             try:
                 self._cursor.execute(statement)
             except pymysql.DatabaseError:
-                if not self._connection.open:
+                if not self._cursor.connection.open:
                     raise  # the connection was lost
                 continue
             names = [column[0].lower() for column in self._cursor.description or ()]

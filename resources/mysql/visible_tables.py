@@ -21,13 +21,11 @@ from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.server_errors import Meaning, meaning_of
 from lockstep.pipeline.values.survey import (
     grant_statement,
-    quoted_table_name,
     read_grants,
     readable_tables,
 )
-from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName
+from lockstep.pipeline.values.table import SYSTEM_DATABASES, TableName, quoted_table
 from lockstep.resources.mysql.connection import ConnectionSettings, account_of, number_of
-from lockstep.resources.mysql.select import quoted_table
 
 TABLES_PER_QUERY: Final = 200
 """Largest number of tables that one query names."""
@@ -137,5 +135,5 @@ def unreadable_table_error(
     """Return the error for a table on which the account lacks a privilege; its hint is
     the GRANT to type."""
     return TableError(
-        sentence, hint=grant_statement("SELECT", quoted_table_name(table), account_of(settings))
+        sentence, hint=grant_statement("SELECT", quoted_table(table), account_of(settings))
     )

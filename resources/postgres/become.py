@@ -1,12 +1,12 @@
-"""Execute a program as another account: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
-It does what `subprocess` does for `user=`, but in a new process.
+"""Executes a program as another account: `become.py UID GID FOLDER PROGRAM ARGUMENT…`.
 
-It opens the folder first and keeps it open as descriptor `FOLDER`: Linux resolves
-`/proc/self/fd/N` without checking the folders above, so they need not be opened to
-other accounts.
+The option `user=` of `subprocess` does the same, but forks instead of using `vfork`, and
+a fork waits up to a minute for what gRPC, which Spark Connect's client uses, is doing in
+other threads.
 
-With `user=`, `subprocess` forks instead of using `vfork`, and a fork waits up to a
-minute for what gRPC, which Spark Connect's client uses, is doing in other threads.
+The folder is opened first, while this process is still root, and stays open as
+descriptor `FOLDER_DESCRIPTOR`: Linux resolves `/proc/self/fd/N` without checking the
+folders above, so they need not be opened to other accounts.
 """
 
 from __future__ import annotations
@@ -14,18 +14,19 @@ from __future__ import annotations
 import os
 import sys
 
-FOLDER = 9
-"""A descriptor above those that a shell redirects, and below those that it reserves."""
+FOLDER_DESCRIPTOR = 9
+"""Shells redirect descriptors below this one, and reserve those above it."""
 
 
 def main() -> None:
-    user, group, folder, program, *arguments = sys.argv[1:]
-    os.dup2(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), FOLDER)
+    uid, gid, folder, program, *arguments = sys.argv[1:]
+    os.dup2(os.open(folder, os.O_RDONLY | os.O_DIRECTORY), FOLDER_DESCRIPTOR)
     os.chdir("/")
+    # The user comes last: only root may change the groups.
     os.setgroups([])
-    os.setgid(int(group))
-    os.setuid(int(user))
-    os.execv(program, [program, *arguments])  # noqa: S606 - that is what it is for
+    os.setgid(int(gid))
+    os.setuid(int(uid))
+    os.execv(program, [program, *arguments])  # noqa: S606 - executing it is the purpose
 
 
 if __name__ == "__main__":

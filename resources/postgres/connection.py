@@ -23,6 +23,7 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.resources.postgres.refusals import refusal
 
+LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of each advisory lock that Lockstep takes
 OLDEST_SERVER = 130000  # Postgres 13, as libpq numbers versions
 _IDLE_TIMEOUT_STATE = "25P03"  # the SQLSTATE after idle_in_transaction_session_timeout
 _REFUSED_STATE = "23000"

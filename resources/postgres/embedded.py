@@ -6,7 +6,7 @@ shared lock on the file `users`, which the system releases however the process
 ends. A process that closes its handle and finds no other user stops the server; if a
 killed process left it running, the next one uses it, and the last one stops it. There
 is no TCP port: the socket is in the data folder, or in a private one below the
-temporary folder if that path would be too long.
+temporary folder (`_socket_folder`).
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from types import MappingProxyType
 from typing import IO, Final
 
 import psycopg2
+from psycopg2.extensions import make_dsn
 
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
@@ -56,6 +57,10 @@ _TURN_FILE: Final = "turn"
 _PID_FILE: Final = "postmaster.pid"
 _LONGEST_SOCKET_PATH: Final = 103
 """Longest path of a socket, in bytes, on macOS; Linux allows 107."""
+
+_NOT_IN_SOCKET_PATH: Final = frozenset(b',"')
+"""Characters that separate or quote paths in Postgres' `unix_socket_directories`; a
+comma also separates hosts in libpq's `host`."""
 
 _SETTINGS: Final = {
     "listen_addresses": "",
@@ -90,11 +95,11 @@ class EmbeddedServer:
         self._folder = folder.resolve()
         self._settings = {**_SETTINGS, **settings}
         self._data = self._folder / "data"
-        originals = programs_folder()
+        programs = programs_folder()
         try:
             make_private(self._folder)
-            lock = open_lock(self._folder / _USERS_FILE)
-            self._users_file: IO[bytes] | None = os.fdopen(lock, "r+b")
+            users_descriptor = open_lock(self._folder / _USERS_FILE)
+            self._users_file: IO[bytes] | None = os.fdopen(users_descriptor, "r+b")
         except OSError as error:
             raise disk_full_error(error, [self._folder]) or ConfigurationError(
                 f"The ledger's folder cannot be written: {self._folder}.",
@@ -103,19 +108,19 @@ class EmbeddedServer:
         self._account = account_of(self._data)
         try:
             with exclusive_lock(self._folder / _TURN_FILE):
-                wait_for_lock(lock, fcntl.LOCK_SH, self._folder / _USERS_FILE)
-                self._programs = executable_programs(self._account, originals)
+                wait_for_lock(users_descriptor, fcntl.LOCK_SH, self._folder / _USERS_FILE)
+                self._programs = executable_programs(self._account, programs)
                 self._create_data()
                 if self._account is not None:
                     hand_over(self._data, self._account)
-                self._start()
+                self._socket = self._start()
         except BaseException:
             self._users_file.close()
             raise
 
     @property
     def dsn(self) -> str:
-        return f"host='{self._socket}' user=postgres dbname=postgres"
+        return _dsn(self._socket)
 
     def close(self) -> None:
         """Release the server; the last user stops it. Repeating it changes nothing."""
@@ -142,91 +147,94 @@ class EmbeddedServer:
         unfinished.mkdir(mode=0o700)
         if self._account is not None:
             os.chown(unfinished, self._account.pw_uid, self._account.pw_gid)
-        process = self._run(
+        exit_code, output = self._run(
             unfinished, "initdb", "--auth=trust", "--encoding=UTF8", "--locale=C", "-U", "postgres",
             "-D", within_account(self._account, unfinished),
         )  # fmt: skip
-        if process.returncode != 0:
-            raise self._disk_full_error_in(process.stderr) or LedgerUnavailable(
-                f"The embedded ledger could not be made: {_last_line(process.stderr)}",
+        if exit_code != 0:
+            raise self._disk_full_error_in(output) or LedgerUnavailable(
+                f"The embedded ledger could not be made: {_last_line(output)}",
                 hint="Look at the folder's disk and rights, or set [ledger] dsn.",
             )
         unfinished.rename(self._data)
 
-    def _start(self) -> None:
-        if self._reach():
-            return
+    def _start(self) -> Path:
+        """Start the server unless it runs, and return the folder of its socket."""
         for wait in EMBEDDED_LEDGER.tries():
-            if not self._is_running():
+            if (socket := self._answering_socket()) is not None:
+                return socket
+            if self._running_pid() is None:
                 break  # otherwise an earlier start was interrupted, or a stop is unfinished
-            if self._reach():
-                return
             if wait is None:
                 raise self._unavailable_error()
-        self._socket = _socket_folder(self._data, self._account)
         data = within_account(self._account, self._data)
-        sockets = data if self._socket == self._data else str(self._socket)
+        new_socket = _socket_folder(self._data, self._account)
+        sockets = data if new_socket == self._data else str(new_socket)
         settings = self._settings | {"unix_socket_directories": sockets}
         options = " ".join(f"-c {shlex.quote(f'{key}={value}')}" for key, value in settings.items())
         self._run(
             self._data, "pg_ctl", "-D", data, "-l", f"{data}/server.log",
             "-o", options, "-w", "-t", f"{EMBEDDED_LEDGER.seconds:.0f}", "start",
         )  # fmt: skip
-        if not self._reach():
+        if (socket := self._answering_socket()) is None:
             raise self._unavailable_error()
+        return socket
 
     def _stop(self) -> None:
         """Send the signal that `pg_ctl -m fast` sends. Unlike `pg_ctl`, this starts no
         process and polls more often than ten times a second. The server removes its pid
         file before it ends, and no other server can start before it has ended.
         """
-        if not self._is_running():
+        pid = self._running_pid()
+        if pid is None:
             return
         try:
-            pid = _read_pid(self._data / _PID_FILE)
             os.kill(pid, signal.SIGINT)
-        except (FileNotFoundError, ProcessLookupError):
+        except ProcessLookupError:
             return
         for _ in EMBEDDED_LEDGER.tries():
             if _has_ended(pid):
                 return
 
-    def _reach(self) -> bool:
-        """Return whether a running server answers, and set `_socket` to its socket."""
+    def _answering_socket(self) -> Path | None:
+        """Return the folder of the running server's socket; None if no server
+        answers."""
         # The path is read from the server's files: its starter may have had another
         # TMPDIR.
-        self._socket = self._running_socket()
+        socket = self._written_socket()
+        if socket is None:
+            return None
         try:
-            psycopg2.connect(self.dsn, connect_timeout=5).close()
+            psycopg2.connect(_dsn(socket), connect_timeout=5).close()
         except psycopg2.OperationalError:
-            return False
-        return True
+            return None
+        return socket
 
-    def _is_running(self) -> bool:
-        """Return whether the process in postmaster.pid lives and is this folder's
-        server. If that pid now belongs to another program, or to another folder's
-        server, Postgres would refuse to start, so the file is removed. Postgres ignores
-        a pid of another account."""
+    def _running_pid(self) -> int | None:
+        """Return the process of this folder's server, from the first line of
+        postmaster.pid; None if it does not run. If that pid now belongs to another
+        program, or to another folder's server, Postgres would refuse to start, so the
+        file is removed. Postgres ignores a pid of another account."""
         pid_file = self._data / _PID_FILE
         try:
-            pid = _read_pid(pid_file)
+            pid = int(pid_file.read_text().split("\n", 1)[0])
             os.kill(pid, 0)
-            if not _may_be_of(pid, self._data):
-                pid_file.unlink(missing_ok=True)
-                return False
+            if _may_be_of(pid, self._data):
+                return pid
+            pid_file.unlink(missing_ok=True)
         except (FileNotFoundError, ProcessLookupError, PermissionError, ValueError):
-            return False
-        return True
+            pass
+        return None
 
-    def _running_socket(self) -> Path:
-        """Return the running server's socket folder, from the fifth line of
-        postmaster.pid. Until the server listens, the line is empty. A path in /proc
-        there is the server's name of the data folder."""
+    def _written_socket(self) -> Path | None:
+        """Return the folder of the socket from the fifth line of postmaster.pid; None
+        without that file, or until the server listens. A path in /proc there is the
+        server's name of the data folder."""
         with suppress(FileNotFoundError):
             lines = (self._data / _PID_FILE).read_text().split("\n")
-            if len(lines) > 4 and lines[4] and not lines[4].startswith("/proc/"):
-                return Path(lines[4])
-        return self._data
+            if len(lines) > 4 and lines[4]:
+                return self._data if lines[4].startswith("/proc/") else Path(lines[4])
+        return None
 
     def _unavailable_error(self) -> LockstepError:
         log = self._data / "server.log"
@@ -246,11 +254,10 @@ class EmbeddedServer:
             hint="Enlarge it, or free space that is not Lockstep's, then run again.",
         )
 
-    def _run(self, folder: Path, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a program of Postgres that works in `folder`, in a new session, so that
-        Ctrl-C does not reach it. Its output goes to a file: a started server would keep
-        a pipe open for ever.
-        """
+    def _run(self, folder: Path, program: str, *arguments: str) -> tuple[int, str]:
+        """Run a program of Postgres that works in `folder`, and return its exit code
+        and its output. It has a session of its own, so that Ctrl-C does not reach it.
+        The output goes to a file: a started server would keep a pipe open for ever."""
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
             process = subprocess.run(
                 as_account(self._account, folder, str(self._programs / program), *arguments),
@@ -262,7 +269,7 @@ class EmbeddedServer:
                 check=False,
             )
             output.seek(0)
-            return subprocess.CompletedProcess(process.args, process.returncode, "", output.read())
+            return process.returncode, output.read()
 
 
 def move_away(folder: Path, new_path: Path) -> None:
@@ -279,9 +286,8 @@ def move_away(folder: Path, new_path: Path) -> None:
         folder.rename(new_path)
 
 
-def _read_pid(pid_file: Path) -> int:
-    """Return the server's pid, from the first line of its file."""
-    return int(pid_file.read_text().split("\n", 1)[0])
+def _dsn(socket: Path) -> str:
+    return make_dsn(host=str(socket), user="postgres", dbname="postgres")
 
 
 def _has_ended(pid: int) -> bool:
@@ -325,8 +331,11 @@ def programs_folder() -> Path:
 
 
 def _socket_folder(data: Path, account: pwd.struct_passwd | None) -> Path:
+    """Return the folder for the socket of a server that is started: the data folder, or
+    a private one if that path is too long or has special characters."""
     longest_path = os.fsencode(data / ".s.PGSQL.5432.lock")
-    if len(longest_path) <= _LONGEST_SOCKET_PATH and b"'" not in longest_path:
+    is_plain = _NOT_IN_SOCKET_PATH.isdisjoint(longest_path)
+    if len(longest_path) <= _LONGEST_SOCKET_PATH and is_plain:
         return data
     name = hashlib.sha256(os.fsencode(data)).hexdigest()[:16]
     folder = Path(tempfile.gettempdir()) / f"lockstep-{name}"

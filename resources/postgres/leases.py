@@ -12,14 +12,18 @@ import psycopg2
 from psycopg2.extensions import connection as Connection
 
 from lockstep.pipeline.model.batch import RunsOutsideDagster, WritesOutsideDagster
-from lockstep.pipeline.ports.lease_check import lease_lost_first
+from lockstep.pipeline.ports.lease_check import lease_lost_instead
 from lockstep.pipeline.values.decisions import Lease, LeaseView
 from lockstep.pipeline.values.errors import SourceBusy
 from lockstep.pipeline.values.retries import LOCK
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.holders import is_dead_holder
-from lockstep.resources.postgres.connection import connect, is_lost, translate_errors
-from lockstep.resources.postgres.migrate import LOCK_NAMESPACE
+from lockstep.resources.postgres.connection import (
+    LOCK_NAMESPACE,
+    connect,
+    is_lost,
+    translate_errors,
+)
 from lockstep.resources.postgres.session import LedgerTables, query
 from lockstep.resources.postgres.writes import settled_write
 
@@ -69,7 +73,7 @@ class PostgresLeases(LedgerTables):
             try:
                 with (
                     Heartbeat(connection, source, token, lambda: self._lose(lease)),
-                    lease_lost_first(lambda: self.require_held(lease)),
+                    lease_lost_instead(lambda: self.require_held(lease)),
                 ):
                     yield lease
             finally:

@@ -15,10 +15,10 @@ from psycopg2.extensions import connection as Connection
 from psycopg2.extensions import cursor as Cursor
 
 from lockstep.pipeline.values.errors import LedgerNewer, LedgerRefused
-from lockstep.resources.postgres.connection import LedgerAddress, translate_errors
+from lockstep.resources.postgres.connection import LOCK_NAMESPACE, LedgerAddress, translate_errors
 
-LOCK_NAMESPACE = 0x4C4B5354  # "LKST": the first half of each advisory lock that Lockstep takes
-_MIGRATION_LOCK = 0
+_LOCK_KEY = 0
+"""The advisory lock of whoever migrates; those of sources have keys from 1 on."""
 
 _MIGRATIONS_TABLE = """
 create table if not exists lockstep.schema_migrations (
@@ -83,31 +83,35 @@ def migrate(
 ) -> None:
     """Apply the outstanding migrations of `known`, by default all of this version. If
     several processes try at once, one applies them and the others wait. A ledger that
-    is up to date is only read."""
+    is up to date is only read. After an error the caller has to close the connection,
+    which rolls back."""
     wanted = migrations() if known is None else known
     with translate_errors(address), connection.cursor() as cursor:
         if outstanding_migrations(_applied_checksums(cursor), wanted):
             lock = "begin; select pg_advisory_xact_lock(%s, %s)"
-            cursor.execute(lock, (LOCK_NAMESPACE, _MIGRATION_LOCK))
+            cursor.execute(lock, (LOCK_NAMESPACE, _LOCK_KEY))
             _apply(cursor, wanted)
             cursor.execute("commit")
 
 
 def _applied_checksums(cursor: Cursor) -> dict[int, str]:
     cursor.execute("select to_regclass('lockstep.schema_migrations') is not null")
-    row = cursor.fetchone()
-    if row is None or not row[0]:
+    [(exists,)] = cursor.fetchall()
+    if not exists:
         return {}
     cursor.execute("select number, sha256 from lockstep.schema_migrations")
     return dict(cursor.fetchall())
 
 
 def _apply(cursor: Cursor, known: tuple[Migration, ...]) -> None:
-    cursor.execute("select to_regnamespace('lockstep') is null")
-    row = cursor.fetchone()
-    if row is not None and row[0]:
+    # `create schema if not exists` would need the privilege to create schemas even if
+    # an administrator created this one.
+    cursor.execute("select to_regnamespace('lockstep') is not null")
+    [(exists,)] = cursor.fetchall()
+    if not exists:
         cursor.execute("create schema lockstep")
     cursor.execute(_MIGRATIONS_TABLE)
+    # Another process may have migrated before this one got the lock.
     for migration in outstanding_migrations(_applied_checksums(cursor), known):
         cursor.execute(migration.text)
         cursor.execute(

@@ -19,7 +19,7 @@ from typing import Final
 
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.file_lock import exclusive_lock
-from lockstep.resources.postgres.become import FOLDER
+from lockstep.resources.postgres.become import FOLDER_DESCRIPTOR
 
 _COPIES_FOLDER: Final = Path("/var/cache/lockstep")
 """Folder in which root keeps copies of the programs for accounts that cannot read the
@@ -63,7 +63,7 @@ def as_account(account: pwd.struct_passwd | None, folder: Path, *command: str) -
 
 def within_account(account: pwd.struct_passwd | None, folder: Path) -> str:
     """Return the path by which a command of `as_account` names `folder`."""
-    return str(folder) if account is None else f"/proc/self/fd/{FOLDER}"
+    return str(folder) if account is None else f"/proc/self/fd/{FOLDER_DESCRIPTOR}"
 
 
 def executable_programs(account: pwd.struct_passwd | None, programs_folder: Path) -> Path:

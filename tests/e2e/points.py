@@ -14,7 +14,7 @@ class Point(StrEnum):
     """`MODULE:FUNCTION`, or `MODULE:CLASS.METHOD`."""
 
     # What a run reads of the log.
-    ROWS_TAKEN = "lockstep.pipeline.run.dump.segment_builder:Segmenter.put"
+    ROWS_TAKEN = "lockstep.pipeline.run.dump.segmenter:Segmenter.put"
     SEGMENT_OPENED = "lockstep.resources.lake.changelog.segments:ParquetSegments.open"
 
     # What it records.

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder
 from lockstep.commands.check import machine_findings
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import load_settings
-from lockstep.resources.lake import room
+from lockstep.resources.lake import lake as opened_lake
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.postgres.ledger import open_ledger
 from tests.e2e.conftest import Follow
@@ -80,7 +80,9 @@ def test_check_tries_the_server(
     monkeypatch.setenv("SPARK_TOKEN", "of-tests")
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", "")
     tried = list[tuple[LakePath, Path]]()
-    monkeypatch.setattr(room, "require_correct_writes", lambda _, *where: tried.append(where))
+    monkeypatch.setattr(
+        opened_lake, "require_correct_writes", lambda _, *where: tried.append(where)
+    )
     project = Project.made(tmp_path, port=1, tables=["a.*"], top=connect_server.toml())
     settings = load_settings(project.config)
     with Adapters(settings, on_warning=print) as adapters:

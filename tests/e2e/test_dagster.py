@@ -24,7 +24,7 @@ from lockstep.pipeline.run.run import RunRecord
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import Settings, load_settings
-from lockstep.resources.lake import room
+from lockstep.resources.lake import lake as opened_lake
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.e2e.project import Project, head
 from tests.fix_mysql import MySqlStand
@@ -96,7 +96,7 @@ def place(
     folder = tmp_path / "project"
     Project.made(folder, port=mysql.port, tables=[f"{DATABASE}.*"], start=start)
     monkeypatch.setenv("LOCKSTEP_TEST_PASSWORD", mysql.server.password)
-    monkeypatch.setattr(room, "SparkProcess", lambda *_, **__: spark)
+    monkeypatch.setattr(opened_lake, "SparkProcess", lambda *_, **__: spark)
     monkeypatch.setattr(spark, "stop", lambda: None)
     settings = load_settings(folder / "lockstep.toml")
     with (

@@ -131,6 +131,16 @@ def test_a_commit_that_lies_about_itself_is_found(made: DeltaTable) -> None:
     assert judge_foreign(commit) is not None
 
 
+def test_line_separators_in_statistics_do_not_end_an_action(made: DeltaTable) -> None:
+    """JSON does not escape U+2028 and U+0085, so a text in a file's statistics may have them."""
+    write_deltalake(
+        made, ROWS.set_column(1, "v", [["a\u2028b", "c\u2029d", "e\x85f"]]), mode="append"
+    )
+    assert "a\u2028b" in (_path(made) / "_delta_log" / f"{2:020d}.json").read_text("utf-8")
+    (commit,) = log_above(_path(made), 1).commits
+    assert [file.row_count for file in commit.adds] == [3]
+
+
 def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> None:
     """What Delta cleans up behind a checkpoint passes only if it was looked at before."""
     path = _path(made)

@@ -14,7 +14,8 @@ from lockstep.pipeline.mirror.evolution import LOCAL
 from lockstep.pipeline.ports.mirror_writes import AddColumns, MirrorWrite, Replace, SetProperties
 from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.values.errors import MirrorRefused
-from lockstep.resources.lake.delta.delta_log import actions, add_actions_at, commit_file
+from lockstep.resources.lake.delta.checksums import add_actions_at
+from lockstep.resources.lake.delta.delta_log import actions, commit_file
 from lockstep.resources.lake.delta.pin import head_of
 from lockstep.resources.lake.delta.versions import needs_spark
 from lockstep.resources.lake.spark.session import SparkProcess

@@ -62,19 +62,19 @@ sys.addaudithook(heard)
 from pathlib import Path
 from py4j.java_gateway import GatewayClient
 from py4j.protocol import ERROR
-from lockstep.resources.lake.room import open_lake
-room = open_lake(Path("lake"), staging="staging", spark_conf={}, on_warning=print)
+from lockstep.resources.lake.lake import Lake
+lake = Lake(Path("lake"), staging="staging", spark_conf={}, on_warning=print)
 assert "pyspark" not in sys.modules
-room.mirrors.prepare()
-spark = room.mirrors._spark
+lake.mirrors.prepare()
+spark = lake.mirrors._spark
 spark.stop()
 print("stopped", flush=True)
 from lockstep.pipeline.ports.mirror_writes import staged_paths
 from tests.lake.made import PEOPLE, a_write, update
 for number, mode in ((1, "append"), (2, "merge")):
-    write = a_write(room.mirrors, number, mode, [update(id=number)], mirror="m")
-    room.mirrors.write(write)
-    room.mirrors.unstage(*staged_paths(write))
+    write = a_write(lake.mirrors, number, mode, [update(id=number)], mirror="m")
+    lake.mirrors.write(write)
+    lake.mirrors.unstage(*staged_paths(write))
 java = spark.session().sparkContext._gateway.proc.pid
 
 def reset():

@@ -207,9 +207,19 @@ def test_any_account_starts_it_without_a_copy_of_its_process() -> None:
     assert done.stdout == "0\n"
 
 
-def test_a_folder_too_long_for_a_socket_works(made: Path, tmp_path: Path) -> None:
-    """The socket is then elsewhere, in a folder that only its owner enters."""
-    folder = tmp_path / ("long" * 20) / ("longer" * 10)
+@pytest.mark.parametrize("name", ["it's", "back\\slash"])
+def test_a_folder_with_a_quote_or_a_backslash_works(made: Path, tmp_path: Path, name: str) -> None:
+    """A DSN takes both, escaped."""
+    shutil.copytree(made / "ledger", tmp_path / name)
+    with closing(EmbeddedServer(tmp_path / name)) as server:
+        assert run(server.dsn, "select 1") == [(1,)]
+
+
+@pytest.mark.parametrize("name", ["long" * 40, "orders, customers"])
+def test_a_folder_that_no_socket_can_have_works(made: Path, tmp_path: Path, name: str) -> None:
+    """Its path is too long, or would be read as two: the socket is then elsewhere, in a folder that
+    only its owner enters."""
+    folder = tmp_path / name
     shutil.copytree(made / "ledger", folder)
     server = EmbeddedServer(folder)
     try:

@@ -12,7 +12,7 @@ from lockstep.pipeline.proof.hashes import MODULUS, RowHasher, RowSum
 from lockstep.pipeline.values.table import TableStructure
 from lockstep.resources.mysql.connection import Dialect
 from lockstep.resources.mysql.reader import reading_cursor
-from lockstep.resources.mysql.row_hashes import HashRead, HashSql
+from lockstep.resources.mysql.row_hashes import ComparedRead, HashSql
 from lockstep.resources.mysql.server import MySqlServer
 from tests.fix_mysql import MySqlStand
 from tests.mysql.logged import Logged
@@ -60,7 +60,7 @@ def asking(stand: MySqlStand, flavour: str) -> Iterator[Callable[[TableStructure
 
         def answer(structure: TableStructure) -> Asked:
             statement = HashSql(structure, flavour)
-            read = HashRead(cursor, cursor, statement, _ANY, has_snapshot=True, ordered=True)
+            read = ComparedRead(cursor, cursor, statement, _ANY, has_snapshot=True, is_ordered=True)
             cursor.execute(statement.sum_query())
             [(rows, total)] = cursor.fetchall()
             read.require_no_warnings()

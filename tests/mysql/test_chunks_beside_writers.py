@@ -26,7 +26,7 @@ from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql import chunks
 from lockstep.resources.mysql.connection import translate_errors
 from lockstep.resources.mysql.reader import reading_cursor
-from lockstep.resources.mysql.row_hashes import HashRead
+from lockstep.resources.mysql.row_hashes import ComparedRead
 from lockstep.resources.mysql.server import MySqlServer
 from lockstep.resources.mysql.watcher import (
     has_waiting_session,
@@ -153,15 +153,15 @@ def test_a_comparison_gives_way(place: Sliced, monkeypatch: pytest.MonkeyPatch) 
     """Whoever alters the table waits neither for the sum of its rows nor for their hashes."""
     place.do(f"create table t ({COLUMNS}, primary key (id))", "insert into t values (1, 1, 'a')")
     source = place.account("process, select on *.*")
-    require = HashRead.require_structure
+    require = ComparedRead.require_structure
 
-    def altered(read: HashRead) -> None:
+    def altered(read: ComparedRead) -> None:
         with altering(place):
             pass
         require(read)
 
     structure = source.structure(place.table)
-    monkeypatch.setattr(HashRead, "require_structure", altered)
+    monkeypatch.setattr(ComparedRead, "require_structure", altered)
     with pytest.raises(StructureMoved):
         source.row_sum(structure)
     place.do("alter table t drop x")

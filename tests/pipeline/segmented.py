@@ -14,7 +14,9 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.segmenter import Segmenter
+from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
+from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values.segment import Segment
@@ -51,11 +53,18 @@ class Captured:
     changes: int
 
 
+def made_segmenter(tables: CapturedTables, system: SystemTableRows | None = None) -> Segmenter:
+    """Over structures in memory, without shapes."""
+    structures, shaping = SchemaTracker(StructuresInMemory()), Shaping()
+    changes = TableChanges(tables, structures, shaping)
+    return Segmenter(tables, structures, shaping, changes, system)
+
+
 def captured(log: Log, *, ring_bytes: int = 1 << 20) -> Captured:
     lake = MemoryLake()
     store = MemorySegments(lake)
     tables = CapturedTables(store, source="shop", batch_id=3, last_sequence_before=100, states={})
-    segmenter = Segmenter(tables, SchemaTracker(StructuresInMemory()), Shaping())
+    segmenter = made_segmenter(tables)
     buffer = a_buffer(is_captured=segmenter.is_wanted, ring_bytes=ring_bytes, group_bytes=1 << 9)
     segmenter.use_buffer(buffer)
     buffer.put(received(log.wire()))

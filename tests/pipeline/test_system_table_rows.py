@@ -10,16 +10,13 @@ import pytest
 
 from lockstep.pipeline.binlog.stream.framing import EventType
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables
-from lockstep.pipeline.run.dump.segment_builder import Segmenter
 from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
 from lockstep.pipeline.schema.history import BatchHistory
-from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
-from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.values import row_groups
 from lockstep.pipeline.values.segment import SystemTable
 from tests.pipeline.buffered import a_buffer
 from tests.pipeline.made import Log, gtid, nested, payload, query, received, rows
-from tests.pipeline.segmented import begin, named, odd, write
+from tests.pipeline.segmented import begin, made_segmenter, named, odd, write
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
 
@@ -30,12 +27,7 @@ def told(log: Log, *, ring_bytes: int = 1 << 20, wanted: str = "") -> list[dict[
     store = MemorySegments(MemoryLake())
     tables = CapturedTables(store, source="shop", batch_id=3, last_sequence_before=100, states={})
     source = SystemTableRows(store, source="shop", batch_id=3)
-    segmenter = Segmenter(
-        tables,
-        SchemaTracker(StructuresInMemory()),
-        Shaping(),
-        system_table_rows=source,
-    )
+    segmenter = made_segmenter(tables, source)
     buffer = a_buffer(
         is_captured=lambda table: segmenter.is_wanted(table) and table.name.startswith(wanted),
         ring_bytes=ring_bytes,

@@ -181,6 +181,7 @@ LAST = {
 }
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("what", LAST)
 def test_from_behind_its_last(what: str, shop: Shop) -> None:
     """What left its rows or its structure unknown."""
@@ -326,8 +327,9 @@ def test_refusals(shop: Shop) -> None:
 STEPS = ("begin_batch", "begin_load", "record_capture", "plan_chunk")
 
 
-@pytest.mark.parametrize("table", ["t", "n"])
+@pytest.mark.thin
 @pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("table", ["t", "n"])
 def test_killed_anywhere(shop: Shop, table: str, after: bool) -> None:
     """The next run goes on, and nothing is lost or there twice."""
     others = {name: beside(shop, name) for name in ("t", "n")}
@@ -365,6 +367,7 @@ OFTEN: Final = (30, 10, 15, 5, 10, 5, 2, 2, 2, 1, 1, 1, 1, 3, 1, 6)
 """How often chance takes each of them; what cannot be done then is passed over."""
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize(
     "seed", [*range(3), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 40))]
 )
@@ -395,6 +398,7 @@ def test_random_histories(shop: Shop, seed: int) -> None:
     require_past(shop, other)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_its_past_is_lost_before_it_is_merged(shop: Shop, table: str) -> None:
     """The batch that read it is given up, and the rows of the table are read from MySQL."""
@@ -422,6 +426,7 @@ def test_killed_once_its_past_is_recorded(shop: Shop) -> None:
     shop.require_same("n")
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_paused_once_its_past_is_recorded(shop: Shop, table: str) -> None:
     """The table stays where it stopped until it is resumed; then nothing is missing."""
@@ -475,8 +480,9 @@ MEANWHILE = {
 """What happens between the order and the run."""
 
 
-@pytest.mark.parametrize("table", ["t", "n"])
+@pytest.mark.thin
 @pytest.mark.parametrize("what", MEANWHILE)
+@pytest.mark.parametrize("table", ["t", "n"])
 def test_before_the_run(shop: Shop, what: str, table: str) -> None:
     """Whatever happens to it, all tables are what MySQL has."""
     shop.do("insert into first values (1)")
@@ -496,6 +502,7 @@ def test_before_the_run(shop: Shop, what: str, table: str) -> None:
     assert shop.follower.ledger.open_loads(SOURCE) == []
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("killed", [False, True])
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_a_ledger_that_is_lost_after_it(shop: Shop, table: str, killed: bool) -> None:
@@ -528,6 +535,7 @@ def test_a_ledger_that_is_lost_after_it(shop: Shop, table: str, killed: bool) ->
                 shop.require_same(name)
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_an_xa_transaction_that_is_open_where_it_ends(shop: Shop, table: str) -> None:
     """Its rows come where it is committed, whenever that is."""
@@ -545,6 +553,7 @@ def test_an_xa_transaction_that_is_open_where_it_ends(shop: Shop, table: str) ->
     assert [row["id"] for row in changes(shop, table)][-2:] == [11, 12]
 
 
+@pytest.mark.thin
 @pytest.mark.parametrize("table", ["t", "n"])
 def test_paused_before_its_past_is_lost(shop: Shop, table: str) -> None:
     """It waits for the person who paused it; then nothing is missing."""

@@ -14,7 +14,7 @@ from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.status.status import standing_of
-from lockstep.pipeline.snapshot.log_room import week_setting, week_statement
+from lockstep.pipeline.snapshot.log_retention import week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict

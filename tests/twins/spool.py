@@ -6,13 +6,13 @@ import hashlib
 from dataclasses import dataclass, field
 
 from lockstep.pipeline.model.batch import WaitingFile
-from lockstep.pipeline.ports.segments import EventFile
+from lockstep.pipeline.ports.segments import NewEventFile
 from lockstep.pipeline.values.errors import SegmentsLost
 
 
 @dataclass(slots=True)
 class MemoryEventFile:
-    """`pipeline.ports.EventFile` over a bytearray; a scratch file has no name."""
+    """`pipeline.ports.NewEventFile` over a bytearray; a scratch file has no name."""
 
     name: str = ""
     content: bytearray = field(default_factory=bytearray)
@@ -46,7 +46,7 @@ class MemorySpool:
         self.files[source, file.name] = file
         return file
 
-    def seal(self, file: EventFile) -> WaitingFile:
+    def seal(self, file: NewEventFile) -> WaitingFile:
         if not isinstance(file, MemoryEventFile):
             raise TypeError(f"{file!r} is no file of this spool")
         if not file.name:

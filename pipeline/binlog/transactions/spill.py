@@ -35,7 +35,7 @@ from lockstep.pipeline.binlog.stream.ring import (
     pack_block,
 )
 from lockstep.pipeline.model.batch import EndedTransaction, PreparedTransaction, WaitingFile, Xid
-from lockstep.pipeline.ports.segments import EventFile, Spool
+from lockstep.pipeline.ports.segments import EventFile, NewEventFile, Spool
 from lockstep.pipeline.values.errors import PreparedElsewhere, SegmentsLost
 from lockstep.pipeline.values.places import start_at
 from lockstep.pipeline.values.position import Coordinates
@@ -59,7 +59,7 @@ class _BlockPlace:
 class Spill:
     """The file of one transaction's row events, which are first written and then read."""
 
-    def __init__(self, file: EventFile) -> None:
+    def __init__(self, file: NewEventFile) -> None:
         self.file = file
         self._places: list[_BlockPlace] = []
         self._end = 0
@@ -198,7 +198,7 @@ class SummarisingSpool(Generic[T]):
 
 
 class SummarisedFile(Generic[T]):
-    """The `EventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in
+    """The `NewEventFile` of a `Spill` in a `SummarisingSpool`. A `Spill` writes a block in
     three pieces."""
 
     def __init__(self, summarise: Callable[[Block], T], on_read: Callable[[T], None]) -> None:

@@ -35,7 +35,7 @@ from lockstep.pipeline.binlog.values.charset_tables import (
 )
 from lockstep.pipeline.schema.types import TEXT_TYPES
 from lockstep.pipeline.values.errors import TableError
-from lockstep.pipeline.values.table import Column
+from lockstep.pipeline.values.table import Column, quoted
 
 Decoder = Callable[[bytes], str]
 
@@ -334,7 +334,7 @@ def may_be_ambiguous(column: Column) -> bool:
 def ambiguous_key(column: Column, place: str) -> TableError:
     """Return the error for a key column with an ambiguous value. `place`: where it is,
     in words."""
-    name = "`" + column.name.replace("`", "``") + "`"
+    name = quoted(column.name)
     if column.type in TEXT_TYPES:
         reason = f"{column.charset} has more than one code for some characters"
         canonical = f"CONVERT(CONVERT({name} USING utf8mb4) USING {column.charset})"

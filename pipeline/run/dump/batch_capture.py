@@ -12,8 +12,9 @@ from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.run.dump.basis import Basis
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import CopyDecider
-from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows
+from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.run.dump.table_extents import PartialTables, note_tables_from_log
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.values.position import Anchor, Position
@@ -38,14 +39,12 @@ class BatchCapture:
                 batch_id=batch.id,
                 hides_values=hides_values,
             )
+        tables, structures, shaping = basis.tables, basis.structures, ports.shaping
+        self.table_changes = TableChanges(
+            tables, structures, shaping, ports, decide_copies=decide_copies, extents=extents
+        )
         self.segmenter = Segmenter(
-            basis.tables,
-            basis.structures,
-            ports.shaping,
-            ports,
-            system_table_rows=self._system_table_rows,
-            decide_copies=decide_copies,
-            extents=extents,
+            tables, structures, shaping, self.table_changes, self._system_table_rows
         )
         self.reading = LogReading(basis, self.segmenter, keeps_all_prepared=True)
 
@@ -54,7 +53,7 @@ class BatchCapture:
         The origin says with which version, or none, the new mirror begins."""
         for table, origin in sorted(origins.items()):
             self.basis.ports.progress.note(f"the mirror of {table} is rewritten {origin.clause}")
-            self.segmenter.rewrite(table, origin)
+            self.table_changes.rewrite(table, origin)
 
     def finish(
         self, *, end: Position, anchor: Anchor, by_gtid: bool, carried_out_orders: tuple[int, ...]

@@ -41,7 +41,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.batch_capture import BatchCapture
 from lockstep.pipeline.run.dump.initial_schemas import statements_between
 from lockstep.pipeline.run.dump.logged_statements import with_existing_view
-from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.segmenter import Segmenter
 from lockstep.pipeline.schema.code import after_code_statement, changes_code
 from lockstep.pipeline.schema.compare import comparable_table, differences, with_unlogged_properties
 from lockstep.pipeline.schema.effects import LoggedStatement

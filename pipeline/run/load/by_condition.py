@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.segments import EventFile
+from lockstep.pipeline.ports.segments import NewEventFile
 from lockstep.pipeline.ports.source import ConditionSnapshot
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
 from lockstep.pipeline.run.context import RunPorts
@@ -57,7 +57,7 @@ def _reload_hint(table: TableName) -> str:
 class ScratchRows:
     """Rows of one schema, which wait in a temporary file until they are captured."""
 
-    def __init__(self, file: EventFile, schema: pa.Schema) -> None:
+    def __init__(self, file: NewEventFile, schema: pa.Schema) -> None:
         self._file, self._schema = file, schema
         self._places: list[tuple[int, int]] = []
         self._size = self.row_count = 0

@@ -52,7 +52,6 @@ from lockstep.pipeline.schema.table_effects import (
 )
 from lockstep.pipeline.supply.plan import ColumnsFromServer, RowsFromServer
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.engines import is_engine_reason
 from lockstep.pipeline.values.errors import (
     AccessDenied,
     ConfigurationError,
@@ -359,18 +358,16 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
     step = plan.step_after_log
     reads_rows = step is not None and isinstance(step.supply, RowsFromServer)
     if step is not None and reads_rows and plan.span is None:
-        return f"the next run reads {table} from the source: {step.reason}; {_GOES_ON}"
+        state = ports.ledger.table_states(ports.source.name)[table]
+        # What stopped it may be cured by now.
+        cause = f"it stopped because {step.reason}" if step.reason == state.reason else step.reason
+        return f"the next run reads {table} from the source: {cause}; {_GOES_ON}"
     if plan.span is not None:
         end = "the others" if returns.cursor is None else returns.cursor.position.at
         sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
     else:
         sentence = f"follows {table} as it is, because the log has nothing that it lacks"
     reason = step.reason if step is not None and reads_rows else doubt
-    state_reason = ports.ledger.table_states(ports.source.name)[table].reason
-    if reason is None and plan.span is not None and is_engine_reason(state_reason or ""):
-        # Its present engine is captured. What cured it may come after this part of the
-        # log, and then the catching up stops it for the same reason.
-        reason = f"its log there is that of another engine ({state_reason})"
     if reason is not None:
         sentence += f", and reads it from the source: {reason}"
     elif step is not None and isinstance(step.supply, ColumnsFromServer):

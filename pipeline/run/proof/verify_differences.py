@@ -41,7 +41,7 @@ from lockstep.pipeline.run.proof.verify_log import (
 from lockstep.pipeline.run.reports import RowDifference, TableComparison
 from lockstep.pipeline.values.errors import SourceMoving
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, quoted
 
 MOST_EXAMPLES: Final = 5
 MOST_DETAILS: Final = 500
@@ -241,8 +241,7 @@ def _where_condition(
         if type(value) is not int:
             return None
         values.append(value)
-    column = "`" + name.replace("`", "``") + "`"
-    return f"{column} in ({', '.join(map(str, sorted(values)))})"
+    return f"{quoted(name)} in ({', '.join(map(str, sorted(values)))})"
 
 
 def differing_rows(

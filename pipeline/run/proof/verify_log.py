@@ -16,6 +16,7 @@ import pyarrow as pa
 from lockstep.pipeline.binlog.rows.maps import split_by_table
 from lockstep.pipeline.binlog.stream import ring as columns
 from lockstep.pipeline.binlog.stream.ring import Block, Integers, TransactionGroup
+from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
 from lockstep.pipeline.binlog.transactions.identity import GtidCollector, gtid_set, union
 from lockstep.pipeline.model.batch import Cursor
 from lockstep.pipeline.proof.hashes import Hashes, RowHasher
@@ -95,10 +96,15 @@ class ImageTaker:
         self._treated = basis.ports.shaping.treatment_texts
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self._watch = CascadeWatch(basis.structures, self.is_wanted)
-        self.watches, self.use_buffer = self._watch.watches, self._decoding.use_buffer
         self._start, self._gtids = basis.run_start.start.gtid_set, GtidCollector()
         self.uncompared_tables: dict[TableName, UncomparedTable] = {}
         self.row_count = 0
+
+    def use_buffer(self, buffer: TransactionBuffer) -> None:
+        self._decoding.use_buffer(buffer)
+
+    def watches(self, table: TableName) -> bool:
+        return self._watch.watches(table)
 
     def is_wanted(self, table: TableName) -> bool:
         return table in self._readers and table not in self.uncompared_tables

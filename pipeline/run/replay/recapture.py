@@ -35,7 +35,8 @@ from lockstep.pipeline.run.dump.initial_schemas import (
 )
 from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.dump.renames import origins_by_table
-from lockstep.pipeline.run.dump.segment_builder import Segmenter
+from lockstep.pipeline.run.dump.segmenter import Segmenter
+from lockstep.pipeline.run.dump.table_changes import TableChanges
 from lockstep.pipeline.schema.effects import Effect
 from lockstep.pipeline.schema.tracker import InitialStructures
 from lockstep.pipeline.start.bounds import RunBounds
@@ -169,12 +170,13 @@ def _capture_again(ports: RunPorts, batch: Batch, facts: SpanFacts) -> tuple[Seg
         ),
         prepared_transactions={},
     )
-    segmenter = Segmenter(
+    table_changes = TableChanges(
         tables,
         basis.structures,
         ports.shaping,
         decide_copies=partial(_original_copies, content.events),
     )
+    segmenter = Segmenter(tables, basis.structures, ports.shaping, table_changes)
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
     if tables.change_count != batch.changes:

@@ -3,7 +3,7 @@ them.
 
 pyarrow writes them, without Java, in a form that Spark, delta-rs and DuckDB read alike:
 zstd, timestamps in microseconds, no INT96, no unsigned integers. `damage_sentences`
-compares them with what the ledger recorded. `pipeline.run.dump.segment_builder` decides
+compares them with what the ledger recorded. `pipeline.run.dump.segmenter` decides
 which changes go into a segment; `changelog` adds the files to a Delta table.
 """
 
@@ -282,7 +282,7 @@ def _damage(path: LakePath, file: SegmentFile) -> str | None:
         size = path.stat().st_size
     except FileNotFoundError:
         return "is missing"
-    if size != file.size:
+    if file.size and size != file.size:
         return f"has {size} bytes instead of {file.size}"
     if file.sha256 and sha256_of(path) != file.sha256:
         return "has another checksum than when it was written"

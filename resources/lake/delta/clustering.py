@@ -18,13 +18,9 @@ from typing import Any, Final
 from deltalake import DeltaTable
 
 from lockstep.pipeline.mirror.clustering import clustered_by
+from lockstep.resources.lake.delta.checksums import recent_commits
 from lockstep.resources.lake.delta.columns import PHYSICAL_NAME, schema_of, table_spelling
-from lockstep.resources.lake.delta.delta_log import (
-    MOST_COMMITS_BACK,
-    actions,
-    commit_file,
-    read_checksum_file,
-)
+from lockstep.resources.lake.delta.delta_log import actions
 from lockstep.resources.lake.delta.statement import quoted
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import delta_table
@@ -61,16 +57,12 @@ def clustering_of(path: LakePath, table: DeltaTable) -> tuple[str, ...] | None:
 
 def _recent_columns(path: LakePath, version: int) -> list[str] | None:
     """Return the physical names of the columns, from the newest checksum file that
-    lists domains or the newest commit that changed the clustering; None if the last
-    `MOST_COMMITS_BACK` versions have neither."""
-    for log_version in range(version, max(version - MOST_COMMITS_BACK, -1), -1):
-        domains = read_checksum_file(path, log_version).get("domainMetadata")
+    lists domains or the newest commit that changed the clustering; None if no recent
+    version has either."""
+    for commit_text, checksum in recent_commits(path, version):
+        domains = checksum.get("domainMetadata")
         if domains is not None:
             return _columns_in(domains)
-        try:
-            commit_text = commit_file(path, log_version).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
         changed_domains = [domain for _, domain in actions(commit_text, "domainMetadata")]
         if any(domain["domain"] == _CLUSTERING_DOMAIN for domain in changed_domains):
             return _columns_in(changed_domains)

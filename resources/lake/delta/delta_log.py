@@ -2,9 +2,9 @@
 commit files.
 
 Format: Delta protocol, sections "Delta Log Entries", "Actions", "Transaction
-Identifiers", "Commit Provenance Information" and "Version Checksum File".
-`pipeline.model.foreign_commits` judges what commits mean. delta-rs gives the contents
-of a snapshot: schema, properties, files and protocol.
+Identifiers" and "Commit Provenance Information". `pipeline.model.foreign_commits`
+judges what commits mean. delta-rs gives the contents of a snapshot: schema, properties,
+files and protocol.
 
 Two functions of delta-rs are not used. `history` numbers commits by counting down, so
 all commits before one without a commitInfo, or before a missing file, get a wrong
@@ -12,21 +12,16 @@ version. `version` opens the table and lists all files, which takes 0.6 ms for a
 one commit and 6 to 16 ms for a thousand. File names tell the version in 0.1 ms, or in
 two requests to a store, and a run needs the version several times for each table that
 it writes.
-
-A checksum file beside a commit repeats the files and properties that the table has
-after the commit. Spark writes checksum files and trusts them instead of reading the
-log. In a log that was cut or restored by hand, a checksum file can belong to a commit
-that is gone, so each is compared with its commit.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -45,6 +40,7 @@ from lockstep.resources.lake.store.paths import LakePath, ObjectPath
 from lockstep.resources.lake.store.storage import delta_table, lake_errors
 
 _COMMIT_NAME = re.compile(r"(\d{20})\.json")
+_ACTION_KIND = re.compile(r'\s*\{\s*"(\w+)"')
 _MOST_PROBES = 200
 """Most file names that are tried before the folder is listed."""
 
@@ -85,12 +81,22 @@ def commit_file(path: LakePath, version: int) -> LakePath:
     return path / "_delta_log" / f"{version:020d}.json"
 
 
+def commit_content(path: LakePath, version: int) -> bytes | None:
+    """Return the content of a commit file; None if it is missing."""
+    try:
+        return commit_file(path, version).read_bytes()
+    except FileNotFoundError:
+        return None
+
+
 def actions(commit_text: str, *kinds: str) -> Iterator[tuple[str, Any]]:
     """Yield the kind and the content of each action in a commit file, in order; with
     `kinds`, only actions of these kinds."""
-    prefixes = tuple(f'{{"{kind}"' for kind in kinds)
-    for line in commit_text.splitlines():
-        if line and (not kinds or line.startswith(prefixes)):
+    # `splitlines` would also split inside a text with U+2028 or U+0085, which JSON does
+    # not escape.
+    for line in filter(str.strip, commit_text.split("\n")):
+        kind = _ACTION_KIND.match(line) if kinds else None
+        if kind is None or kind[1] in kinds:
             yield from json.loads(line).items()
 
 
@@ -98,7 +104,7 @@ def read_commit(path: LakePath, version: int, *kinds: str) -> LakeCommit | None:
     """Return a commit; None if its file is missing. With `kinds`, only actions of these
     kinds are read, and fields that come from other actions are empty."""
     with lake_errors(commit_file(path, version)):
-        content = _commit_content(path, version)
+        content = commit_content(path, version)
     return None if content is None else _parse_commit(version, content.decode(), kinds)
 
 
@@ -108,14 +114,15 @@ def log_above(path: LakePath, version: int) -> LogAbove:
     base = read_commit(path, version) if version >= 0 else None
     commits: list[LakeCommit] = []
     while (commit := read_commit(path, version + 1 + len(commits))) is not None:
-        commits.append(_with_judged_facts(path, commit))
+        commits.append(_with_facts_to_judge(path, commit))
     last_version = version + len(commits)
     if not commits and base is None:
         # No such files: the log ends earlier, was cleaned up, or there is none.
         newest = newest_version(path)
         missing_version = version + 1 if newest is not None and newest > version else None
         return LogAbove(newest, None, (), missing_version)
-    checkpoint_version = _checkpoint_version(path)
+    with lake_errors(path):
+        checkpoint_version = _checkpoint_version(path)
     missing_version = (
         last_version + 1
         if checkpoint_version is not None and checkpoint_version > last_version
@@ -128,7 +135,7 @@ def log_above(path: LakePath, version: int) -> LogAbove:
 def commits_newest_first(path: LakePath) -> Iterator[LakeCommit]:
     """Yield the log's commits, newest first, as far back as its files go."""
     return (
-        _with_judged_facts(path, commit)
+        _with_facts_to_judge(path, commit)
         for commit in _read_newest_first(path, newest_version(path))
     )
 
@@ -237,7 +244,7 @@ def _file_action(action: Mapping[str, Any]) -> FileAction:
     return FileAction(action["path"], row_count, is_data_change, deleted_rows, action.get("size"))
 
 
-def _with_judged_facts(path: LakePath, commit: LakeCommit) -> LakeCommit:
+def _with_facts_to_judge(path: LakePath, commit: LakeCommit) -> LakeCommit:
     """Return a commit with the facts by which `pipeline.model.foreign_commits` judges
     whether it changed rows: the changes of columns and properties, and the rows of
     removed files. Only commits of other writers and of upkeep are judged."""
@@ -269,8 +276,8 @@ def _with_row_count(file: FileAction, rows_before: Mapping[str, int]) -> FileAct
 
 
 def _rows_before(path: LakePath, version: int) -> Mapping[str, int]:
-    """Return the rows of each file that the table had before a version, deleted rows
-    included."""
+    """Return the number of rows of each file that the table had before a version,
+    deleted rows included; no files if that is unknown."""
     if version == 0:
         return {}
     try:
@@ -283,8 +290,8 @@ def _rows_before(path: LakePath, version: int) -> Mapping[str, int]:
 
 
 def _metadata_change(path: LakePath, version: int) -> MetadataChange:
-    """Return whether a version changed the table's columns (None if that is unknown),
-    and the properties that it changed."""
+    """Return whether a version changed the table's columns, and which properties it
+    changed; None and none if that is unknown."""
     if version == 0:
         return MetadataChange(None)
     try:
@@ -296,106 +303,3 @@ def _metadata_change(path: LakePath, version: int) -> MetadataChange:
     except (DeltaError, LakeUnavailable, OSError):
         return MetadataChange(None)
     return MetadataChange(has_changed_columns, tuple(sorted(changed_names)))
-
-
-MOST_COMMITS_BACK: Final = 50
-"""Most commits that are read, from the newest back, to find what the newest checksum
-file lacks."""
-
-
-def delete_stray_checksum(file: LakePath, content: bytes) -> None:
-    """Delete the checksum file beside a commit's file if it is of another transaction.
-    Spark then reads the log."""
-    checksum, txn_id = _checksum_beside(file), _txn_id(content)
-    if checksum is not None and (txn_id is None or checksum.get("txnId") != txn_id):
-        file.with_suffix(".crc").unlink(missing_ok=True)
-
-
-def read_checksum_file(path: LakePath, version: int) -> Mapping[str, Any]:
-    """Return the content of a version's checksum file, with the names of Delta's
-    protocol; empty if there is none, or if it belongs to another commit."""
-    content = _commit_content(path, version)
-    return {} if content is None else _own_checksum(commit_file(path, version), content)
-
-
-def should_skip_file_list(
-    path: LakePath, version: int, add_actions: Sequence[Mapping[str, Any]] | None
-) -> bool:
-    """Return whether Delta should be told not to list the table's files in the checksum
-    file of the commit after a version. Delta would run a query for the list if the
-    version's checksum file has none. We need no list as long as recent commits tell the
-    files. `add_actions`: the result of `add_actions_at`."""
-    return add_actions is not None and "allFiles" not in read_checksum_file(path, version)
-
-
-def add_actions_at(path: LakePath, version: int) -> list[Mapping[str, Any]] | None:
-    """Return the `add` actions of a version's files (protocol, "Action
-    Reconciliation").
-
-    They are taken from the newest checksum file that lists files, and from the commits
-    after it. Return None if the last `MOST_COMMITS_BACK` commits have no such file.
-    delta-rs is not asked, because it does not give the deletion vectors, which Spark
-    needs to remove a file.
-    """
-    adds: list[Mapping[str, Any]] = []
-    decided_keys: set[tuple[str, str]] = set()
-    # From the newest commit back: the newest action of a file decides, older ones are
-    # outdated.
-    for log_version in range(version, max(version - MOST_COMMITS_BACK, -1), -1):
-        content = _commit_content(path, log_version)
-        if content is None:
-            return None
-        listed_files = _own_checksum(commit_file(path, log_version), content).get("allFiles")
-        if listed_files is not None:
-            return adds + [file for file in listed_files if file_key(file) not in decided_keys]
-        file_actions = list(actions(content.decode(), "add", "remove"))
-        adds += [
-            file
-            for kind, file in file_actions
-            if kind == "add" and file_key(file) not in decided_keys
-        ]
-        if log_version == 0:
-            return adds
-        decided_keys |= {file_key(file) for _, file in file_actions}
-    return None
-
-
-def file_key(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the identity of a file in a log: its path and its deletion vector, because
-    the same file can be added again with more rows deleted."""
-    return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
-
-
-def _commit_content(path: LakePath, version: int) -> bytes | None:
-    try:
-        return commit_file(path, version).read_bytes()
-    except FileNotFoundError:
-        return None
-
-
-def _own_checksum(file: LakePath, content: bytes) -> dict[str, Any]:
-    """Return the content of the checksum file beside a commit's file; empty if there is
-    none, or if it belongs to another commit."""
-    txn_id, checksum = _txn_id(content), _checksum_beside(file) or {}
-    return checksum if txn_id is not None and checksum.get("txnId") == txn_id else {}
-
-
-def _txn_id(content: bytes) -> str | None:
-    """Return the id that Delta gave the transaction, `commitInfo.txnId`."""
-    for _, info in actions(content.decode(), "commitInfo"):
-        txn_id = info.get("txnId")
-        return txn_id if isinstance(txn_id, str) else None
-    return None
-
-
-def _checksum_beside(file: LakePath) -> dict[str, Any] | None:
-    """Return the content of the checksum file beside a commit's file, of whichever
-    transaction; None if there is none. Only a missing file is caught: other errors of
-    the storage are raised."""
-    try:
-        checksum = json.loads(file.with_suffix(".crc").read_bytes())
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        return {}
-    return checksum if isinstance(checksum, dict) else {}

@@ -19,11 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from lockstep.pipeline.values.errors import LakeUnavailable, TableError
-from lockstep.resources.lake.delta.delta_log import (
-    commit_file,
-    delete_stray_checksum,
-    newest_version,
-)
+from lockstep.resources.lake.delta.checksums import delete_stray_checksum
+from lockstep.resources.lake.delta.delta_log import commit_file, newest_version
 from lockstep.resources.lake.spark.java_errors import commit_conflict, spark_errors
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import lake_errors

@@ -27,13 +27,14 @@ from lockstep.pipeline.mirror.strategy import Size
 from lockstep.pipeline.ports.mirrors import ColumnRanges, MirrorSize
 from lockstep.pipeline.proof.sampling import ValueRange
 from lockstep.pipeline.values.errors import ConfigurationError, LakeUnavailable, VersionGone
+from lockstep.resources.lake.delta.checksums import read_checksum_file
 from lockstep.resources.lake.delta.columns import (
     PHYSICAL_NAME,
     mirror_schema,
     schema_of,
     table_spelling,
 )
-from lockstep.resources.lake.delta.delta_log import newest_version, read_checksum_file, read_commit
+from lockstep.resources.lake.delta.delta_log import newest_version, read_commit
 from lockstep.resources.lake.store.paths import LakePath
 from lockstep.resources.lake.store.storage import (
     count_missing_files,

@@ -32,12 +32,9 @@ from lockstep.pipeline.ports.mirror_writes import (
 from lockstep.pipeline.ports.mirrors import MirrorCommit
 from lockstep.pipeline.schema.types import is_refused
 from lockstep.pipeline.values.errors import ForeignCommit, TableError
+from lockstep.resources.lake.delta.checksums import add_actions_at, should_skip_file_list
 from lockstep.resources.lake.delta.columns import spelling
-from lockstep.resources.lake.delta.delta_log import (
-    add_actions_at,
-    metadata_since,
-    should_skip_file_list,
-)
+from lockstep.resources.lake.delta.delta_log import metadata_since
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.delta.statement import step_statement
 from lockstep.resources.lake.mirror.direct import NO_FILE_LIST
@@ -210,7 +207,7 @@ def enable_features(session: SparkSession, path: LakePath, schema: pa.Schema, he
 
 def _set_properties(session: SparkSession, path: LakePath, step: SetProperties, head: Head) -> None:
     """Commit properties. If recent commits tell the table's files
-    (`delta_log.should_skip_file_list`), Delta is told not to list them, which would
+    (`checksums.should_skip_file_list`), Delta is told not to list them, which would
     take a query."""
     skip_file_list = should_skip_file_list(path, head.version, add_actions_at(path, head.version))
     with session_settings(session, NO_FILE_LIST if skip_file_list else {}):

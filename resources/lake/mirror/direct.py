@@ -24,9 +24,9 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 
 from lockstep.resources.lake.changelog.frame import spark_schema
+from lockstep.resources.lake.delta.checksums import add_actions_at, should_skip_file_list
 from lockstep.resources.lake.delta.clustering import NOT_CLUSTERED, was_ever_clustered
 from lockstep.resources.lake.delta.columns import PHYSICAL_NAME
-from lockstep.resources.lake.delta.delta_log import add_actions_at, should_skip_file_list
 from lockstep.resources.lake.spark.java_classes import (
     java_class,
     java_session,
@@ -199,7 +199,7 @@ def _transaction(
     """Open a transaction on the newest version of a table, or on a table that does not
     exist yet. `skip_file_list`: the commit's checksum file need not list the table's
     files. Delta would run a query for the list if the previous checksum file has none
-    (`delta_log.should_skip_file_list`)."""
+    (`checksums.should_skip_file_list`)."""
     jvm, spark = jvm_of(session), java_session(session)
     session_class = java_class(jvm, "org.apache.spark.sql.SparkSession")
     # Delta takes its settings, such as the pin, from the Java thread's active session.

@@ -24,14 +24,11 @@ from lockstep.pipeline.mirror.marks import (
     sequences,
     with_marks,
 )
-from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.captured_tables import CapturedTables, TableSegment
 from lockstep.pipeline.run.dump.cascade_watch import CascadeWatch, UnloggedCascade
 from lockstep.pipeline.run.dump.image_decoder import ImageDecoder
-from lockstep.pipeline.run.dump.renames import DecideCopies
 from lockstep.pipeline.run.dump.system_table_rows import SystemTableRows, TransactionCounts
 from lockstep.pipeline.run.dump.table_changes import TableChanges
-from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement, Renamed
 from lockstep.pipeline.schema.tracker import SchemaTracker
@@ -44,8 +41,7 @@ from lockstep.pipeline.values.table import TableName
 
 class Segmenter:
     """The `LogTaker` of a capture. It decodes the groups of one buffer and adds the
-    rows to `tables`. `ports`: those of the run; None in a replay, which reads a part
-    of the log again.
+    rows to `tables`; `table_changes` applies everything else to them.
 
     `nulled_counts`: number of values, by column, that a policy replaced by NULL.
     `undefined_code_counts`: number of texts, by column, with a code that has no
@@ -56,29 +52,17 @@ class Segmenter:
         tables: CapturedTables,
         structures: SchemaTracker,
         shaping: Shaping,
-        ports: RunPorts | None = None,
-        *,
+        table_changes: TableChanges,
         system_table_rows: SystemTableRows | None = None,
-        decide_copies: DecideCopies | None = None,
-        extents: PartialTables | None = None,
     ) -> None:
         self._tables = tables
-        self._system_table_rows = system_table_rows
         self._structures = structures
-        self._table_changes = changes = TableChanges(
-            tables, structures, shaping, ports, decide_copies=decide_copies, extents=extents
-        )
+        self._table_changes = table_changes
+        self._system_table_rows = system_table_rows
         self._watch = CascadeWatch(structures, tables.is_wanted)
         self._decoder = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
-        # Methods of `LogTaker` that one of these objects implements completely.
-        self.is_wanted, self.watches = tables.is_wanted, self._watch.watches
-        self.note_lost_rows, self.reach = changes.stop_with_lost_rows, changes.reach
-        self.stop, self.rewrite, self.begin_load = changes.stop, changes.rewrite, changes.begin_load
         self.row_count = 0
         self.nulled_counts, self.undefined_code_counts = Counter[str](), Counter[str]()
-        self.tables_with_defaults: Set[TableName] = self._decoder.tables_with_defaults
-        """Tables with inserted rows whose missing columns got the DEFAULT of the
-        history."""
         self.new_names: Mapping[TableName, TableName] = {}
         """Former names of tables that this batch renamed, each with the table's present
         name."""
@@ -87,9 +71,24 @@ class Segmenter:
     def change_count(self) -> int:
         return self._tables.change_count
 
+    @property
+    def tables_with_defaults(self) -> Set[TableName]:
+        """Tables with inserted rows whose missing columns got the DEFAULT of the
+        history."""
+        return self._decoder.tables_with_defaults
+
     def use_buffer(self, buffer: TransactionBuffer) -> None:
         self._decoder.use_buffer(buffer)
         self._table_changes.use_buffer(buffer)
+
+    def is_wanted(self, table: TableName) -> bool:
+        return self._tables.is_wanted(table)
+
+    def watches(self, table: TableName) -> bool:
+        return self._watch.watches(table)
+
+    def reach(self, at: Coordinates | None) -> None:
+        self._table_changes.reach(at)
 
     def tables_with_rows(self) -> Iterator[TableName]:
         """Yield the captured tables that have rows in this batch, or in an XA
@@ -138,7 +137,10 @@ class Segmenter:
     def note_unlogged_change(self, table: TableName, at: Coordinates, error: TableError) -> None:
         """Stop the table if a change of it at `at` would be taken."""
         if self._tables[table].takes(at):
-            self.stop(table, at, error)
+            self._table_changes.stop(table, at, error)
+
+    def note_lost_rows(self, table: TableName, at: Coordinates, reason: str) -> None:
+        self._table_changes.stop_with_lost_rows(table, at, reason)
 
     def put(self, group: TransactionGroup) -> None:
         """Decode a group's rows, number them, and add them to the segments of their
@@ -213,7 +215,7 @@ class Segmenter:
             self._tables[name].is_undecodable = True
             if isinstance(error, DamagedEvent):
                 error = TableError(error.message, hint=error.hint)
-            self.stop(name, at, error)
+            self._table_changes.stop(name, at, error)
             return None
         return DecodedEvents.of(segment, event_numbers, sub_block.events, batches)
 

@@ -1,0 +1,119 @@
+"""The checksum files beside the commits of a Delta table's log (protocol, "Version
+Checksum File").
+
+A checksum file repeats the files and properties that the table has after its commit.
+Spark writes checksum files and trusts them instead of reading the log. In a log that
+was cut or restored by hand, a checksum file can belong to a commit that is gone, so
+each is compared with its commit.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from lockstep.resources.lake.delta.delta_log import actions, commit_content, commit_file
+from lockstep.resources.lake.store.paths import LakePath
+
+MOST_COMMITS_BACK: Final = 50
+"""Most commits that are read, from the newest back, to find what the newest checksum
+file lacks."""
+
+
+def delete_stray_checksum(file: LakePath, content: bytes) -> None:
+    """Delete the checksum file beside a commit's file if it is of another transaction.
+    Spark then reads the log."""
+    checksum, txn_id = _checksum_beside(file), _txn_id(content)
+    if checksum is not None and (txn_id is None or checksum.get("txnId") != txn_id):
+        file.with_suffix(".crc").unlink(missing_ok=True)
+
+
+def read_checksum_file(path: LakePath, version: int) -> Mapping[str, Any]:
+    """Return the content of a version's checksum file, with the names of Delta's
+    protocol; empty if there is none, or if it belongs to another commit."""
+    content = commit_content(path, version)
+    return {} if content is None else _own_checksum(commit_file(path, version), content)
+
+
+def recent_commits(path: LakePath, version: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the text of a version's commit file and the content of its checksum file,
+    as `read_checksum_file` does; then those of the versions before it, newest first, at
+    most `MOST_COMMITS_BACK` in all, and none before one whose commit file is missing."""
+    for log_version in range(version, max(version - MOST_COMMITS_BACK, -1), -1):
+        content = commit_content(path, log_version)
+        if content is None:
+            return
+        yield content.decode(), _own_checksum(commit_file(path, log_version), content)
+
+
+def should_skip_file_list(
+    path: LakePath, version: int, add_actions: Sequence[Mapping[str, Any]] | None
+) -> bool:
+    """Return whether to tell Delta not to list the table's files in the checksum file
+    of the commit after a version. If the version's checksum file lists none, Delta
+    would run a query for them. The list is not needed if recent commits tell the
+    files: `add_actions`, the result of `add_actions_at`, is not None."""
+    return add_actions is not None and "allFiles" not in read_checksum_file(path, version)
+
+
+def add_actions_at(path: LakePath, version: int) -> list[Mapping[str, Any]] | None:
+    """Return the `add` actions of a version's files (protocol, "Action
+    Reconciliation").
+
+    They are taken from the newest checksum file that lists files, and from the commits
+    after it; None if no recent commit has such a file. delta-rs is not asked, because
+    it does not give the deletion vectors, which Spark needs to remove a file.
+    """
+    adds: list[Mapping[str, Any]] = []
+    decided_keys: set[tuple[str, str]] = set()
+    # From the newest commit back: the newest action of a file decides, older ones are
+    # outdated.
+    for age, (commit_text, checksum) in enumerate(recent_commits(path, version)):
+        listed_files = checksum.get("allFiles")
+        if listed_files is not None:
+            return adds + [file for file in listed_files if _file_key(file) not in decided_keys]
+        file_actions = list(actions(commit_text, "add", "remove"))
+        adds += [
+            file
+            for kind, file in file_actions
+            if kind == "add" and _file_key(file) not in decided_keys
+        ]
+        if age == version:  # the table's first commit
+            return adds
+        decided_keys |= {_file_key(file) for _, file in file_actions}
+    return None
+
+
+def _file_key(file: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the identity of a file in a log: its path and its deletion vector, because
+    the same file can be added again with more rows deleted."""
+    return file["path"], json.dumps(file.get("deletionVector"), sort_keys=True)
+
+
+def _own_checksum(file: LakePath, content: bytes) -> dict[str, Any]:
+    """Return the content of the checksum file beside a commit's file; empty if there is
+    none, or if it belongs to another commit."""
+    txn_id, checksum = _txn_id(content), _checksum_beside(file) or {}
+    return checksum if txn_id is not None and checksum.get("txnId") == txn_id else {}
+
+
+def _txn_id(content: bytes) -> str | None:
+    """Return the id that Delta gave the transaction, `commitInfo.txnId`."""
+    for _, info in actions(content.decode(), "commitInfo"):
+        txn_id = info.get("txnId")
+        return txn_id if isinstance(txn_id, str) else None
+    return None
+
+
+def _checksum_beside(file: LakePath) -> dict[str, Any] | None:
+    """Return the content of the checksum file beside a commit's file, of whichever
+    transaction; None if there is none. Only a missing file is caught: other errors of
+    the storage are raised."""
+    try:
+        checksum = json.loads(file.with_suffix(".crc").read_bytes())
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return {}
+    return checksum if isinstance(checksum, dict) else {}

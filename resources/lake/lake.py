@@ -1,0 +1,102 @@
+"""The lake: the implementations of its ports, over one folder or prefix of an object
+store, and one Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+
+from lockstep.pipeline.model.batch import RequestCounts
+from lockstep.pipeline.values.retention import DEFAULT_KEEP
+from lockstep.resources.lake.changelog.changelog import DeltaChangelog
+from lockstep.resources.lake.changelog.claims import FileClaims
+from lockstep.resources.lake.changelog.segments import ParquetSegments
+from lockstep.resources.lake.changelog.spool import FileSpool
+from lockstep.resources.lake.mirror.copies import FolderCopies
+from lockstep.resources.lake.mirror.mirror import SparkMirrors
+from lockstep.resources.lake.mirror.upkeep import SparkUpkeep
+from lockstep.resources.lake.spark.remote import RemoteSpark, configured_server
+from lockstep.resources.lake.spark.session import SparkProcess
+from lockstep.resources.lake.spark.spark import Spark
+from lockstep.resources.lake.spark_catalog import SparkCatalog
+from lockstep.resources.lake.store.paths import LakePath, ObjectPath
+from lockstep.resources.lake.trial import require_correct_writes
+
+
+class Lake:
+    """A lake in a folder or under a prefix, which need not exist yet. Each attribute
+    implements one port. Nothing is started before it is needed.
+
+    `staging`: a local folder for temporary files, such as changes that Spark reads and
+    row events that do not fit into memory. `spark_conf`: the `[spark]` table of
+    lockstep.toml. `keep`: how long each version of a mirror (the Delta table with a
+    table's present rows) stays readable. `on_warning` is called with a sentence for a
+    person, by any thread. Raise `ConfigurationError` if `[spark]` has a wrong `remote`
+    or `token`.
+    """
+
+    def __init__(
+        self,
+        lake_path: LakePath,
+        *,
+        staging: str | Path,
+        spark_conf: Mapping[str, str],
+        on_warning: Callable[[str], None],
+        keep: timedelta = DEFAULT_KEEP,
+    ) -> None:
+        path, staging_folder = lake_path.absolute(), Path(staging).absolute()
+        server = configured_server(spark_conf)
+        spark: Spark
+        if server is None:
+            spark = SparkProcess(
+                spark_conf, lake=path, staging=staging_folder, on_warning=on_warning
+            )
+        else:
+            spark = RemoteSpark(server, spark_conf, lake=path, staging=staging_folder)
+        self._path, self._staging, self._spark = path, staging_folder, spark
+        self.segments = ParquetSegments(path, spark=spark)
+        self.spool = FileSpool(path, staging_folder / "spool")
+        self.changelog = DeltaChangelog(path)
+        self.mirrors = SparkMirrors(path, staging=staging_folder, spark=spark, keep=keep)
+        self.claims = FileClaims(path)
+        self.copies = FolderCopies(path, staging=staging_folder, spark=spark)
+        self.upkeep = SparkUpkeep(path, spark=spark, keep=keep)
+
+    def catalog(self, name: str, locate: Callable[[str], str]) -> SparkCatalog:
+        """Return one of Spark's catalogs. `locate`: returns the URL of a path in the
+        lake."""
+        return SparkCatalog(self._spark, name, locate)
+
+    def try_spark(self) -> str:
+        """Try Spark with a small table (`trial`), and return Spark's name."""
+        require_correct_writes(self._spark, self._path, self._staging)
+        return self._spark.display_name()
+
+    def start_request_count(self) -> Callable[[], RequestCounts | None]:
+        """Return a function that returns the number of requests that this process has
+        sent to the lake's store since this call, by our client and by Spark's; None for
+        a lake in a folder.
+
+        delta-rs, the third client, does not count its requests. In the store's access
+        log, the clients have different user agents (`USER_AGENT`, `DELTA_USER_AGENT`,
+        Hadoop's). If a request is repeated because the store was busy or did not
+        answer, our client counts it once, but Spark's counts each attempt.
+        """
+        if not isinstance(self._path, ObjectPath):
+            return lambda: None
+        count, spark = self._path.bucket.count, self._spark
+        before, spark_before = count.total, spark.request_count()
+
+        def requests_since() -> RequestCounts:
+            spark_now = spark.request_count()
+            by_spark = None
+            if spark_now is not None and spark_before is not None:
+                by_spark = max(spark_now - spark_before, 0)  # 0 if Spark was stopped meanwhile
+            return RequestCounts(count.total - before, by_spark)
+
+        return requests_since
+
+    def close(self) -> None:
+        """Stop Spark if it was started."""
+        self._spark.stop()
