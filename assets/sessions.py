@@ -7,14 +7,12 @@ died as failed, also to OpenLineage.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import dagster as dg
@@ -125,7 +123,7 @@ class RunSessions:
             record=record,
             until=_end_of_run(self.run),
             in_dagster=True,
-            translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
+            translate_error=disk_full_error,
             on_wait=self._on_wait,
             on_release=self._on_release,
             on_captured=lambda: None if sender is None else sender.send_start(),

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -134,7 +132,7 @@ def run_source(
         record=record,
         until=until,
         reread=reread,
-        translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
+        translate_error=disk_full_error,
         on_captured=lambda: None if sender is None else sender.send_start(),
     )
     try:
