@@ -18,7 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from lockstep.assets.state_files import note_write_errors, replace_file
+from lockstep.assets.state_files import replace_file
 from lockstep.pipeline.model.batch import Batch, CapturedRows
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run
@@ -315,10 +315,11 @@ def store_page_of_run(settings: Settings, ports: RunPorts, run: str) -> Path | N
     source = ports.source.name
     try:
         report = report_of_run(ports.ledger, source, run, ports.clock())
+        path = page_path(settings.state_folder, source, report.title)
+        store_page(path, render_page(report, settings.lake_path()))
     except SpanRefused:
         return None
-    path = page_path(settings.state_folder, source, report.title)
-    with note_write_errors("The run's page", ports.progress.note):
-        store_page(path, render_page(report, settings.lake_path()))
-        return path
-    return None
+    except OSError as error:
+        ports.progress.note(f"The run's page was not written: {error}")
+        return None
+    return path
