@@ -39,14 +39,15 @@ from lockstep.pipeline.replay.rows import (
     sorted_unique,
     wrong_row_flags,
 )
-from lockstep.pipeline.run.agreement.lake_logs import require_expected_commits
+from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement, require_expected_commits
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
-from lockstep.pipeline.run.write.mirror_write import SegmentPart, mirror_target
+from lockstep.pipeline.run.write.mirror_write import mirror_target
+from lockstep.pipeline.run.write.staged_fold import SegmentPart, image_count, unpacked_bytes
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import MirrorRefused, TableError
 from lockstep.pipeline.values.intent import REPLAY, Intent
@@ -245,11 +246,8 @@ class _MirrorComparison:
         self._require_undamaged()
         touched_keys = self._touched_keys()
         keys, wrong_changes = 0, []
-        files = [file for part in self.parts for file in part.files]
-        unpacked_bytes = sum(
-            self.ports.segments.unpacked_bytes(p.folder, p.files) for p in self.parts
-        )
-        buckets = max(1, buckets_for(sum(file.images for file in files), unpacked_bytes))
+        size = unpacked_bytes(self.ports.segments, self.parts)
+        buckets = buckets_for(image_count(self.parts), size)
         for bucket in range(buckets):
             changes = self._newest_changes(touched_keys, bucket, buckets)
             keys += changes.num_rows
@@ -380,8 +378,9 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
+    examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)
     version = require_expected_commits(
-        ports, state, ports.ledger.examined_versions(ports.source.name).get(state.mirror)
+        ports, state, mirror_judgement(ports, state, examined_version)
     )
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
@@ -460,6 +459,5 @@ def _parts_of(
                 yield SegmentPart(
                     path,
                     files_in_folder,
-                    lineage.own_names[version],
                     replace(part, columns=part_columns),
                 )
