@@ -33,8 +33,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             "--show-values needs --compare: a replay that writes shows no rows.",
             hint="add --compare, or leave --show-values out",
         )
-    since = place_argument(arguments.from_, "--from", "replay")
-    until = place_argument(arguments.to, "--to", "replay")
+    since = place_argument(arguments, "--from", arguments.from_)
+    until = place_argument(arguments, "--to", arguments.to)
     only_tables = frozenset(map(parse_table_name, arguments.tables)) or None
     source = context.one_source(arguments.source)
     with context.open_source(source.name) as (_, ports):

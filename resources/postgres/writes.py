@@ -212,7 +212,8 @@ class PostgresWrites(LedgerTables):
                 **keys,
                 schema_name=entry.name.schema,
                 table_name=entry.name.table,
-                **columns_of(entry, "location", "content"),
+                location=entry.location,
+                content=entry.content_hash,
                 shows=entry.schema_version,
             )
 
