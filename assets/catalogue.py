@@ -35,9 +35,9 @@ class CatalogueEntry:
 
     `mirror`, `changelog`: paths relative to the lake.
     `dropped`: it was dropped at the source.
-    `ended`: its mirror was removed, or another table has the place of its mirror.
+    `ended`: it has no mirror: the mirror was removed, or another table has its place.
     `reported`: a digest of the state that was last reported to Dagster, or "".
-    `key`: the parts of its asset's key, if a translator chose them.
+    `key`: the parts of the asset key that a translator chose; empty without one.
     """
 
     database: str
@@ -54,6 +54,9 @@ class CatalogueEntry:
         return TableName(self.database, self.name)
 
 
+Catalogue = Mapping[str, Sequence[CatalogueEntry]]
+"""The captured tables of each source, by its name."""
+
 _ENTRY_ADAPTER: Final = TypeAdapter(CatalogueEntry)
 
 
@@ -63,21 +66,21 @@ def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
     return _valid_entries(read_json_object(folder / FILE), source)
 
 
-def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
+def fingerprint(catalogue: Catalogue) -> str:
     """Return 16 hex digits that change whenever Dagster's definitions of the tables
     change."""
-    declared_entries = {
-        source: [asdict(_declared(entry)) for entry in catalogue[source]]
-        for source in sorted(catalogue)
+    entries = {
+        source: [asdict(_shown(entry)) for entry in catalogue[source]] for source in catalogue
     }
-    return hashlib.sha256(json.dumps(declared_entries).encode()).hexdigest()[:16]
+    text = json.dumps(entries, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def catalogue_entries(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
 ) -> list[CatalogueEntry]:
-    """Return an entry for each table of the ledger. `reported`: digests of the states that
-    were last reported to Dagster."""
+    """Return an entry for each table that has a state in the ledger. `reported`: the
+    digest of the state that was last reported to Dagster, for tables that have one."""
     return [
         CatalogueEntry(
             table.database,
@@ -92,45 +95,39 @@ def catalogue_entries(
     ]
 
 
-def merge_updates(
-    entries: Sequence[CatalogueEntry], updates: Iterable[CatalogueEntry], *, complete: bool
-) -> tuple[CatalogueEntry, ...]:
-    """Return the entries, updated in their places, then new entries by name. An update
-    without `reported` keeps the old digest. `complete`: the updates have all tables, so
-    a table without one was dropped at the source."""
-    new = {entry.table: entry for entry in updates}
-    updated = []
-    for old in entries:
-        entry = new.pop(old.table, replace(old, dropped=True) if complete else old)
-        updated.append(replace(entry, reported=entry.reported or old.reported, key=old.key))
-    return (*updated, *(new[table] for table in sorted(new)))
-
-
 def update_catalogue(
     folder: Path, source: str, updates: Iterable[CatalogueEntry], *, complete: bool
 ) -> tuple[TableName, ...]:
-    """Update the source's entries, and return the tables whose definitions in Dagster
-    change: they are new or dropped, or their folders are others."""
+    """Replace entries of the source by their updates, and append new ones. Return the
+    tables whose definitions in Dagster change. An update without `reported` keeps the
+    old digest. `complete`: the updates have all tables of the source, so a table
+    without one was dropped there."""
     with edit_json_object(folder / FILE) as content:
-        before = _valid_entries(content, source)
-        after = merge_updates(before, updates, complete=complete)
-        _store_entries(content, source, after)
-    former = {entry.table: entry for entry in before}
+        before = {entry.table: entry for entry in _valid_entries(content, source)}
+        after = {
+            table: replace(entry, dropped=True) if complete else entry
+            for table, entry in before.items()
+        }
+        for update in sorted(updates, key=lambda entry: entry.table):
+            old = before.get(update.table, update)
+            reported = update.reported or old.reported
+            after[update.table] = replace(update, reported=reported, key=old.key)
+        _store_entries(content, source, after.values())
     return tuple(
-        entry.table
-        for entry in after
-        if entry.table not in former or _declared(entry) != _declared(former[entry.table])
+        table
+        for table, entry in after.items()
+        if table not in before or _shown(entry) != _shown(before[table])
     )
 
 
-def _declared(entry: CatalogueEntry) -> CatalogueEntry:
-    """Return the entry with only what Dagster's definitions show."""
+def _shown(entry: CatalogueEntry) -> CatalogueEntry:
+    """Return the entry without the fields on which Dagster's definitions do not depend."""
     return replace(entry, reported="", key=())
 
 
 def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
-    """Record the keys that a translator chose; do not touch the file if they are
-    unchanged."""
+    """Record the keys that a translator chose. If they are unchanged, the file is not
+    even locked, because Dagster's page may run without permission to write."""
     if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
         return
     with edit_json_object(folder / FILE) as content:
@@ -151,7 +148,7 @@ def _source_sections(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _valid_entries(content: Mapping[str, Any], source: str) -> tuple[CatalogueEntry, ...]:
-    """Return the valid entries, each table once."""
+    """Return the entries of a file that may be damaged: the valid ones, each table once."""
     section = _source_sections(content).get(source)
     items = section.get("tables") if isinstance(section, dict) else None
     entries: dict[TableName, CatalogueEntry] = {}

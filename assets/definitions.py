@@ -20,7 +20,13 @@ from typing import Any, Final
 
 import dagster as dg
 
-from lockstep.assets.catalogue import CatalogueEntry, fingerprint, read_catalogue, record_keys
+from lockstep.assets.catalogue import (
+    Catalogue,
+    CatalogueEntry,
+    fingerprint,
+    read_catalogue,
+    record_keys,
+)
 from lockstep.assets.checks import CHECKS, source_check_results
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
@@ -35,15 +41,7 @@ from lockstep.assets.dagster_metadata import (
 )
 from lockstep.assets.declaration import Declaration, LockstepTranslator
 from lockstep.assets.names import JOB_SUFFIXES, SOURCE_TAG, SourceNames, job_name, output_name
-from lockstep.assets.runs import (
-    SESSIONS,
-    LoggedProgress,
-    OpenAdapters,
-    merge_and_log,
-    run_assets,
-    session_of,
-    sessions_resource,
-)
+from lockstep.assets.runs import merge_and_log, run_assets
 from lockstep.assets.sensors import (
     Notify,
     attention_sensor,
@@ -52,6 +50,13 @@ from lockstep.assets.sensors import (
     other_runs_sensor,
     source_schedule,
     traffic_sensor,
+)
+from lockstep.assets.sessions import (
+    SESSIONS,
+    LoggedProgress,
+    OpenAdapters,
+    session_of,
+    sessions_resource,
 )
 from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
@@ -75,8 +80,6 @@ from lockstep.resources.adapters import Adapters
 from lockstep.resources.config import Settings, load_settings
 from lockstep.resources.holders import holder_name
 from lockstep.resources.lake.store.paths import LakePath
-
-Catalogue = Mapping[str, Sequence[CatalogueEntry]]
 
 OpenUpkeep = Callable[[], AbstractContextManager[Adapters]]
 

@@ -25,7 +25,7 @@ from lockstep.assets.names import SOURCE_TAG, job_name
 from lockstep.assets.notices import assess_source, notify_addresses, trouble_sentence
 from lockstep.assets.other_runs import OtherRunsReporter, ReportCursor
 from lockstep.assets.run_events import send_ends_of_dead_runs
-from lockstep.assets.runs import OpenAdapters
+from lockstep.assets.sessions import OpenAdapters
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_state

@@ -28,7 +28,7 @@ from lockstep.pipeline.ports.mirror_writes import (
     MirrorTarget,
     StagedFiles,
 )
-from lockstep.pipeline.run.write.mirror_write import SegmentPart, staged_fold
+from lockstep.pipeline.run.write.staged_fold import SegmentPart, staged_fold
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.resources.lake.lake import Lake
 
@@ -159,7 +159,7 @@ def fold_and_merge(folder: Path) -> dict[str, Any]:
         sum(file.images for file in updates), lake.segments.unpacked_bytes(FOLDER, updates)
     )
     fold = Fold(SCHEMA, ("id",), (part,))
-    parts = [SegmentPart(FOLDER, updates, tuple(SCHEMA.names), part)]
+    parts = [SegmentPart(FOLDER, updates, part)]
     begin = _clocks()
     with staged_fold(lake, "bench", fold, parts, buckets) as staged:
         middle = _clocks()

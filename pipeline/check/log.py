@@ -24,7 +24,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
-from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_setting
+from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_setting
 from lockstep.pipeline.values.errors import LockstepError, ServerSettings
 
 _OLDEST_VERSIONS: Final = {"mysql": (5, 7, 7), "mariadb": (10, 5, 0)}
@@ -350,11 +350,10 @@ def _judge_retention(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 
 
 def _judge_load_time(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    room = LogRoom(log_retention(evidence.survey.settings), evidence.snapshot_plan.max_seconds)
-    if room.shortening_sentence is not None:
-        yield Fault(
-            room.shortening_sentence, cure=set_global_hint(*week_setting(evidence.survey.settings))
-        )
+    settings = evidence.survey.settings
+    reading_time = ReadingTime(log_retention(settings), evidence.snapshot_plan.max_seconds)
+    if reading_time.shortening_sentence is not None:
+        yield Fault(reading_time.shortening_sentence, cure=set_global_hint(*week_setting(settings)))
 
 
 def _judge_size_limit(evidence: SourceEvidence) -> Iterator[RuleVerdict]:

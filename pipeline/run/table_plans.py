@@ -41,7 +41,7 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
-from lockstep.pipeline.ports.ledger import table_contents
+from lockstep.pipeline.ports.ledger import stale_tables, table_contents
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
@@ -52,7 +52,6 @@ from lockstep.pipeline.run.mirror_places import (
     pending_moves,
     replace_mirror,
 )
-from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,
     lineage_over,
@@ -61,7 +60,7 @@ from lockstep.pipeline.run.write.job import (
 )
 from lockstep.pipeline.run.write.origin import origin_from_earlier_version
 from lockstep.pipeline.schema.history import Knowledge
-from lockstep.pipeline.start.question import AnchorReading, StartRule
+from lockstep.pipeline.start.question import AnchorReading
 from lockstep.pipeline.supply.past import Past
 from lockstep.pipeline.supply.plan import (
     ColumnsFromServer,
@@ -799,10 +798,11 @@ def _is_interrupted(batches: Iterable[Batch]) -> bool:
 def find_tables_without_log(
     run_start: RunStart, states: Mapping[TableName, TableState], plans: TablePlans
 ) -> set[TableName]:
-    """Return the tables that lack a part of the log, because the server purged it
-    before it was read. These are the captured tables, and the tables that `plans`
+    """Return the tables that lack a part of the log, which the start passes over
+    although no person chose that: the captured tables, and the tables that `plans`
     resume."""
-    if run_start.decision.rule is not StartRule.TABLES_READ_AGAIN:
+    decision = run_start.decision
+    if decision.continuity is not Continuity.GAP or decision.override is not None:
         return set()
     resumed = {
         table for table, table_plan in plans.plans.items() if table_plan.reason_to_wait is None

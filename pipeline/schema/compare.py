@@ -23,6 +23,7 @@ from lockstep.pipeline.schema.model import (
     ValueDefault,
     WrittenDefault,
     now_digits,
+    now_expression,
 )
 
 _TABLE_PROPERTIES: Final = ("charset", "collation", "engine", "partitioned", "system_versioned")
@@ -152,10 +153,7 @@ def _comparable_default(column: ColumnSchema) -> Default | None:
     match column.default:
         case ExpressionDefault(text):
             digits = now_digits(text)
-            if digits is None:
-                return ExpressionDefault(_ANY_EXPRESSION)
-            precision = f"({digits})" if digits else ""
-            return ExpressionDefault(f"CURRENT_TIMESTAMP{precision}")
+            return ExpressionDefault(_ANY_EXPRESSION if digits is None else now_expression(digits))
         case ValueDefault(text) if column.type == "float":
             (stored_value,) = struct.unpack("f", struct.pack("f", float(text)))
             return ValueDefault(repr(stored_value))

@@ -20,6 +20,7 @@ from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.fills import StatementMoment
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import (
+    EffectKind,
     TableEffect,
     reason_columns_changed,
     reason_engine_changed,
@@ -105,7 +106,7 @@ class ConsequenceRule:
     on_rewrite_decides: bool = False
 
 
-def _if_kind(kind: str) -> Callable[[TableEffect], str | None]:
+def _if_kind(kind: EffectKind) -> Callable[[TableEffect], str | None]:
     return lambda effect: (effect.reason or kind) if effect.kind == kind else None
 
 

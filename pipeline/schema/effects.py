@@ -6,11 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Final, assert_never
+from typing import Final, Literal, assert_never
 
 from lockstep.pipeline.schema.compare import differences
 from lockstep.pipeline.schema.context import StatementContext
-from lockstep.pipeline.schema.history import RecordedEffect, SchemaStatement
+from lockstep.pipeline.schema.history import (
+    RecordedEffect,
+    SchemaStatement,
+    StatementOutcome,
+)
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.statements.changes import NotUnderstood, StatementKind
 from lockstep.pipeline.values.position import Coordinates
@@ -30,21 +34,16 @@ class Created:
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A table was dropped. `before`: None if its structure was unknown."""
-
     table: TableName
-    before: TableSchema | None
 
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A table was renamed. `after`: the structure under the new name; None if it is
-    unknown. `columns_from`: the former name of each column of `after`, None for a new
-    column; empty if the structure is unknown."""
+    """A table was renamed. `columns_from`: the former name of each column, None for a
+    new one; empty if the table's structure is unknown."""
 
     table: TableName
     to: TableName
-    after: TableSchema | None
     columns_from: tuple[str | None, ...] = ()
 
 
@@ -98,14 +97,17 @@ class UnknownTable:
     table: TableName
     statement: str
 
+    @property
+    def reason(self) -> str:
+        return f"{self.statement} on an unknown table"
+
 
 @dataclass(frozen=True, slots=True)
 class DatabaseEffect:
-    """A statement on a database; the database's tables have effects of their own.
-    `kind`: created, changed, unchanged, dropped or unknown."""
+    """A statement on a database; the database's tables have effects of their own."""
 
     name: str
-    kind: str
+    kind: Literal["created", "changed", "unchanged", "dropped", "unknown"]
 
 
 Effect = (
@@ -145,8 +147,8 @@ class LoggedStatement:
 
 @dataclass(frozen=True, slots=True)
 class FollowedStatement:
-    """A statement's effects. `not_understood`: None if the statement was understood.
-    `kind`: None if it changes no structure."""
+    """A statement with its effects. `not_understood`: why it has none; None if it was
+    understood. `kind`: None if it changes no structure."""
 
     effects: tuple[Effect, ...] = ()
     not_understood: NotUnderstood | None = None
@@ -155,17 +157,19 @@ class FollowedStatement:
 
 def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> SchemaStatement:
     """Return a statement and its effects as the history stores them."""
-    outcome = "followed"
-    not_understood = followed.not_understood
-    effects = tuple(
-        recorded for effect in followed.effects for recorded in _recorded_effects(effect)
-    )
-    if not_understood is not None:
-        outcome = "not understood"
-        tables = not_understood.possible_tables or (None,)
-        effects = tuple(RecordedEffect(table, not_understood.reason) for table in tables)
-    elif any(isinstance(effect, NotFollowed | UnknownTable) for effect in followed.effects):
-        outcome = "partly"
+    outcome: StatementOutcome
+    if followed.not_understood is not None:
+        outcome, reason = "not understood", followed.not_understood.reason
+        tables = followed.not_understood.possible_tables or (None,)
+        effects = [RecordedEffect(table, reason) for table in tables]
+    else:
+        is_partial = any(
+            isinstance(effect, NotFollowed | UnknownTable) for effect in followed.effects
+        )
+        outcome = "partly" if is_partial else "followed"
+        effects = [
+            recorded for effect in followed.effects for recorded in _recorded_effects(effect)
+        ]
     return SchemaStatement(
         begin=logged.begin,
         end=logged.end,
@@ -174,7 +178,7 @@ def recorded_statement(logged: LoggedStatement, followed: FollowedStatement) -> 
         database=logged.context.database,
         text=logged.text,
         outcome=outcome,
-        effects=effects,
+        effects=tuple(effects),
         context={**asdict(logged.context), "executed_at": logged.executed_at.isoformat()},
     )
 
@@ -205,8 +209,8 @@ def _recorded_effects(effect: Effect) -> Iterator[RecordedEffect]:
             yield RecordedEffect(table, f"rows may have changed ({reason})")
         case NotFollowed(table, reason):
             yield RecordedEffect(table, f"not followed, {reason}")
-        case UnknownTable(table, statement):
-            yield RecordedEffect(table, f"{statement} on an unknown table")
+        case UnknownTable(table):
+            yield RecordedEffect(table, effect.reason)
         case DatabaseEffect(name, kind):
             yield RecordedEffect(None, f"database {name}: {kind}")
         case _:
@@ -220,13 +224,8 @@ def unknown_structures(followed: FollowedStatement) -> Iterator[tuple[TableName,
         for table in followed.not_understood.possible_tables or ():
             yield table, followed.not_understood.reason
     for effect in followed.effects:
-        match effect:
-            case NotFollowed(table, reason):
-                yield table, reason
-            case UnknownTable(table, statement):
-                yield table, f"{statement} on an unknown table"
-            case _:
-                pass
+        if isinstance(effect, NotFollowed | UnknownTable):
+            yield effect.table, effect.reason
 
 
 def former_column_names(

@@ -183,7 +183,7 @@ def _apply_create(
             reason = "it is created although it exists"
             return schema.with_unknown_table(name), [NotFollowed(name, reason)]
     if replaces and (before is not None or is_unknown):
-        effects.append(Dropped(name, before))
+        effects.append(Dropped(name))
     try:
         after = _new_table(change, schema, context)
     except CannotFollow as error:
@@ -268,7 +268,7 @@ def _apply_drop(schema: ServerSchema, change: DropTables) -> EvolvedStep:
     for name in change.tables:
         before = schema.table(name)
         if before is not None or schema.is_unknown(name):
-            effects.append(Dropped(before.name if before else name, before))
+            effects.append(Dropped(before.name if before else name))
             schema = schema.without_table(name)
         elif change.if_exists:
             effects.append(Unchanged(name, "it does not exist"))
@@ -290,7 +290,7 @@ def _apply_rename(
     if table is None:
         if schema.is_unknown(old):
             renamed_schema = schema.without_table(old).with_unknown_table(target)
-            return renamed_schema, [Renamed(old, target, None)]
+            return renamed_schema, [Renamed(old, target)]
         if if_exists:
             return schema, [Unchanged(old, "it does not exist")]
         if _may_be_view(schema, old, target):
@@ -310,7 +310,7 @@ def _apply_rename(
     )
     schema = schema.without_table(old).with_table(after)
     schema = change_references(schema, table.name, lambda key: replace(key, references=target))
-    return schema, [Renamed(table.name, target, schema.table(target), after.names)]
+    return schema, [Renamed(table.name, target, after.names)]
 
 
 def _may_be_view(schema: ServerSchema, old: TableName, target: TableName) -> bool:
@@ -424,18 +424,18 @@ def _apply_alter_database(
     except CannotFollow:
         return schema.without_database(change.name), [DatabaseEffect(change.name, "unknown")]
     after = replace(before, charset=charset.name, collation=charset.collation)
-    kind = "unchanged" if after == before else "changed"
-    return schema.with_database(after), [DatabaseEffect(before.name, kind)]
+    return schema.with_database(after), [
+        DatabaseEffect(before.name, "unchanged" if after == before else "changed")
+    ]
 
 
 def _apply_drop_database(schema: ServerSchema, change: DropDatabase) -> EvolvedStep:
     if schema.database(change.name) is None and change.if_exists:
         return schema, [DatabaseEffect(change.name, "unchanged")]
-    folded = schema.fold_case(TableName(change.name, "")).database
-    dropped: list[Effect] = [
-        Dropped(table.name, table) for key, table in schema.tables.items() if key.database == folded
+    folded = schema.fold_database(change.name)
+    tables = [table.name for key, table in schema.tables.items() if key.database == folded]
+    tables += sorted(name for name in schema.unknown_tables if name.database == folded)
+    return schema.without_database(change.name), [
+        *map(Dropped, tables),
+        DatabaseEffect(change.name, "dropped"),
     ]
-    dropped += [
-        Dropped(name, None) for name in sorted(schema.unknown_tables) if name.database == folded
-    ]
-    return schema.without_database(change.name), [*dropped, DatabaseEffect(change.name, "dropped")]

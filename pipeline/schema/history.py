@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from lockstep.pipeline.schema.model import (
     DatabaseSchema,
@@ -378,13 +378,17 @@ class RecordedEffect:
         return self.words if self.table is None else f"{self.table}: {self.words}"
 
 
+StatementOutcome = Literal["followed", "partly", "not understood"]
+"""Whether a statement's effects are known: of all tables, of some, or of none. The
+structures of the other tables that it may have changed are unknown after it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SchemaStatement:
     """A statement in the log that may change a structure.
 
     `begin`, `end`: positions of its transaction. `context`: its `StatementContext` as
-    JSON values. `outcome`: "followed", "partly" (the structure of some table is unknown
-    after it) or "not understood". `id`, `batch`: 0 until stored.
+    JSON values. `id`, `batch`: 0 until stored.
     """
 
     begin: Coordinates
@@ -393,7 +397,7 @@ class SchemaStatement:
     committed_at: datetime | None
     database: str
     text: str
-    outcome: str
+    outcome: StatementOutcome
     effects: tuple[RecordedEffect, ...] = ()
     context: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     id: int = 0

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from lockstep.pipeline.values.table import TableName
 
@@ -56,7 +56,7 @@ class WrittenDefault:
 class ExpressionDefault:
     """A default that is an expression. `text`: as the statement wrote it, since servers
     print expressions in different ways. Synonyms of CURRENT_TIMESTAMP(n) become
-    CURRENT_TIMESTAMP(n)."""
+    CURRENT_TIMESTAMP(n), and CURRENT_TIMESTAMP for n = 0."""
 
     text: str
 
@@ -64,7 +64,7 @@ class ExpressionDefault:
 Default = ValueDefault | WrittenDefault | ExpressionDefault
 
 _CURRENT_TIMESTAMP: Final = re.compile(
-    r"(?:current_timestamp|now|localtime|localtimestamp)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE
+    r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\s*\(\s*(\d?)\s*\))?", re.IGNORECASE
 )
 
 
@@ -73,6 +73,11 @@ def now_digits(expression: str) -> int | None:
     other expression."""
     match = _CURRENT_TIMESTAMP.fullmatch(expression.strip())
     return None if match is None else int(match[1] or 0)
+
+
+def now_expression(digits: int) -> str:
+    """Return CURRENT_TIMESTAMP(n) as `ExpressionDefault` spells it."""
+    return f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +127,17 @@ class KeyPart:
     descending: bool = False
 
 
+KeyKind = Literal["primary", "unique", "index", "fulltext", "spatial"]
+
+
 @dataclass(frozen=True, slots=True)
 class KeySchema:
-    """A key. `kind`: primary, unique, index, fulltext or spatial. `generated`: the
-    server added the key for a foreign key, and drops it when another key can serve.
-    `hashed`: a UNIQUE of MariaDB that is longer than a key may be; each row has an
-    invisible column with the values' hash."""
+    """A key. `generated`: the server added the key for a foreign key, and drops it when
+    another key can serve. `hashed`: a UNIQUE of MariaDB that is longer than a key may
+    be; each row has an invisible column with the values' hash."""
 
     name: str
-    kind: str
+    kind: KeyKind
     parts: tuple[KeyPart, ...]
     invisible: bool = False
     generated: bool = False
@@ -274,8 +281,12 @@ class ServerSchema:
             return name
         return TableName(name.database.lower(), name.name.lower())
 
+    def fold_database(self, name: str) -> str:
+        """Return a database's name as a key of `databases`."""
+        return self.fold_case(TableName(name, "")).database
+
     def database(self, name: str) -> DatabaseSchema | None:
-        return self.databases.get(self.fold_case(TableName(name, "")).database)
+        return self.databases.get(self.fold_database(name))
 
     def table(self, name: TableName) -> TableSchema | None:
         return self.tables.get(self.fold_case(name))
@@ -284,11 +295,11 @@ class ServerSchema:
         return self.fold_case(name) in self.unknown_tables
 
     def with_database(self, database: DatabaseSchema) -> ServerSchema:
-        key = self.fold_case(TableName(database.name, "")).database
+        key = self.fold_database(database.name)
         return replace(self, databases={**self.databases, key: database})
 
     def without_database(self, name: str) -> ServerSchema:
-        key = self.fold_case(TableName(name, "")).database
+        key = self.fold_database(name)
         return replace(
             self,
             databases={n: d for n, d in self.databases.items() if n != key},
@@ -360,7 +371,7 @@ def code_to_json(code: DatabaseCode) -> dict[str, Any]:
 def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
     triggers = data.get("triggers", ())
     return DatabaseCode(
-        triggers and tuple(map(_trigger_from_json, triggers)),
+        None if triggers is None else tuple(map(_trigger_from_json, triggers)),
         tuple(
             View(view["name"], _access_from_json(view["code"])) for view in data.get("views", ())
         ),
@@ -369,9 +380,9 @@ def code_from_json(data: Mapping[str, Any]) -> DatabaseCode:
 
 
 def schema_fingerprint(schema: TableSchema) -> str:
-    """Return 16 hexadecimal digits that differ between different schemas. The table's
-    name and the order of its keys do not count. Hidden columns do not count either,
-    since no statement says at which places they are."""
+    """Return 16 hexadecimal digits of a hash over the schema. The table's name and the
+    order of its keys do not count. Hidden columns do not count either, since no
+    statement says at which places they are."""
     data = {**schema_to_json(schema), "name": None, "keys": sorted(map(_json_text, schema.keys))}
     data.pop("hidden", None)
     text = json.dumps(data, sort_keys=True, separators=(",", ":"))

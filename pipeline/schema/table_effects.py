@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 from lockstep.pipeline.schema.collations import SINGLE_BYTE_CHARSETS, UTF8_CHARSETS, WIDE_CHARSETS
 from lockstep.pipeline.schema.context import StatementContext
@@ -50,18 +50,22 @@ from lockstep.pipeline.values.engines import reason_refused
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName
 
+EffectKind = Literal[
+    "created", "dropped", "renamed", "truncated", "changed", "unlogged", "not followed"
+]
+"""The kind of a `TableEffect`. Unlogged: rows changed without row events."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableEffect:
-    """A statement's effect on one table. `kind`: created, dropped, renamed, truncated,
-    changed, unlogged (rows changed without row events) or not followed. A change has
-    `before` and `after`, a new table `after`. `columns_from`: the former name of each
+    """A statement's effect on one table. A change has `before` and `after`, a new table
+    `after`. `columns_from`: the former name of each
     column. `is_strict`: the session's sql_mode was strict. `moment`: when the statement
     ran. `treatment_texts`: columns, in lower case, that the settings hide or
     convert, or by which they choose rows, each with its treatment in words."""
 
     table: TableName
-    kind: str
+    kind: EffectKind
     reason: str = ""
     before: TableSchema | None = None
     after: TableSchema | None = None

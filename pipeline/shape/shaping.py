@@ -19,11 +19,9 @@ import pyarrow as pa
 from lockstep.pipeline.schema.effects import (
     Changed,
     Created,
-    Dropped,
     Effect,
     FollowedStatement,
     LoggedStatement,
-    Renamed,
     recorded_statement,
 )
 from lockstep.pipeline.schema.fills import fill_of
@@ -292,10 +290,6 @@ class Shaping:
                 )
             case Created(table, after):
                 return Created(table, self._without_any_values(after))
-            case Renamed(_, _, after) if after is not None:
-                return replace(effect, after=self._without_any_values(after))
-            case Dropped(table, before) if before is not None:
-                return Dropped(table, self._without_any_values(before))
             case _:
                 return effect
 

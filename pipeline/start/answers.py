@@ -12,7 +12,7 @@ from itertools import takewhile
 
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.model.batch import Cursor
-from lockstep.pipeline.snapshot.log_room import week_setting
+from lockstep.pipeline.snapshot.log_retention import week_setting
 from lockstep.pipeline.start.question import (
     AnchorReading,
     Answer,

@@ -19,7 +19,7 @@ from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.proof.proven import ComparisonRecord
-from lockstep.pipeline.snapshot.log_room import log_retention
+from lockstep.pipeline.snapshot.log_retention import log_retention
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.start.question import Refusal, Start
 from lockstep.pipeline.upkeep.clearing import UnclearedValues

@@ -23,7 +23,7 @@ The first rule that applies decides. docs/tables.md shows `RULES`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -457,8 +457,16 @@ class FormerName:
     new_policies: LakePolicies = _DEFAULTS
 
 
-def _kept(policies: LakePolicies) -> tuple[object, ...]:
-    return policies.deletes, policies.truncates, policies.dropped_columns
+_NOT_OF_THE_ROWS: Final = frozenset(
+    {"on_rewrite", "dropped_tables", "readers", "foreign_keys"}
+    | {"updated_columns", "stamps", "cluster_by"}
+)
+"""Policies that may differ between two mirrors with the same rows and columns."""
+
+
+def _of_the_rows(policies: LakePolicies) -> list[object]:
+    names = (field.name for field in fields(LakePolicies) if field.name not in _NOT_OF_THE_ROWS)
+    return [getattr(policies, name) for name in names]
 
 
 _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
@@ -471,7 +479,10 @@ _NOT_COPIED: Final[tuple[tuple[Callable[[FormerName], bool], str], ...]] = (
     (lambda former: former.reason_incomplete is not None, "{1}"),
     (lambda former: not former.has_mirror, "{} has no mirror that this ledger wrote"),
     (lambda former: not former.is_shown_alike, "it is shown otherwise than {} was"),
-    (lambda former: _kept(former.policies) != _kept(former.new_policies), "{} has other policies"),
+    (
+        lambda former: _of_the_rows(former.policies) != _of_the_rows(former.new_policies),
+        "{} has other policies",
+    ),
     (
         lambda former: former.policies.ignores_truncates,
         "the mirror of {} has rows that are gone, and nothing marks them",

@@ -53,44 +53,49 @@ class Tightening:
 
     @property
     def hidden_in_words(self) -> str:
-        """The values that it hides."""
+        """The values that the change hides, as part of a sentence."""
         nouns = [", ".join(self.columns)] if self.columns else []
         nouns += ["rows that a condition leaves out"] if self.has_fewer_rows else []
         nouns += ["hashes made with another key"] if self.is_rehashed else []
         return " and ".join(nouns)
 
     @property
-    def in_plaintext_in_words(self) -> str:
-        """The beginning of a sentence: what is in plaintext."""
+    def plaintext_clause(self) -> str:
+        """The beginning of a sentence: "a, b are in plaintext"."""
         is_one_column = len(self.columns) == 1 and not (self.has_fewer_rows or self.is_rehashed)
         return f"{self.hidden_in_words} {'is' if is_one_column else 'are'} in plaintext"
 
 
 @dataclass(frozen=True, slots=True)
 class UnclearedValues:
-    """A tightening whose earlier values are still in the lake.
-
-    - `has_begun`: their clearing has begun, so they are no longer delivered.
-    - `holders`: a sentence on each thing that needs them.
-    - `has_stale_mirror`: the table's mirror does not show newly read rows yet.
-    - `dropped_mirror`: the folder of a mirror that still shows the values, because its table was
-      dropped before its rows were read again.
-    """
+    """A tightening whose earlier values are still in the lake. `has_begun`: their
+    clearing has begun, so they are no longer delivered. `held_by`: kind and name of
+    each thing that needs them (`holder_sentence`). `has_stale_mirror`: the table's
+    mirror does not show newly read rows yet."""
 
     id: int
     tightening: Tightening
     noted_at: datetime
     has_begun: bool = False
-    holders: tuple[str, ...] = ()
+    held_by: tuple[tuple[str, str], ...] = ()
     has_stale_mirror: bool = False
-    dropped_mirror: str | None = None
+
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """A sentence on each thing that needs the values."""
+        return tuple(holder_sentence(kind, name) for kind, name in self.held_by)
+
+    @property
+    def dropped_mirror(self) -> str | None:
+        """The folder of a mirror that still shows the values, because its table was
+        dropped before its rows were read again; else None."""
+        return next((name for kind, name in self.held_by if kind == _DROPPED_MIRROR), None)
 
     @property
     def is_needed(self) -> bool:
         """Whether anything except the mirror of a dropped table needs the values."""
-        if self.kept_because is not None:
-            return True
-        return len(self.holders) > (self.dropped_mirror is not None)
+        is_held = any(kind != _DROPPED_MIRROR for kind, _ in self.held_by)
+        return is_held or self.kept_because is not None
 
     @property
     def table(self) -> TableName:
@@ -112,14 +117,14 @@ class UnclearedValues:
     @property
     def sentence(self) -> str:
         batch = self.tightening.last_batch
-        return f"{self.tightening.in_plaintext_in_words} in what was captured up to batch {batch}"
+        return f"{self.tightening.plaintext_clause} in what was captured up to batch {batch}"
 
     @property
     def full_sentence(self) -> str:
         return f"{self.sentence}: {self.hint}"
 
 
-DROPPED_MIRROR: Final = "gone"
+_DROPPED_MIRROR: Final = "gone"
 _HOLDER_SENTENCES: Final = {
     "consumer": "the consumer {0} has not acknowledged them yet",
     "batch": "batch {0} is not acknowledged yet; `lockstep run` continues it",
@@ -127,7 +132,7 @@ _HOLDER_SENTENCES: Final = {
     "replay": "a replay is not settled; `lockstep run` continues it",
     "recovery": "a new ledger would continue after one of the eight newest batches",
     "reload": "{0} was not read from the source since; `lockstep run` reads it if `tables` has it",
-    DROPPED_MIRROR: "the table is gone at the source, and its mirror shows them for good: delete "
+    _DROPPED_MIRROR: "the table is gone at the source, and its mirror shows them for good: delete "
     "the folder {0} of the lake (`rm -r`, or the store's command); then `lockstep run` clears the "
     "rest",
 }

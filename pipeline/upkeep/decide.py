@@ -20,8 +20,10 @@ table that is written to every minute has thousands of them. Each lists all file
 the files that were removed within `keep`. A version is read from the newest checkpoint
 at or before it, and the commits after that. So of the checkpoints older than a day,
 only the first of each day and of each thousand versions are kept. Promised versions
-then stay readable from at most a day's or a thousand commits. When Delta deletes a
-checkpoint's commits by their age, it deletes at most a day of versions too many.
+then stay readable from at most a day's or a thousand commits. Delta deletes commits by
+their age, as far as a checkpoint replaces them. With fewer checkpoints, up to a day of
+versions more can become unreadable; none of them is promised, since the log is kept
+longer than that (`values.retention`).
 """
 
 from __future__ import annotations
@@ -31,9 +33,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
-
-SMALL_FILES: Final = 16
-DELETED_SHARE: Final = 0.1
 
 MAX_CLOCK_SKEW: Final = timedelta(minutes=10)
 """Largest difference between two clocks at which files may still be deleted."""
@@ -54,9 +53,9 @@ class UpkeepPolicy:
     rows are purged; `purge`: purge them at any number. `keep_changes`: how long changes
     stay in changelogs, None for ever."""
 
-    small_files: int = SMALL_FILES
+    small_files: int = 16
     file_bytes: int | None = None
-    deleted_share: float = DELETED_SHARE
+    deleted_share: float = 0.1
     purge: bool = False
     keep_changes: timedelta | None = None
 
@@ -126,9 +125,7 @@ def decide(files: MirrorFiles, policy: UpkeepPolicy, doubt: str | None = None) -
     """Return the steps of a mirror's upkeep. `doubt`: why the clocks cannot be trusted;
     None if they can."""
     steps, obstacles = [], []
-    for step in (_compact_step(files, policy), _purge_step(files, policy)):
-        if step is None:
-            continue
+    for step in filter(None, (_compact_step(files, policy), _purge_step(files, policy))):
         if files.free_bytes is None or files.free_bytes >= step.total.bytes * _SPACE_FACTOR:
             steps.append(step)
         else:
@@ -172,13 +169,13 @@ def clock_doubt(
         )
     if newest_commit_at is not None and newest_commit_at - now > MAX_CLOCK_SKEW:
         return (
-            f"the clock says {now:%Y-%m-%d %H:%M:%S} UTC, and the newest commit is of "
+            f"this machine's clock says {now:%Y-%m-%d %H:%M:%S} UTC, and the newest commit is of "
             f"{newest_commit_at:%Y-%m-%d %H:%M:%S}; set the clock right"
         )
     if last_lease_at is None or now - last_lease_at > keep:
         return (
-            f"by the clock, {now:%Y-%m-%d %H:%M:%S} UTC, there was no run for longer than versions "
-            "are promised; if it is right, `lockstep run` first"
+            f"by this machine's clock, {now:%Y-%m-%d %H:%M:%S} UTC, there was no run for longer "
+            "than versions are promised; if it is right, type `lockstep run` first"
         )
     return None
 
@@ -199,8 +196,8 @@ def _compact_step(files: MirrorFiles, policy: UpkeepPolicy) -> UpkeepStep | None
     files_after = -(-small.bytes // target)
     if small.count < max(policy.small_files, 2) or files_after * 2 > small.count:
         return None
-    count = f"{_counted_files(small.count)} of {len(files.sizes)}"
-    reason = f"{count} are smaller than {target // 2 >> 10} KiB"
+    counts = f"{_counted_files(small.count)} of {len(files.sizes)}"
+    reason = f"{counts} are smaller than {target // 2 >> 10} KiB"
     return UpkeepStep(StepKind.COMPACT, small, reason, target, policy.deleted_share)
 
 
@@ -220,7 +217,7 @@ def _counted_files(count: int) -> str:
 
 DAY: Final = timedelta(days=1)
 VERSIONS_PER_CHECKPOINT: Final = 1000
-ALWAYS_KEPT: Final = 2
+_ALWAYS_KEPT: Final = 2
 """Number of newest checkpoints that are always kept."""
 
 
@@ -238,7 +235,7 @@ def checkpoints_to_delete(checkpoints: Sequence[Checkpoint], now: datetime) -> l
     ascending = sorted(checkpoints, key=lambda checkpoint: checkpoint.version)
     unneeded = []
     kept: Checkpoint | None = None
-    for checkpoint in ascending[:-ALWAYS_KEPT]:
+    for checkpoint in ascending[:-_ALWAYS_KEPT]:
         if kept is None or now - checkpoint.made_at < DAY or not _replaces(kept, checkpoint):
             kept = checkpoint
         else:

@@ -16,9 +16,9 @@ from lockstep.pipeline.values.shown import printable
 
 
 class Recovery(Enum):
-    """Who has to act after an error. The value is the exit code of the process. Dagster
-    tries a run again only after RETRY. The ledger keeps the member's name with each
-    failed attempt."""
+    """Who has to act after an error: whoever wrote the configuration, nobody, or an
+    operator. The value is the exit code of the process. Dagster tries a run again only
+    after RETRY. The ledger keeps the member's name with each failed attempt."""
 
     CONFIGURATION = 2
     RETRY = 3
@@ -34,8 +34,8 @@ class LockstepError(Exception):
 
     `message` is one sentence that names the object concerned, `hint` says what to do or
     type next, and `listed` are lines that follow the message. None of them ever
-    contains a secret or a row's value. `is_recorded`: the ledger already has the error
-    as a decision, which refused a run.
+    contains a secret or a row's value. `is_recorded`: the ledger already has the error,
+    as a decision that refused a run.
     """
 
     json_keys: ClassVar = ("kind", "message", "hint")
@@ -121,8 +121,8 @@ class ConditionRefused(ConfigurationError):
 
 
 class PastRefused(ConfigurationError):
-    """The lake does not have the requested past: it no longer, not yet, or never had
-    those changes.
+    """The lake does not have the requested past: its changes were deleted, are not
+    captured yet, or were never captured.
 
     Choose the earliest place that the hint names, or let `lockstep run` capture more of
     the log.
@@ -153,8 +153,8 @@ class SetupIncomplete(ConfigurationError):
 class TlsRefused(ConfigurationError):
     """The connection could not be secured as configured.
 
-    Give `tls_ca`, and as `host` a name that the certificate has; a certificate that the
-    server made for itself needs `tls = "required"`.
+    Set `tls_ca`, and `host` to a name that the certificate has; a self-signed
+    certificate needs `tls = "required"`.
     """
 
 
@@ -162,7 +162,7 @@ class TlsRefused(ConfigurationError):
 
 
 class TemporaryTrouble(LockstepError):
-    """Base of errors that may be gone at a later try; never raised itself."""
+    """Base of errors whose cause may be gone at a later try; never raised itself."""
 
     recovery = Recovery.RETRY
 
@@ -256,8 +256,8 @@ class StreamEndedEarly(TemporaryTrouble):
 
 
 class SourceMoving(TemporaryTrouble):
-    """The source or the lake changed during a comparison or another step that allows no
-    change.
+    """The source or the lake changed during a step that allows no change, such as a
+    comparison.
 
     Run again; if it happens again, end what keeps changing or locking the table.
     """
@@ -470,7 +470,7 @@ class ForeignCommit(OperatorNeeded):
     """A table in the lake has a commit that Lockstep did not make, or lacks one that it
     made.
 
-    Find out who wrote; then type `lockstep reload TABLE --reason …` for a mirror,
+    Find out who wrote it; then type `lockstep reload TABLE --reason …` for a mirror,
     `lockstep resume TABLE` for a changelog, `lockstep recover` for a folder.
     """
 
@@ -618,4 +618,4 @@ class TableBusy(TableError):
 
 
 class MirrorRefused(TableError):
-    """A table's mirror cannot be read or written and has to be replaced by a new one."""
+    """A table's mirror cannot be read or written, and has to be replaced."""

@@ -17,9 +17,8 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A rule for trying an operation again. `operation`: the operation; `reason`: the
-    reason why another try may succeed; `consequence`: the consequence of the last
-    failure.
+    """A rule for trying an operation again: what is tried, the reason why another try may
+    succeed, and the consequence of the last failure.
 
     The last try is number `most_tries`, or the first one that begins `seconds` or more
     after the first; without either limit it is tried until it succeeds. `pauses`:
@@ -62,7 +61,7 @@ STEP: Final = Retry(
     pauses=(0.5, 2.0),
 )
 SERVER_SET: Final = Retry(
-    "`gtid_executed`, while it lacks transactions that were read from the log",
+    "reading `gtid_executed`, while it lacks transactions that were read from the log",
     "under load MySQL adds a transaction there only after it is in the log",
     "the start is decided by what the set says then",
     most_tries=31,
@@ -70,7 +69,7 @@ SERVER_SET: Final = Retry(
 )
 STRUCTURES: Final = Retry(
     "reading all structures from the source",
-    "a statement changed one meanwhile",
+    "a statement changed a structure meanwhile",
     "the step fails and is tried again",
     most_tries=5,
 )
@@ -108,8 +107,8 @@ QUIET: Final = Retry(
     pauses=(0.02,),
 )
 QUIET_WITHOUT_LOCK: Final = Retry(
-    "the same, where the table cannot be locked",
-    "the account lacks LOCK TABLES, or others use the table for too long",
+    "the same, if the account lacks LOCK TABLES, or others use the table for too long to lock it",
+    "nobody may be writing a moment later",
     "the table stays quarantined",
     most_tries=50,
     pauses=(0.02,),
@@ -161,7 +160,7 @@ LEDGER_CONNECTION: Final = Retry(
 )
 EMBEDDED_LEDGER: Final = Retry(
     "reaching an embedded ledger that another process starts or stops, and waiting for one to stop",
-    "one folder has one Postgres",
+    "Postgres takes some seconds to start or to stop",
     "the ledger is unavailable (exit code 3); a server that does not stop is left alone",
     seconds=60.0,
     pauses=(0.01,),

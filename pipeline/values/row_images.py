@@ -37,20 +37,20 @@ def change_types() -> pa.Array:
 class RowImages:
     """Decoded row images of one table, in order of event and row.
 
-    `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
-    `event`: int32, index of the image's event among the decoded events. `row`: int32,
-    the row's index within its event; the two images of an update share it.
-    `change_type`: int8, index into `CHANGE_TYPES`. `nulled_counts`: per column, the
-    number of values that a policy replaced by NULL. `undefined_code_counts`: per
-    column, the number of texts with a code that has no character; they have U+FFFD.
-    `present`: binary, per image one bit for each column, the lowest for the first:
-    whether its value is known. A column without its bit is NULL. The bits are NULL for
-    an image that has every column, and `present` is None if every image has every
-    column. `logged`: like `present`, for the columns that the server logged. `present`
-    has more bits: the defaults of an inserted row are known although they were not
-    logged. `updated`: like `present`, for the columns that an update changed. Only an
-    update's image after the change has these bits; `updated` is None if the caller did
-    not ask for it."""
+    - `columns`: the table's columns (`schema.types.arrow_schema`), one row per image.
+    - `event`: the index of the image's event among the decoded events.
+    - `row`: the row's index within its event; the two images of an update share it.
+    - `change_type`: an index into `CHANGE_TYPES`.
+    - `nulled_counts`: for each column, the number of values that a policy replaced by NULL.
+    - `undefined_code_counts`: for each column, the number of texts with a code that has no
+      character; they have U+FFFD there.
+    - `present`: for each image, which columns have a value that is known, in the format of
+      `pack_bits`; the other columns are NULL. None if every image has every column.
+    - `logged`: like `present`, for the columns that the server logged. These are fewer if an
+      inserted row has defaults, which are known although they were not logged.
+    - `updated`: like `present`, for the columns that an update changed. Only an update's image
+      after the change has these bits. None if the caller did not ask for them.
+    """
 
     columns: pa.RecordBatch
     event: pa.Int32Array
@@ -63,13 +63,15 @@ class RowImages:
     updated: pa.BinaryArray | None = None
 
 
-def merge_images(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> RowImages:
+def merge_images(
+    indexed_parts: Sequence[tuple[RowImages, npt.NDArray[np.int64]]],
+) -> RowImages:
     """Return images that were decoded separately as one, in the order of their events.
     Each part comes with an array `indices`: `indices[event]` is the index of the part's
     event in the result.
     """
-    parts = [images for images, _ in apart]
-    event = np.concatenate([indices[images.event.to_numpy()] for images, indices in apart])
+    parts = [images for images, _ in indexed_parts]
+    event = np.concatenate([indices[images.event.to_numpy()] for images, indices in indexed_parts])
     order = pa.array(np.argsort(event, kind="stable"))
     nulled_counts, undefined_code_counts = Counter[str](), Counter[str]()
     for images in parts:
@@ -82,25 +84,27 @@ def merge_images(apart: Sequence[tuple[RowImages, npt.NDArray[np.int64]]]) -> Ro
         change_type=pa.concat_arrays([images.change_type for images in parts]).take(order),
         nulled_counts=nulled_counts,
         undefined_code_counts=undefined_code_counts,
-        present=_bits_together([(images.present, images) for images in parts], order),
-        logged=_bits_together([(images.logged, images) for images in parts], order),
-        updated=_bits_together([(images.updated, images) for images in parts], order),
+        present=_merge_bits([(images.present, len(images.row)) for images in parts], order),
+        logged=_merge_bits([(images.logged, len(images.row)) for images in parts], order),
+        updated=_merge_bits([(images.updated, len(images.row)) for images in parts], order),
     )
 
 
-def _bits_together(
-    parts: Sequence[tuple[pa.Array | None, RowImages]], order: pa.Array
+def _merge_bits(
+    bits_and_lengths: Sequence[tuple[pa.Array | None, int]], order: pa.Array
 ) -> pa.Array | None:
-    if all(bits is None for bits, _ in parts):
+    if all(bits is None for bits, _ in bits_and_lengths):
         return None
-    none = pa.binary()
-    arrays = [pa.nulls(len(images.event), none) if bits is None else bits for bits, images in parts]
+    arrays = [
+        pa.nulls(length, pa.binary()) if bits is None else bits for bits, length in bits_and_lengths
+    ]
     return pa.concat_arrays(arrays).take(order)
 
 
 def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> pa.Array:
-    """Return `present` (images x columns) in the format of `RowImages.present`, and
-    NULL for images that are `whole`."""
+    """Return `present` (images x columns) as a binary array: for each image one bit per
+    column, the lowest for the first column. The bits are NULL for images that are
+    `whole`."""
     bits = np.packbits(present, axis=1, bitorder="little")
     width = bits.shape[1]
     offsets = np.concatenate([[0], np.cumsum(np.where(whole, 0, width))]).astype(np.int32)
@@ -111,8 +115,8 @@ def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> p
 
 def unpack_bits(bits: pa.Array) -> npt.NDArray[np.bool_]:
     """Return the inverse of `pack_bits` (images x columns). A row whose bits are NULL
-    is all true. Bytes are unpacked whole, so up to seven surplus columns (false) follow
-    the table's. If all rows are NULL, the result has no columns."""
+    is all true. Bytes are unpacked whole, so up to seven columns that mean nothing
+    follow the table's. If all rows are NULL, the result has no columns."""
     valid = bits.drop_null()
     if not len(valid):
         return np.ones((len(bits), 0), np.bool_)

@@ -29,10 +29,13 @@ from lockstep.pipeline.schema.model import (
     Default,
     ExpressionDefault,
     ForeignKey,
+    KeyKind,
     KeyPart,
     KeySchema,
     TableSchema,
     ValueDefault,
+    now_digits,
+    now_expression,
 )
 from lockstep.pipeline.schema.rows import hidden_from_ordinals, knows_hidden_places
 from lockstep.pipeline.values.table import TableName, quoted_table
@@ -191,6 +194,9 @@ def _columns(
     return columns_by_table
 
 
+_SPECIAL_KEY_KINDS: Final[Mapping[str, KeyKind]] = {"FULLTEXT": "fulltext", "SPATIAL": "spatial"}
+
+
 def _keys(
     cursor: Cursor, scopes: Sequence[Scope], dialect: Dialect, hashing_tables: Collection[TableName]
 ) -> dict[TableName, list[KeySchema]]:
@@ -201,10 +207,10 @@ def _keys(
     query = _KEYS.replace("INVISIBLE", _invisible_expression(dialect)).replace(
         "EXPRESSION", expression
     )
-    parts_by_table: dict[TableName, dict[tuple[Any, ...], list[KeyPart]]] = {}
+    parts_by_table: dict[TableName, dict[tuple[str, KeyKind, bool, bool], list[KeyPart]]] = {}
     for table, row in select_by_table(cursor, query, scopes):
         name, non_unique, kind, invisible, column, prefix, order, expression_text = row
-        special_kind = kind.lower() if kind in ("FULLTEXT", "SPATIAL") else None
+        special_kind = _SPECIAL_KEY_KINDS.get(kind)
         is_whole = prefix is None or special_kind is not None
         part = KeyPart(
             column,
@@ -212,9 +218,9 @@ def _keys(
             None if expression_text is None else _unescape(expression_text),
             order == "D",
         )
-        ordinary_kind = "index" if int(non_unique) else "unique"
+        ordinary_kind: KeyKind = "index" if int(non_unique) else "unique"
         is_hashed = kind == "HASH" and table in hashing_tables
-        key_kind = special_kind or ("primary" if name == "PRIMARY" else ordinary_kind)
+        key_kind: KeyKind = special_kind or ("primary" if name == "PRIMARY" else ordinary_kind)
         key = (name, key_kind, invisible == "YES", is_hashed)
         parts_by_table.setdefault(table, {}).setdefault(key, []).append(part)
     return {
@@ -245,7 +251,6 @@ _COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
 _OLD_TEMPORAL: Final = re.compile(r"/\* mariadb-5\.3 \*/")  # a temporal column in the old format
 _GENERATED: Final = re.compile(r"\b(VIRTUAL|STORED|PERSISTENT)\b")
 _PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)  # of system versioning
-_NOW: Final = re.compile(r"(?:current_timestamp|now|localtime(?:stamp)?)(?:\((\d*)\))?", re.I)
 _QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _STRING_LITERAL: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _NUMBER_LITERAL: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
@@ -379,7 +384,7 @@ def _default(row: _ColumnRow, *, mariadb: bool) -> Default | None:
     if not mariadb:
         # MySQL 5.7 does not mark CURRENT_TIMESTAMP, its only expression, as an
         # expression.
-        is_now = row.data_type.lower() in _MOMENT_TYPES and _NOW.fullmatch(text) is not None
+        is_now = row.data_type.lower() in _MOMENT_TYPES and now_digits(text) is not None
         return (
             _printed_expression(_unescape(text)) if is_expression or is_now else ValueDefault(text)
         )
@@ -400,11 +405,8 @@ def _literal_text(text: str) -> str | None:
 def _printed_expression(text: str) -> ExpressionDefault:
     """Return an expression: CURRENT_TIMESTAMP in one spelling, others as the server
     prints them."""
-    match = _NOW.fullmatch(text.strip())
-    if match is None:
-        return ExpressionDefault(text)
-    digits = int(match[1] or 0)
-    return ExpressionDefault(f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP")
+    digits = now_digits(text)
+    return ExpressionDefault(text if digits is None else now_expression(digits))
 
 
 _REFERENCES: Final = """

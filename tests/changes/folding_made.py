@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.fold import Fold
-from lockstep.pipeline.mirror.layout import MARKS
 from lockstep.pipeline.ports.mirrors import Mirrors
-from lockstep.pipeline.run.write.mirror_write import SegmentPart, StagedFold, staged_fold
+from lockstep.pipeline.run.write.staged_fold import SegmentPart, StagedFold, staged_fold
 from lockstep.pipeline.values.segment import SegmentFile
 from tests.twins.lake import MemoryLake
 from tests.twins.segments import MemorySegments
@@ -50,6 +49,4 @@ def _parts(room: Room, fold: Fold, images: Sequence[Sequence[pa.Table]]) -> Iter
             )
             writer.write(piece)
             files += writer.close()
-        sources = (column.source for column in part.columns if column.source is not None)
-        names = [source for source in sources if source not in MARKS.names]
-        yield SegmentPart(f"part {number}", tuple(files), tuple(names), part)
+        yield SegmentPart(f"part {number}", tuple(files), part)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.clustering import clustered_by
 from lockstep.pipeline.mirror.evolution import evolution_steps
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.lineage import ColumnLineage, lineage
-from lockstep.pipeline.ports.mirror_writes import Merge, MirrorStep, MirrorTarget
+from lockstep.pipeline.ports.mirror_writes import Merge, MirrorStep
 from lockstep.pipeline.ports.mirrors import Mirrors
+from lockstep.pipeline.run.write.mirror_write import mirror_target
 from lockstep.pipeline.values.policies import LakePolicies
 from tests.changes.folding_made import staged_images
 from tests.changes.server import Row, Server
@@ -47,16 +47,14 @@ class Follower:
 
     def _write(self, server: Server, line: ColumnLineage) -> None:
         changes = server.changes()
-        target = MirrorTarget(
+        target = mirror_target(
+            self.policies,
             mirror=MIRROR,
             schema=line.schema,
             app_id=APP,
             txn_version=self.number,
             user_metadata=f"run {self.number}",
-            deletes=self.policies.deletes,
-            readers=self.policies.readers,
             stamps=line.stamps,
-            cluster_by=clustered_by(self.policies.cluster_by, line.schema),
         )
         parts = tuple(line.part(number) for number, _ in changes)
         fold = Fold(

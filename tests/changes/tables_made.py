@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, VersionOrigin
-from lockstep.pipeline.schema.model import ColumnSchema, KeyPart, KeySchema, TableSchema
+from lockstep.pipeline.schema.model import ColumnSchema, KeyKind, KeyPart, KeySchema, TableSchema
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName
 
@@ -20,7 +20,7 @@ def a_column(name: str, kind: str = "int", **more: Any) -> ColumnSchema:
     return ColumnSchema(name, kind, **more)
 
 
-def a_key(*columns: str, name: str = "PRIMARY", kind: str = "primary") -> KeySchema:
+def a_key(*columns: str, name: str = "PRIMARY", kind: KeyKind = "primary") -> KeySchema:
     return KeySchema(name, kind, tuple(KeyPart(column) for column in columns))
 
 

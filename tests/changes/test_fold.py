@@ -15,7 +15,7 @@ from lockstep.pipeline.mirror.coalescing import coalesced
 from lockstep.pipeline.mirror.fold import Fold
 from lockstep.pipeline.mirror.mapping import folded
 from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, StagedFiles
-from lockstep.pipeline.run.write.mirror_write import TOO_MANY_IMAGES
+from lockstep.pipeline.run.write.staged_fold import TOO_MANY_IMAGES
 from lockstep.pipeline.values.errors import LakeUnavailable, TableError
 from tests.changes.folding_made import staged_images
 from tests.changes.partial_images import PART, SCHEMA, Workload, images_table
@@ -108,7 +108,7 @@ def test_what_changes_a_row_that_was_gone_is_told_by_its_key_or_begins_one() -> 
 
 def test_rows_that_belong_together_may_be_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Partial images of one key cannot be folded apart; nothing is staged."""
-    monkeypatch.setattr("lockstep.pipeline.run.write.mirror_write.MOST_IMAGES", 3)
+    monkeypatch.setattr("lockstep.pipeline.run.write.staged_fold.MOST_IMAGES", 3)
     names = frozenset(SCHEMA.names)
     row = {"id": 1, "a": 1, "text": "x", "c": 1}
     images = images_table([("update_preimage", row, names), ("update_postimage", row, names)] * 2)

@@ -25,6 +25,7 @@ from lockstep.pipeline.values.errors import (
     LedgerUnavailable,
     LockstepError,
     PositionPurged,
+    Recovery,
     SourceBusy,
 )
 
@@ -95,6 +96,14 @@ def printed(capfd: pytest.CaptureFixture[str]) -> tuple[dict[str, Any], str]:
 def test_the_most_serious_code_is_told(codes: list[int], told: int) -> None:
     """143, 130, 1, 2, 5, 3, 4, 6, 0, in any order of the sources."""
     assert exits.most_serious(codes) == exits.most_serious(reversed(codes)) == told
+
+
+def test_every_code_has_a_place_in_the_order() -> None:
+    """Those of the module, and those that an error leads to."""
+    codes = {code for name, code in vars(exits).items() if name.isupper() and type(code) is int}
+    codes |= {recovery.exit_code for recovery in Recovery}
+    assert len(codes) == 9
+    assert {exits.most_serious([code]) for code in codes} == codes
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,12 @@ import pytest
 
 from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
 from lockstep.assets.names import SOURCE_TAG, UNTIL_TAG, SourceNames, lease_tag
+from lockstep.assets.table_news import batch_ends
 from lockstep.pipeline.mirror.layout import path_part
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.values.errors import LedgerUnavailable
+from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
@@ -109,6 +112,24 @@ def test_a_run_materializes_what_changed_and_only_that(
         assert (acknowledged(stand) != before) == bool(traffic)
     assert stand.adapters.books.unfinished_batches("shop") == []
     assert all(record.acknowledge_report is not None for record in stand.records)
+
+
+def test_a_merge_is_logged_although_the_ledger_was_away(
+    stand: Stand, mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The step is tried again, which finds the merge done: its event must not be lost."""
+    mysql.execute("insert into a values (1, 1)", database=database)
+    errors = [LedgerUnavailable("It is gone.", hint="start it")]
+
+    def ends_after_errors(ports: RunPorts, batch_ids: Iterable[int]) -> dict[int, Position | None]:
+        if errors:
+            raise errors.pop()
+        return batch_ends(ports, batch_ids)
+
+    monkeypatch.setattr("lockstep.assets.runs.batch_ends", ends_after_errors)
+    result = stand.run()
+    assert result.success
+    assert materialized(result) == {*ALL_STEPS, key(database, "a")}
 
 
 @dataclass(frozen=True)

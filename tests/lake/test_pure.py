@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from obstore.store import MemoryStore
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from lockstep.pipeline.values.errors import (
@@ -17,7 +18,14 @@ from lockstep.pipeline.values.errors import (
     SetupIncomplete,
 )
 from lockstep.resources.lake.delta.statement import merge_statement
-from lockstep.resources.lake.spark.jars import class_path, locked_jars, missing_or_damaged
+from lockstep.resources.lake.spark.jars import (
+    DELTA_LOCK,
+    S3_LOCK,
+    class_path,
+    locked_jars,
+    locks_of,
+    missing_or_damaged,
+)
 from lockstep.resources.lake.spark.java import Java, archive_path
 from lockstep.resources.lake.spark.java_errors import JavaError, error_of
 from lockstep.resources.lake.spark.remote import session_error
@@ -27,6 +35,7 @@ from lockstep.resources.lake.spark.settings import (
     SparkSettings,
     driver_memory,
 )
+from lockstep.resources.lake.store.paths import Bucket, ObjectPath
 
 GIB = 1024**3
 
@@ -156,6 +165,20 @@ def test_missing_jars_send_to_set_up(tmp_path: Path) -> None:
     with pytest.raises(SetupIncomplete) as caught:
         class_path(tmp_path)
     assert caught.value.hint == "run `lockstep setup`"
+
+
+@pytest.mark.parametrize(
+    ("url", "locks"),
+    [
+        ("s3://bucket", (DELTA_LOCK, S3_LOCK)),
+        ("gs://bucket", (DELTA_LOCK,)),
+        ("abfss://files@account.dfs.core.windows.net", (DELTA_LOCK,)),
+    ],
+)
+def test_jars_of_s3_are_for_s3(url: str, locks: tuple[str, ...]) -> None:
+    """Another store has a connector of the user's, and needs no S3A beside it."""
+    assert locks_of(ObjectPath(Bucket(url, MemoryStore()), "lake")) == locks
+    assert locks_of(Path("/lake")) == locks_of(None) == (DELTA_LOCK,)
 
 
 def test_a_jar_with_other_content_is_not_sound(tmp_path: Path) -> None:

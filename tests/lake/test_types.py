@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.schema.types import FAMILIES, Family, arrow_schema
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.lake.spark.session import SparkProcess
 from tests.lake.conftest import Lake
@@ -115,6 +115,11 @@ def _exact(value: Any) -> Any:
     if isinstance(value, list):
         return [_exact(item) for item in value]
     return value.hex() if isinstance(value, float) else value
+
+
+def test_every_family_of_types_is_proven() -> None:
+    """By the tests below: names, values and keys of each."""
+    assert {FAMILIES[column.type] for column in COLUMNS} == set(Family)
 
 
 def test_every_type_survives_append_and_merge(any_lake: Lake) -> None:

@@ -25,8 +25,8 @@ _WHO: Final = {
 def table() -> str:
     """The errors of each exit code, in the module's order."""
     lines = [_HEAD]
-    for recovery, who in _WHO.items():
-        lines.append(row((f"**{who}**", "", "")))
+    for recovery in Recovery:
+        lines.append(row((f"**{_WHO[recovery]}**", "", "")))
         lines += [_row(error) for error in raised() if error.recovery is recovery]
     return "\n".join(lines)
 

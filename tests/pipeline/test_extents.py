@@ -66,9 +66,7 @@ def test_what_the_log_made_was_never_partial() -> None:
     """A swap of tables takes each one's past along."""
     a, b, c, _ = NAMES
     extents = PartialTables([Extent(a, at(4))])
-    extents.apply_effects(
-        [Created(b, replace(SCHEMA, name=b)), Renamed(a, c, None), Renamed(b, a, None)]
-    )
+    extents.apply_effects([Created(b, replace(SCHEMA, name=b)), Renamed(a, c), Renamed(b, a)])
     assert extents.changed_extents(at(9)) == (Extent(a, None), Extent(c, at(4)))
 
 
@@ -80,7 +78,7 @@ def _take(source: dict[TableName, set[int]], step: tuple[object, ...]) -> Effect
             return Created(table, replace(SCHEMA, name=table))
         case ("drop", TableName() as table) if table in source:
             del source[table]
-            return Dropped(table, None)
+            return Dropped(table)
         case ("truncate", TableName() as table) if table in source:
             source[table] = set()
             return Truncated(table)
@@ -88,7 +86,7 @@ def _take(source: dict[TableName, set[int]], step: tuple[object, ...]) -> Effect
             table in source and to not in source
         ):
             source[to] = source.pop(table)
-            return Renamed(table, to, None)
+            return Renamed(table, to)
     return None
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -96,10 +97,9 @@ configurations = st.one_of(
     st.builds(lambda place, moment: InFile(place.file, moment), places, moments),
     filled.map(AfterGtids),
 )
-questions = st.builds(
-    Question,
-    source=st.just("shop"),
-    facts=st.builds(
+VARIED: dict[str, st.SearchStrategy[Any]] = {
+    "source": st.just("shop"),
+    "facts": st.builds(
         facts,
         st.sampled_from([A, B, MARIA]),
         executed=sets,
@@ -108,7 +108,7 @@ questions = st.builds(
         files=st.sampled_from([(), (1,), (2, 3, 4), (3, 4, 5, 6)]),
         base=bases,
     ),
-    cursor=st.none()
+    "cursor": st.none()
     | st.builds(
         cursor,
         places,
@@ -117,16 +117,18 @@ questions = st.builds(
         by_gtid=st.booleans(),
         committed_at=st.none() | moments,
     ),
-    anchor_reading=st.sampled_from(AnchorReading),
-    set_reading=st.sampled_from(SetReading),
-    configured_start=configurations,
-    policies=st.builds(
+    "anchor_reading": st.sampled_from(AnchorReading),
+    "set_reading": st.sampled_from(SetReading),
+    "configured_start": configurations,
+    "policies": st.builds(
         StartPolicies,
         st.sampled_from(OnPositionLost),
         st.sampled_from(OnSourceChanged),
         st.timedeltas(timedelta(0), timedelta(days=2)),
     ),
-)
+    "load_low": st.none() | places,
+}
+questions = st.builds(Question, **VARIED)
 choices = st.one_of(
     st.none(),
     st.just(StartUnreachable("it is not there", hint="choose another")),
@@ -142,6 +144,15 @@ def asked(draw: st.DrawFn) -> Question:
     if draw(st.booleans()):
         return replace(question, override=chosen(), chosen_place=draw(choices))
     return question
+
+
+def test_every_fact_of_a_question_is_varied() -> None:
+    """By `asked`, but for facts that only a sentence names."""
+    only_named = {"reused_gtid", "unpruned_batches"}
+    chosen_by_a_person = {"override", "chosen_place"}
+    assert {field.name for field in fields(Question)} - VARIED.keys() == (
+        only_named | chosen_by_a_person
+    )
 
 
 @given(asked())
@@ -167,7 +178,8 @@ def test_the_table_is_total(question: Question) -> None:
 def test_a_start_tells_how_it_goes_on(question: Question) -> None:
     """Behind a cursor it has a predecessor, or what it follows and what lies between; a
     first start has neither. A gap is only ever a person's choice, at once or by
-    `on_position_lost`, which reads every table from the source."""
+    `on_position_lost`; after a gap that was not chosen at once, every table is read from
+    the source (`find_tables_without_log`)."""
     answer = decide_start(question)
     if not isinstance(answer, Start):
         return
@@ -180,6 +192,7 @@ def test_a_start_tells_how_it_goes_on(question: Question) -> None:
         assert origin == (BATCH, None, None)
     if answer.continuity is Continuity.GAP:
         assert answer.rule in (StartRule.CHOSEN_START, StartRule.TABLES_READ_AGAIN)
+        assert (answer.override is None) is (answer.rule is StartRule.TABLES_READ_AGAIN)
     assert answer.override == (question.override.id if question.override else None)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.model.table_state import Supplier
+from lockstep.pipeline.ports.mirror_writes import MirrorTarget
+from lockstep.pipeline.run.write.mirror_write import mirror_target
 from lockstep.pipeline.supply.plan import (
     OLDER_REASON,
     RULES,
@@ -28,7 +31,16 @@ from lockstep.pipeline.supply.plan import (
     supply_after_rename,
 )
 from lockstep.pipeline.values.errors import Need
-from lockstep.pipeline.values.policies import Deletes, LakePolicies, Truncates
+from lockstep.pipeline.values.policies import (
+    Deletes,
+    DroppedColumns,
+    DroppedTables,
+    ForeignKeys,
+    LakePolicies,
+    OnRewrite,
+    Readers,
+    Truncates,
+)
 from tests.pages.supply_rules import BASED, CHANGELOG, COLUMNS, LOAD, LOG, PAST, ROWS, Reached
 from tests.pages.supply_rules import TABLE as ORDERS
 
@@ -292,3 +304,48 @@ def test_rows_of_another_name_are_copied_unless(former: FormerName, why: str) ->
     assert supply_after_rename(replace(FORMER, policies=SOFT, new_policies=SOFT)) == FromMirror(
         ORDERS
     )
+
+
+OTHER: dict[str, object] = {
+    "on_rewrite": OnRewrite.RESNAPSHOT,
+    "dropped_columns": DroppedColumns.DROP,
+    "dropped_tables": DroppedTables.DROP,
+    "deletes": Deletes.SOFT,
+    "truncates": Truncates.IGNORE,
+    "readers": Readers.ANY,
+    "foreign_keys": ForeignKeys.RESNAPSHOT,
+    "updated_columns": True,
+    "stamps": ("_sequence",),
+    "cluster_by": ("id",),
+}
+"""Each policy with a value that is not its default."""
+
+
+def test_rows_are_copied_only_under_the_same_policies_for_rows() -> None:
+    """A policy that is not known to leave rows and columns alone has the table read from MySQL."""
+    assert OTHER.keys() == {field.name for field in fields(LakePolicies)}
+    mattering = {
+        name
+        for name, value in OTHER.items()
+        if "other policies"
+        in str(supply_after_rename(replace(FORMER, new_policies=LakePolicies(**{name: value}))))  # type: ignore[arg-type]
+    }
+    assert mattering == {"deletes", "truncates", "dropped_columns"}
+
+
+def test_a_mirror_is_written_by_the_policies_of_its_table() -> None:
+    """Whatever a mirror's writer knows of policies, it gets from them."""
+    target = mirror_target(
+        LakePolicies(**OTHER),  # type: ignore[arg-type]
+        mirror="m",
+        schema=pa.schema([("id", pa.int32())]),
+        app_id="a",
+        txn_version=1,
+        user_metadata="",
+        stamps=("_sequence",),
+    )
+    shared = OTHER.keys() & {field.name for field in fields(MirrorTarget)}
+    assert {name: getattr(target, name) for name in shared} == {
+        name: OTHER[name] for name in shared
+    }
+    assert len(shared) == 5

@@ -2,19 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from random import Random
+
 import pyarrow as pa
 import pytest
 
 from lockstep.pipeline.catalog import EntryColumn
 from lockstep.pipeline.mirror.fold import key_hashes
+from lockstep.pipeline.run.load.limits import columns_of
+from lockstep.pipeline.schema.effects import CannotFollow
+from lockstep.pipeline.schema.evolve import evolve
+from lockstep.pipeline.schema.evolving.column_changes import text_type_with_convert
 from lockstep.pipeline.schema.fills import fill_of
-from lockstep.pipeline.schema.rows import schema_of
+from lockstep.pipeline.schema.rows import row_structure, schema_of
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.schema.types import FAMILIES, Family, arrow_schema, arrow_type, sql_type
+from lockstep.pipeline.snapshot.condition import Limit
 from lockstep.pipeline.snapshot.keys import FORMS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
 from lockstep.resources.mysql.rehearsal import LOG_COLUMNS, RESULT_COLUMNS
 from lockstep.resources.unity.catalog import column_json
+from tests.mysql import chunk_key_cases
+from tests.mysql.random_tables import random_tables
+from tests.mysql.text_values import converter
+from tests.mysql.value_cases import value_cases
+from tests.pipeline.results_made import KINDS
+from tests.schema.cases import OWN, read_cases
+from tests.schema.random_definitions import definition
+from tests.schema.schemas_made import EMPTY, MYSQL, table
 
 
 @pytest.mark.parametrize(
@@ -98,3 +117,100 @@ def test_every_family_is_compiled_at_set_up() -> None:
     same_as_others |= {Family.BYTES, Family.JSON}
     read = {FAMILIES[column.type] for column, _ in RESULT_COLUMNS}
     assert set(Family) - read == same_as_others
+
+
+def test_every_type_has_a_printed_length_or_is_known_to_have_none() -> None:
+    """`_PRINTED_LENGTHS` in `schema.evolving.column_changes`: without one, only the server knows
+    the TEXT that a column becomes."""
+    text = table("create table t (c text)").columns[0]
+    unknown = set()
+    for column in COLUMNS:
+        members = column.members if FAMILIES[column.type] in (Family.ENUM, Family.SET) else ()
+        structure = TableStructure(TableName("a", "b"), (replace(column, members=members),), ())
+        (before,) = schema_of(structure).columns
+        try:
+            text_type_with_convert(text, before)
+        except CannotFollow:
+            unknown.add(column.type)
+    assert unknown == {"bit", "json", "geometry", "vector"}
+
+
+def test_every_type_that_a_condition_limits_is_known_to_be_compared() -> None:
+    """`run.load.limits` compares by the Arrow type, so a type whose literals mean something else
+    than its numbers must be left out there."""
+    schema = pa.schema([pa.field(kind.type, arrow_type(kind)) for kind in COLUMNS])
+    limits = [Limit(kind, 1901, 1901) for kind in FAMILIES]
+    integers = {name for name, family in FAMILIES.items() if family is Family.INTEGER}
+    assert {*columns_of(schema, (), limits)} == {*integers, "year"} - {"tinyint"}
+    # An int16 may be a year, of which 70 is another spelling.
+    two_digits = [Limit(kind, 70, 70) for kind in FAMILIES]
+    assert {*columns_of(schema, (), two_digits)} == integers - {"smallint"}
+
+
+# -- lists of proofs ----------------------------------------------------------------------------
+
+
+def _made(definitions: Iterable[str]) -> set[str]:
+    """The types of columns that are defined in these words, as far as MySQL knows them."""
+    return _types(f"create table t ({made})" for made in definitions)
+
+
+def _types(statements: Iterable[str]) -> set[str]:
+    types: set[str] = set()
+    for statement in statements:
+        read = read_change(statement, MYSQL)
+        if isinstance(read, tuple):
+            with suppress(CannotFollow):
+                tables = evolve(EMPTY, read, MYSQL).schema.tables.values()
+                types |= {c.type for made in tables for c in row_structure(made).columns}
+    return types
+
+
+def _converted() -> set[str]:
+    types = set()
+    for column in COLUMNS:
+        with suppress(KeyError):
+            converter(column)
+            types.add(column.type)
+    return types
+
+
+CUT = (*chunk_key_cases.CASES, *chunk_key_cases.NOT_CUT)
+LISTS: dict[str, tuple[Callable[[], set[str]], set[str]]] = {
+    "tests/cases/values": (
+        lambda: _types(c.create("t") for c in value_cases() if "mysql" in c.servers),
+        set(),
+    ),
+    "tests/schema/cases": (
+        lambda: _types(text for case in read_cases(OWN, "mysql") for text in case.statements),
+        set(),
+    ),
+    "tests/schema/random_definitions.py": (
+        lambda: _made(
+            f"c {definition(Random(seed), ('c',), mariadb=False)}" for seed in range(1000)
+        ),
+        {"vector"},
+    ),
+    "tests/mysql/random_tables.py": (
+        lambda: _types(one.create() for one in random_tables(Random(1), 60)),
+        set(),
+    ),
+    "tests/mysql/text_values.py": (_converted, set()),
+    "tests/mysql/chunk_key_cases.py": (
+        lambda: _made(f"c {case.definition}" for case in CUT if "mysql" in case.servers),
+        {"text", "blob", "json", "geometry", "vector"},
+    ),
+    "tests/pipeline/results_made.py": (  # decoded as VARBINARY and VARCHAR are
+        lambda: {kind.column.type for kind in KINDS},
+        {"binary", "blob", "char"},
+    ),
+}
+"""Where types are proven: which types a list has, and which it need not have."""
+
+
+@pytest.mark.parametrize("place", LISTS)
+def test_every_type_is_in_each_list_of_proofs(place: str) -> None:
+    """What is in these lists is compared with what servers do with it: how the log and a `SELECT`
+    give a value, how a statement and information_schema give the column."""
+    listed, without = LISTS[place]
+    assert set(FAMILIES) - listed() == without

@@ -23,6 +23,7 @@ from lockstep.pipeline.schema.model import (
     Default,
     ExpressionDefault,
     ForeignKey,
+    KeyKind,
     KeyPart,
     KeySchema,
     ServerSchema,
@@ -273,7 +274,7 @@ def _add_keys(
             None if shown is None else "…",
             order == "D",
         )
-        usual = "index" if int(many) else "unique"
+        usual: KeyKind = "index" if int(many) else "unique"
         known = keys.get(own)
         keys[own] = KeySchema(
             name,

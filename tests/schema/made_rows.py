@@ -160,5 +160,7 @@ def literal(column: ColumnSchema, number: int, more: str = "") -> str:
             return "'::1'"
         case "uuid":
             return "'6ccd780c-baba-1026-9564-5b8c656024db'"
-        case _:
+        case "decimal" | "float" | "double":
             return f"{number}.5"
+        case _:
+            raise ValueError(f"no value of {kind} is known")

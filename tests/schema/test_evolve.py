@@ -75,8 +75,8 @@ def test_effects(
     [
         ("alter table a add x int", UnknownTable(named("a"), "ALTER TABLE")),
         ("truncate a", Truncated(named("a"))),
-        ("drop table a", Dropped(named("a"), None)),
-        ("rename table a to z", Renamed(named("a"), named("z"), None)),
+        ("drop table a", Dropped(named("a"))),
+        ("rename table a to z", Renamed(named("a"), named("z"))),
     ],
 )
 def test_unknown_tables(statement: str, expected: object) -> None:

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import StatementContext
+from lockstep.pipeline.schema.statements.changes import (
+    AlterTable,
+    CreateTable,
+    DefineColumn,
+    WrittenColumn,
+)
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.shape.redaction import redact_statement
+from tests.schema.cases import OWN, read_cases
+from tests.schema.schemas_made import MARIADB, MYSQL
 
 CONTEXT = StatementContext()
 
@@ -65,6 +74,33 @@ CONTEXT = StatementContext()
 )
 def test_values_go_and_types_stay(text: str, kept: str) -> None:
     assert redact_statement(text, CONTEXT) == kept
+
+
+@pytest.mark.parametrize("flavour", ["mysql", "mariadb"])
+def test_every_type_keeps_its_length(flavour: str) -> None:
+    """Whatever a statement of our cases defines: numbers that belong to a type are no values."""
+    context = MYSQL if flavour == "mysql" else MARIADB
+    compared = set()
+    for case in read_cases(OWN, flavour):
+        for statement in case.statements:
+            sizes = _sizes(read_change(statement, context))
+            if shown := _sizes(read_change(redact_statement(statement, context), context)):
+                assert shown == sizes, statement
+                compared |= {kind for kind, *numbers in sizes if any(numbers)}
+    lengths = {"bit", "char", "varchar", "binary", "varbinary", "time", "datetime", "timestamp"}
+    assert compared >= lengths | {"decimal", "float", "double"}
+    assert ("vector" in compared) is (flavour == "mysql")
+
+
+def _sizes(read: object) -> list[tuple[str, int | None, int | None, int | None]]:
+    """The types of columns that a statement defines, with their numbers."""
+    types = []
+    for change in read if isinstance(read, tuple) else ():
+        match change:
+            case CreateTable(elements=parts) | AlterTable(clauses=parts):
+                types += [part.type for part in parts if isinstance(part, WrittenColumn)]
+                types += [part.column.type for part in parts if isinstance(part, DefineColumn)]
+    return [(kind.name, kind.length, kind.precision, kind.scale) for kind in types]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\\'"), min_size=3))

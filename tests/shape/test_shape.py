@@ -22,7 +22,7 @@ from lockstep.pipeline.run.dump.image_decoder import with_default_values
 from lockstep.pipeline.run.load.limits import comparable_limits
 from lockstep.pipeline.schema.history import Conversion, Hash, Mask, Visibility, read_mask
 from lockstep.pipeline.schema.model import ValueDefault
-from lockstep.pipeline.schema.types import arrow_schema
+from lockstep.pipeline.schema.types import FAMILIES, arrow_schema, arrow_type
 from lockstep.pipeline.shape.condition import ConditionUnusable, read_condition
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import NO_RULES, ShapeRules, shape_of
@@ -127,6 +127,15 @@ KINDS = [
         hashed=False,
     ),
 ]
+
+
+def test_every_arrow_type_is_shaped() -> None:
+    """Whether an update changed a value depends on its type, and hashes and texts do."""
+    length = {"length": 1, "precision": 4, "scale": 2, "charset": "utf8mb4", "members": ("a",)}
+    of_all = {arrow_type(Column("", name, False, **length)) for name in FAMILIES}  # type: ignore[arg-type]
+    of_kinds = {arrow_type(kind.column) for kind in KINDS}
+    integers = {pa.int8(), pa.int16(), pa.int32(), pa.int64()}
+    assert {kind.id for kind in of_all - integers} <= {kind.id for kind in of_kinds}
 
 
 @dataclass(frozen=True, slots=True)

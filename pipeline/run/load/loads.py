@@ -32,7 +32,7 @@ from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.rows import merge_key, row_structure
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.keys import chunk_key
-from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_statement
+from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
 from lockstep.pipeline.snapshot.pace import ChunkRead, next_size, reason_to_wait
 from lockstep.pipeline.supply.plan import (
     LOG_LOST_RULE,
@@ -72,8 +72,9 @@ def load_tables(
     """Read the tables that the plans supply from the server, until all rows are read or
     the time for reading in one run is over. Return the tables that were read, and with
     an error those that must not be captured before they are read."""
-    room = LogRoom(log_retention(run_start.facts.settings), ports.source.snapshot.max_seconds)
-    deadline = perf_counter() + room.seconds
+    settings = run_start.facts.settings
+    reading_time = ReadingTime(log_retention(settings), ports.source.snapshot.max_seconds)
+    deadline = perf_counter() + reading_time.seconds
     for load, reason in plans.void_loads:
         void_load(ports, lease, load, reason)
         if load.row_count and load.table in plans.plans:
@@ -88,11 +89,11 @@ def load_tables(
             step.supply.load
             or ports.ledger.order_load(lease, table, author=author, reason=step.reason)
         )
-    if loads and room.shortening_sentence is not None:
+    if loads and reading_time.shortening_sentence is not None:
         ports.progress.note(
-            f"{room.shortening_sentence}\nhint: `{week_statement(run_start.facts.settings)}`"
+            f"{reading_time.shortening_sentence}\nhint: `{week_statement(settings)}`"
         )
-    readings = _load_rows(ports, lease, run_start, loads, deadline, room.piece_seconds)
+    readings = _load_rows(ports, lease, run_start, loads, deadline, reading_time.piece_seconds)
     # A table that stopped, or for which part of the log was lost, must be read before
     # it is captured again. If its turn did not come in this run, it stays stopped.
     unread_tables = find_tables_without_log(

@@ -15,7 +15,6 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from lockstep.pipeline.mirror.clustering import clustered_by
 from lockstep.pipeline.mirror.fold import Fold, Hashes, bounds_literals, key_bounds
 from lockstep.pipeline.mirror.layout import (
     DELETED_AT,
@@ -32,7 +31,7 @@ from lockstep.pipeline.model.batch import Batch, TableContent
 from lockstep.pipeline.model.lake_commit import WriteKind
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import table_contents
-from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge, MirrorTarget
+from lockstep.pipeline.ports.mirror_writes import ColumnOrigin, FoldedChanges, Merge
 from lockstep.pipeline.replay.rows import (
     ReplayDifference,
     membership,
@@ -40,14 +39,15 @@ from lockstep.pipeline.replay.rows import (
     sorted_unique,
     wrong_row_flags,
 )
-from lockstep.pipeline.run.agreement.lake_logs import require_expected_commits
+from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement, require_expected_commits
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
 from lockstep.pipeline.run.replay.settle import settle_writes
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error, reload_hint
 from lockstep.pipeline.run.write.job import lineage_over, versions_between
-from lockstep.pipeline.run.write.mirror_write import SegmentPart
+from lockstep.pipeline.run.write.mirror_write import mirror_target
+from lockstep.pipeline.run.write.staged_fold import SegmentPart, image_count, unpacked_bytes
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import MirrorRefused, TableError
 from lockstep.pipeline.values.intent import REPLAY, Intent
@@ -138,17 +138,13 @@ def _write_changes(mirror: _MirrorComparison, lease: Lease, changes: pa.Table) -
     planned_intent = Intent(0, state.table, app_id, 0, last.id, last.id, REPLAY)
     intent = ports.ledger.intend(lease, [planned_intent])[state.table]
     files = [file for segment in mirror.plan.segments for file in segment.files]
-    policies = ports.source.policies_of(state.table)
-    target = MirrorTarget(
+    target = mirror_target(
+        ports.source.policies_of(state.table),
         mirror=state.mirror,
         schema=fold.schema,
         app_id=intent.app_id,
         txn_version=intent.txn_version,
         user_metadata=commit_metadata(ports, WriteKind.MERGE, state.table, [last], files),
-        deletes=policies.deletes,
-        readers=policies.readers,
-        truncates=policies.truncates,
-        cluster_by=clustered_by(policies.cluster_by, fold.schema),
     )
     path = ports.mirrors.stage(f"{source}-replay", changes)
     try:
@@ -250,11 +246,8 @@ class _MirrorComparison:
         self._require_undamaged()
         touched_keys = self._touched_keys()
         keys, wrong_changes = 0, []
-        files = [file for part in self.parts for file in part.files]
-        unpacked_bytes = sum(
-            self.ports.segments.unpacked_bytes(p.folder, p.files) for p in self.parts
-        )
-        buckets = max(1, buckets_for(sum(file.images for file in files), unpacked_bytes))
+        size = unpacked_bytes(self.ports.segments, self.parts)
+        buckets = buckets_for(image_count(self.parts), size)
         for bucket in range(buckets):
             changes = self._newest_changes(touched_keys, bucket, buckets)
             keys += changes.num_rows
@@ -385,8 +378,9 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
+    examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)
     version = require_expected_commits(
-        ports, state, ports.ledger.examined_versions(ports.source.name).get(state.mirror)
+        ports, state, mirror_judgement(ports, state, examined_version)
     )
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))
@@ -465,6 +459,5 @@ def _parts_of(
                 yield SegmentPart(
                     path,
                     files_in_folder,
-                    lineage.own_names[version],
                     replace(part, columns=part_columns),
                 )

@@ -36,7 +36,7 @@ from lockstep.pipeline.run.table_plans import (
     plan_returns,
     with_prices,
 )
-from lockstep.pipeline.snapshot.log_room import LogRoom, log_retention, week_statement
+from lockstep.pipeline.snapshot.log_retention import ReadingTime, log_retention, week_statement
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply.plan import RowsFromServer
@@ -208,13 +208,13 @@ def forecast_loads(ports: RunPorts, facts: ServerFacts, row_count: int) -> tuple
     """Return sentences on reading `row_count` rows from MySQL: how long it takes, how
     much space it needs, and whether the server keeps its log long enough."""
     plan = ports.source.snapshot
-    room = LogRoom(log_retention(facts.settings), plan.max_seconds)
+    reading_time = ReadingTime(log_retention(facts.settings), plan.max_seconds)
     short = (
         ()
-        if room.shortening_sentence is None
-        else (f"{room.shortening_sentence}: {week_statement(facts.settings)}",)
+        if reading_time.shortening_sentence is None
+        else (f"{reading_time.shortening_sentence}: {week_statement(facts.settings)}",)
     )
-    return (room.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
+    return (reading_time.forecast(row_count, plan.connections), SPACE_SENTENCE, *short)
 
 
 def next_start(ports: RunPorts) -> PlannedStart:

@@ -123,13 +123,13 @@ class Job:
     - `last_written_version`: the Delta version that the table's last finished write made; before
       the first write, that of the mirror that the ledger took over, or -1.
     - `emptying_stamps`: the changes after which the table had no row; empty unless the mirror keeps
-      deleted rows.
+      deleted rows, also after this write.
     - `read_stamp`: the change with which the plan's snapshot, or the copied rows, came; None
       without either.
     - `may_repeat`: earlier batches may have read and merged some of the changes.
     - `all_new`: no row that the log inserts can be in the mirror yet.
-    - `removes_kept_rows`: deleted rows that the mirror kept are removed too, because they show more
-      than the settings allow.
+    - `removes_kept_rows`: deleted rows that the mirror kept are removed by this write, because they
+      show more than the settings allow.
     """
 
     task: Task
@@ -144,10 +144,6 @@ class Job:
     may_repeat: bool
     all_new: bool
     removes_kept_rows: bool = False
-
-    @property
-    def ignores_deletes(self) -> bool:
-        return self.lineage.policies.deletes is Deletes.IGNORE
 
     @property
     def above(self) -> int:
@@ -395,7 +391,9 @@ def prepare_job(ports: RunPorts, records: TableRecords, task: Task) -> Job:
         segments=segments,
         folders=folders,
         last_written_version=last_written_version,
-        emptying_stamps=find_emptying_stamps(ports, task.state.table, plan, task.batches),
+        emptying_stamps=()
+        if records.removes_kept_rows
+        else find_emptying_stamps(ports, task.state.table, plan, task.batches),
         read_stamp=find_read_stamp(
             ports, task.state.table, plan, task.batches, has_stamps=bool(column_lineage.stamps)
         ),

@@ -44,6 +44,7 @@ from lockstep.pipeline.schema.model import (
     ExpressionDefault,
     ServerSchema,
     ValueDefault,
+    now_expression,
 )
 from lockstep.pipeline.schema.statements.changes import WrittenColumn, WrittenType
 
@@ -172,10 +173,8 @@ def _first_timestamp(
         return column
     if not is_defined and context.facts.is_mariadb:
         raise CannotFollow(f"the default of the TIMESTAMP {column.name} is unknown")
-    now_text = f"CURRENT_TIMESTAMP({column.length})" if column.length else "CURRENT_TIMESTAMP"
-    return replace(
-        column, default=ExpressionDefault(now_text) if is_defined else None, on_update=True
-    )
+    now = ExpressionDefault(now_expression(column.length or 0))
+    return replace(column, default=now if is_defined else None, on_update=True)
 
 
 def _zero_timestamp(column: ColumnSchema) -> ColumnSchema:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from itertools import chain
-from typing import ClassVar, Final, assert_never
+from typing import ClassVar, Final, Literal, assert_never
 
-from lockstep.pipeline.schema.model import KeyPart
+from lockstep.pipeline.schema.model import KeyKind, KeyPart
 from lockstep.pipeline.values.table import TableName
 
 FIRST: Final = ""
@@ -379,11 +379,10 @@ class WrittenReference:
 
 @dataclass(frozen=True, slots=True)
 class WrittenKey:
-    """A key. `kind`: primary, unique, index, fulltext or spatial. `name`: None if the
-    server chooses it. `generated`: the server adds the key for a foreign key.
-    `uses_hash`: USING HASH."""
+    """A key. `name`: None if the server chooses it. `generated`: the server adds the key
+    for a foreign key. `uses_hash`: USING HASH."""
 
-    kind: str
+    kind: KeyKind
     parts: tuple[KeyPart, ...]
     name: str | None = None
     invisible: bool = False
@@ -396,9 +395,9 @@ class WrittenKey:
 class WrittenColumn:
     """A column's definition. `nullable`: None if neither NULL nor NOT NULL was written.
     `on_update`: ON UPDATE CURRENT_TIMESTAMP. `generated`: the expression of a generated
-    column. `key`: "primary", "unique" or None; `is_also_unique`: PRIMARY KEY and UNIQUE
-    were both written. `system_period`: "start" for AS ROW START, "end" for AS ROW END.
-    `system_versioned`: WITH SYSTEM VERSIONING."""
+    column. `is_also_unique`: PRIMARY KEY and UNIQUE were both written. `system_period`:
+    "start" for AS ROW START, "end" for AS ROW END. `system_versioned`: WITH SYSTEM
+    VERSIONING."""
 
     name: str
     type: WrittenType
@@ -409,7 +408,7 @@ class WrittenColumn:
     generated: str | None = None
     stored: bool = False
     invisible: bool = False
-    key: str | None = None
+    key: Literal["primary", "unique"] | None = None
     is_also_unique: bool = False
     reference: WrittenReference | None = None
     srid: int | None = None

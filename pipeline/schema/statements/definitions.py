@@ -10,13 +10,19 @@ MariaDB's `field_type`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from lockstep.pipeline.schema.collations import UTF8_CHARSETS
 from lockstep.pipeline.schema.context import REAL_AS_FLOAT
-from lockstep.pipeline.schema.model import BLOB_FAMILY, TEXT_FAMILY, KeyPart
+from lockstep.pipeline.schema.model import (
+    BLOB_FAMILY,
+    TEXT_FAMILY,
+    KeyKind,
+    KeyPart,
+    now_expression,
+)
 from lockstep.pipeline.schema.statements.changes import (
     Constant,
     WrittenColumn,
@@ -490,9 +496,7 @@ def _accept_now(reader: StatementReader) -> WrittenExpression | None:
     if reader.accept_symbol("("):
         digits = 0 if reader.sees_symbol(")") else reader.read_integer()
         reader.expect_symbol(")")
-    return WrittenExpression(
-        f"CURRENT_TIMESTAMP({digits})" if digits else "CURRENT_TIMESTAMP", is_now=True
-    )
+    return WrittenExpression(now_expression(digits), is_now=True)
 
 
 def _operator_follows(reader: StatementReader) -> bool:
@@ -557,8 +561,8 @@ def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
         return read_key_parts(
             WrittenKey("primary", (), "PRIMARY", if_not_exists=if_not_exists), reader
         )
-    kind = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL").lower()
-    if not reader.accept_any("INDEX", "KEY") and not kind:
+    kind = accept_key_kind(reader)
+    if not reader.accept_any("INDEX", "KEY") and kind is None:
         raise reader.unexpected("INDEX")
     if_not_exists = reader.accept_if_not_exists()
     index, uses_hash = _read_name_and_hash(reader)
@@ -566,6 +570,13 @@ def read_key(reader: StatementReader) -> WrittenKey | WrittenReference | None:
         kind or "index", (), index or name, if_not_exists=if_not_exists, uses_hash=uses_hash
     )
     return read_key_parts(key, reader)
+
+
+_KEY_KINDS: Final[Mapping[str, KeyKind]] = {
+    "UNIQUE": "unique",
+    "FULLTEXT": "fulltext",
+    "SPATIAL": "spatial",
+}
 
 
 def _read_constraint_name(reader: StatementReader) -> str | None:
@@ -588,6 +599,11 @@ def _read_name_and_hash(reader: StatementReader) -> tuple[str | None, bool]:
 def accept_using_hash(reader: StatementReader) -> bool:
     """Take `USING type` if it comes next; return whether the type is HASH."""
     return bool(reader.accept_any("USING", "TYPE")) and reader.read_name().upper() == "HASH"
+
+
+def accept_key_kind(reader: StatementReader) -> KeyKind | None:
+    """Take UNIQUE, FULLTEXT or SPATIAL, if one of them comes next."""
+    return _KEY_KINDS.get(reader.accept_any(*_KEY_KINDS))
 
 
 def read_key_parts(key: WrittenKey, reader: StatementReader) -> WrittenKey:

@@ -32,6 +32,7 @@ from lockstep.pipeline.schema.statements.changes import (
     TruncateTable,
     affected_tables,
 )
+from lockstep.pipeline.schema.statements.definitions import accept_key_kind
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
 from lockstep.pipeline.schema.statements.table_statements import (
     engine_name,
@@ -244,7 +245,7 @@ def _read_create(reader: StatementReader) -> SchemaChange | None:
         reader.skip_rest()
         return replaced_table
     reader.accept_any("ONLINE", "OFFLINE")
-    kind = reader.accept_any("UNIQUE", "FULLTEXT", "SPATIAL").lower()
+    kind = accept_key_kind(reader)
     if reader.accept("INDEX"):
         return read_create_index(kind or "index", reader, or_replace=or_replace)
     return None

@@ -298,6 +298,11 @@ class StatementReader:
         return token
 
     @property
+    def previous(self) -> Token:
+        """The last token that was taken."""
+        return self.peek(-1) if self.at else _END_TOKEN
+
+    @property
     def is_over(self) -> bool:
         return self.at >= len(self._tokens)
 

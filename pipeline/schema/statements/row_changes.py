@@ -14,7 +14,7 @@ function.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -24,7 +24,7 @@ from lockstep.pipeline.schema.statements.read import read_settings
 from lockstep.pipeline.schema.statements.reader import CannotRead, StatementReader, Token
 from lockstep.pipeline.values.table import TableName
 
-_FUNCTIONS: Final = """
+_FUNCTION_TEXT: Final = """
 abs acos adddate addtime aes_decrypt aes_encrypt ascii asin atan atan2 avg benchmark bin bit_and
 bit_count bit_length bit_or bit_xor cast ceil ceiling char_length character_length coercibility
 compress concat concat_ws connection_id conv convert_tz cos cot count crc32 curdate curtime
@@ -55,7 +55,7 @@ SOME TEXT THEN TIME TIMESTAMP TIMESTAMPADD TIMESTAMPDIFF TINYINT TRUNCATE UNION 
 UTC_DATE UTC_TIME UTC_TIMESTAMP VALUE VALUES VARBINARY VARCHAR WEEK WHEN WHERE WHILE XOR YEAR
 """
 
-BUILT_IN_FUNCTIONS: Final = frozenset(_FUNCTIONS.split())
+BUILT_IN_FUNCTIONS: Final = frozenset(_FUNCTION_TEXT.split())
 """Built-in functions of every server since MySQL 5.7 and MariaDB 10.5. None of them
 changes a table. A function of only some servers is left out: on the others, a stored
 function may have its name. The tests call each function on several servers."""
@@ -78,13 +78,11 @@ _TABLE_LIST_ENDS: Final = frozenset(
     {"WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "UNION", "INTO", "SET", "PROCEDURE"}
 )
 _JOIN_WORDS: Final = frozenset({"JOIN", "STRAIGHT_JOIN"})
-_NOT_ALIASES: Final = _TABLE_LIST_ENDS | frozenset(
-    {"JOIN", "STRAIGHT_JOIN", "INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "ON", "USING", "USE"}
-    | {"FORCE", "IGNORE", "PARTITION", "FOR", "LOCK"}
+_NOT_ALIASES: Final = (_TABLE_LIST_ENDS | _JOIN_WORDS) | (
+    {"INNER", "LEFT", "RIGHT", "CROSS", "NATURAL", "ON", "USING", "USE", "FORCE", "IGNORE"}
+    | {"PARTITION", "FOR", "LOCK"}
 )
-_NO_CALL_AFTER: Final = frozenset({"string", "number", "hex", "bits"})
-"""Kinds of tokens after which a name is an alias."""
-
+_LITERAL_KINDS: Final = frozenset({"string", "number", "hex", "bits"})
 _SEQUENCE_FUNCTIONS: Final = frozenset({"nextval", "currval", "lastval", "setval"})
 
 
@@ -94,7 +92,8 @@ def read_row_change(text: str, context: StatementContext) -> TableAccess:
 
     def read(reader: StatementReader) -> TableAccess:
         _, unknown_variables = read_settings(reader)
-        if unknown_variables or ("sql_mode" in text.lower() and reader.at):
+        has_settings = reader.at > 0
+        if unknown_variables or (has_settings and "sql_mode" in text.lower()):
             return TableAccess(reason="SET STATEMENT changes how it is parsed")
         first = reader.peek()
         if first.keyword not in _FIRST_WORDS and not reader.sees_symbol("("):
@@ -157,7 +156,7 @@ def read_or_reason(
         return TableAccess(reason=str(error))
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Reference:
     """A table in the list of an UPDATE or a DELETE. `alias`: its alias, or else its
     name, in lower case."""
@@ -181,14 +180,20 @@ class _Level:
     references: list[_Reference] | None = None
     delete_chains: tuple[tuple[str, ...], ...] = ()
 
+    def begin_table_list(self) -> None:
+        self.in_table_list = self.expects_table = True
+
+    def end_table_list(self) -> None:
+        self.in_table_list = self.expects_table = False
+
 
 @dataclass(slots=True)
 class _Walk:
     """One pass over the tokens, which looks for keywords that come before names of
     tables. `is_body`: several statements may follow each other. `writes`: for each
-    table, which of INSERT, UPDATE and DELETE it may get. `with_names`: names that WITH
-    defines. `insert_target`: the table of the last INSERT, which ON DUPLICATE KEY
-    UPDATE changes. `previous`: the last token taken."""
+    table, which of INSERT, UPDATE and DELETE it may get. `reads`: the tables that are
+    read, in their order. `with_names`: names that WITH defines. `insert_target`: the
+    table of the last INSERT, which ON DUPLICATE KEY UPDATE changes."""
 
     reader: StatementReader
     is_body: bool = False
@@ -196,7 +201,6 @@ class _Walk:
     reads: dict[TableName, None] = field(default_factory=dict)
     with_names: set[TableName] = field(default_factory=set)
     insert_target: TableName | None = None
-    previous: Token = field(default_factory=lambda: Token("symbol", "(", 0, 0))
 
     def walk_to_end(self, *, inside: bool = False) -> TableAccess:
         """Walk to the end, and return the tables. `inside`: the walk begins within
@@ -212,11 +216,7 @@ class _Walk:
     def _record_write(self, table: TableName, *events: str) -> None:
         self.writes.setdefault(table, set()).update(events)
 
-    # -- tokens ------------------------------------------------------------------------
-
-    def _next(self) -> Token:
-        self.previous = self.reader.next()
-        return self.previous
+    # -- names -------------------------------------------------------------------------
 
     def _take_name_chain(self) -> tuple[str, ...]:
         """Take `a`, `a.b`, `a.b.c` or `.a`, and return its names without a `.*` at the
@@ -224,12 +224,8 @@ class _Walk:
         reader, parts = self.reader, list[str]()
         if reader.accept_symbol("."):
             parts.append(reader.context.database)
-        self.previous = reader.peek()
         parts.append(reader.read_name())
-        while reader.accept_symbol("."):
-            if reader.accept_symbol("*"):
-                break
-            self.previous = reader.peek()
+        while reader.accept_symbol(".") and not reader.accept_symbol("*"):
             parts.append(reader.read_name())
         return tuple(parts)
 
@@ -248,23 +244,20 @@ class _Walk:
         """Read up to the parenthesis that closes the level, or to the end."""
         reader = self.reader
         while not (reader.is_over or reader.sees_symbol(")")):
-            token = reader.peek()
-            if token.kind == "symbol" and not (
-                token.text == "." and level.expects_table and reader.peek(1).is_name
-            ):
+            begins_with_dot = (
+                level.expects_table and reader.sees_symbol(".") and reader.peek(1).is_name
+            )
+            if begins_with_dot or reader.peek().is_name:
+                if reader.sees_symbol(".", 1) or not self._take_keyword(level):
+                    self._take_name(level)
+            elif reader.peek().kind == "symbol":
                 self._read_symbol(level)
-            elif token.kind not in ("word", "name", "symbol"):
-                self._next()
-            elif (
-                reader.sees_symbol(".", 1)
-                or token.kind == "symbol"
-                or not self._take_keyword(level)
-            ):
-                self._take_name(level)
+            else:
+                reader.next()
         self._close(level)
 
     def _read_symbol(self, level: _Level) -> None:
-        symbol = self._next().text
+        symbol = self.reader.next().text
         if symbol == "(":
             inner = _Level()
             if level.expects_table:
@@ -275,7 +268,7 @@ class _Walk:
                         in_table_list=True, expects_table=True, references=level.references
                     )
             self._read_level(inner)
-            self._expect_close()
+            self.reader.expect_symbol(")")
         elif symbol == "," and level.in_table_list:
             level.expects_table = True
         elif symbol == ";":
@@ -283,24 +276,18 @@ class _Walk:
                 raise CannotRead("another statement follows")
             self._close(level)
             self.insert_target = None
-            level.in_table_list = level.expects_table = level.has_select = False
+            level.has_select = False
         elif symbol in ("{", "}", "?"):
             raise CannotRead(f"it contains {symbol}")
 
-    def _expect_close(self) -> None:
-        self.reader.expect_symbol(")")
-        self.previous = Token("symbol", ")", 0, 0)
-
     def _read_parentheses(self) -> None:
         """Read `( … )` that contains tables only in subqueries."""
-        self.reader.expect_symbol("(")
-        self._read_level(_Level())
-        self._expect_close()
+        self.reader.read_enclosed(lambda: self._read_level(_Level()))
 
     def _close(self, level: _Level) -> None:
         """End the list of tables, and record those from which a DELETE with such a list
         deletes."""
-        level.in_table_list = level.expects_table = False
+        level.end_table_list()
         if level.awaits_set:
             raise CannotRead("UPDATE has no SET")
         references = level.references or []
@@ -322,8 +309,8 @@ class _Walk:
             raise CannotRead(f"it contains {word}")
         if word == "NEXT" and reader.peek(1).keyword == "VALUE":
             raise CannotRead("it draws from a sequence")
-        if word in ("INSERT", "REPLACE") and not is_call:
-            self._read_insert(self._next().keyword)
+        if word in (INSERT, "REPLACE") and not is_call:
+            self._read_insert()
         elif word == UPDATE:
             self._read_update(level)
         elif word == DELETE:
@@ -333,44 +320,41 @@ class _Walk:
         elif word == "WITH":
             self._read_with()
         elif word == "SELECT":
-            self._next()
-            level.has_select, level.in_table_list, level.expects_table = True, False, False
+            reader.next()
+            level.has_select = True
+            level.end_table_list()
         elif word == "FROM":
-            self._next()
+            reader.next()
             if level.has_select:
-                level.in_table_list = level.expects_table = True
+                level.begin_table_list()
         elif word == "TABLE" and not is_call:
-            self._next()
+            reader.next()
             self.reads[self._take_table()] = None
         elif word in _JOIN_WORDS:
-            self._next()
+            reader.next()
             level.expects_table = level.in_table_list
-        elif word == "ON" and reader.sees("ON", "DUPLICATE", "KEY", "UPDATE"):
-            reader.accept("ON", "DUPLICATE", "KEY", "UPDATE")
-            self.previous = Token("word", "UPDATE", 0, 0)
+        elif reader.accept("ON", "DUPLICATE", "KEY", "UPDATE"):
             self._close(level)
             if self.insert_target is None:
                 raise CannotRead("ON DUPLICATE KEY UPDATE does not follow an INSERT")
             self._record_write(self.insert_target, UPDATE)
         elif word == "FOR":
-            self._next()
-            if reader.sees("UPDATE") or reader.sees("SHARE"):
-                self._next()
-                level.in_table_list = level.expects_table = False
-        elif word in _TABLE_LIST_ENDS and self.previous.keyword != "FOR":
+            reader.next()
+            if reader.accept_any("UPDATE", "SHARE"):
+                level.end_table_list()
+        elif word in _TABLE_LIST_ENDS and reader.previous.keyword != "FOR":
             if word == "SET" and level.awaits_set:
                 self._record_updated(level)
             self._close(level)
-            self._next()
+            reader.next()
         else:
             return False
         return True
 
     def _take_name(self, level: _Level) -> None:
         """Take a name: of a table, a function, or anything else."""
-        reader, before, token = self.reader, self.previous, self.reader.peek()
-        if level.expects_table and token.keyword == "LATERAL":
-            self._next()
+        reader, before, token = self.reader, self.reader.previous, self.reader.peek()
+        if level.expects_table and reader.accept("LATERAL"):
             return
         chain = self._take_name_chain()
         is_call = reader.sees_symbol("(")
@@ -383,22 +367,23 @@ class _Walk:
             if token.keyword != "DUAL":
                 self._take_reference(level, self._table_named(chain))
             return
-        if chain[-1].lower() in _SEQUENCE_FUNCTIONS and len(chain) > 1:
+        if len(chain) > 1 and chain[-1].lower() in _SEQUENCE_FUNCTIONS:
+            # MariaDB in Oracle's mode writes `sequence.nextval`.
             raise CannotRead("it draws from a sequence")
         if is_call:
             self._refuse_stored_function(chain, token, before)
 
     def _refuse_stored_function(self, chain: tuple[str, ...], token: Token, before: Token) -> None:
-        """Refuse a name before a parenthesis if it may call a stored function."""
+        """Refuse a name before a parenthesis if it may call a stored function. `token`:
+        its first token; `before`: the token before it."""
         word = token.keyword
         if len(chain) == 1 and word in KEYWORDS:
             return
-        cannot_be_call = before.kind in _NO_CALL_AFTER or (before.kind, before.text) == (
-            "symbol",
-            ")",
+        ends_operand = before.kind in _LITERAL_KINDS or (
+            before.kind == "symbol" and before.text == ")"
         )
-        if cannot_be_call or before.keyword == "AS":
-            return
+        if ends_operand or before.keyword == "AS":
+            return  # it is an alias with a list of columns
         if len(chain) > 1 or not word or word.lower() not in BUILT_IN_FUNCTIONS:
             raise CannotRead(f"it calls {'.'.join(chain)}, which is not a built-in function")
         has_blank = token.end != self.reader.peek().start
@@ -417,17 +402,20 @@ class _Walk:
         has_as = reader.accept("AS")
         alias = table.name
         if has_as or (reader.peek().is_name and reader.peek().keyword not in _NOT_ALIASES):
-            alias = self._next().text
+            alias = reader.next().text
         level.references.append(_Reference(table, alias.lower()))
 
     # -- statements -----------------------------------------------------------------------
 
-    def _read_insert(self, word: str) -> None:
+    def _read_insert(self) -> None:
         reader = self.reader
+        word = reader.next().keyword
         while reader.accept_any("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "INTO"):
             pass
         self.insert_target = table = self._take_table()
-        self._record_write(table, INSERT, *((DELETE,) if word == "REPLACE" else ()))
+        self._record_write(table, INSERT)
+        if word == "REPLACE":
+            self._record_write(table, DELETE)
         if reader.accept("PARTITION"):
             self._read_parentheses()
         queries = ("SELECT", "WITH", "VALUES", "VALUE", "TABLE")
@@ -435,14 +423,13 @@ class _Walk:
         if reader.sees_symbol("(") and not is_subquery:
             self._read_parentheses()
         reader.accept("VALUE")
-        self.previous = Token("word", "INTO", 0, 0)
 
     def _read_update(self, level: _Level) -> None:
-        self._next()
+        self.reader.next()
         while self.reader.accept_any("LOW_PRIORITY", "IGNORE"):
             pass
-        level.in_table_list = level.expects_table = level.awaits_set = True
-        level.references = []
+        level.begin_table_list()
+        level.awaits_set, level.references = True, []
 
     def _record_updated(self, level: _Level) -> None:
         """Record the tables that the next token, SET, changes. A column that is written
@@ -451,39 +438,38 @@ class _Walk:
         all_tables = [reference.table for reference in references]
         updated_tables: list[TableName] = []
         for chain in self._assigned_columns():
-            updated_tables += (
-                _possible_tables(chain[:-1], references) if len(chain) > 1 else []
-            ) or all_tables
+            updated_tables += _possible_tables(chain[:-1], references) or all_tables
         if not updated_tables:
             raise CannotRead("UPDATE names no table")
         for table in updated_tables:
             self._record_write(table, UPDATE)
         level.awaits_set = False
 
-    def _assigned_columns(self) -> Iterable[tuple[str, ...]]:
+    def _assigned_columns(self) -> Iterator[tuple[str, ...]]:
         """Yield the columns that SET changes, as `(column,)`, `(table, column)` or
         `(database, table, column)`. No token is taken."""
-        reader, ahead, depth, expects = self.reader, 1, 0, True
+        reader = self.reader
+        ahead, depth, expects_column = 1, 0, True
         while (token := reader.peek(ahead)).kind != "end":
             if token.kind == "symbol":
                 depth += (token.text == "(") - (token.text == ")")
                 if depth < 0 or (depth == 0 and token.text == ";"):
                     return
-                expects = expects or (depth == 0 and token.text == ",")
+                expects_column = expects_column or (depth == 0 and token.text == ",")
             elif depth == 0 and token.keyword in ("WHERE", "ORDER", "LIMIT"):
                 return
-            if expects and token.is_name:
+            if expects_column and token.is_name:
                 chain = [token.text]
                 while reader.sees_symbol(".", ahead + 1) and reader.peek(ahead + 2).is_name:
                     ahead += 2
                     chain.append(reader.peek(ahead).text)
                 yield tuple(chain)
-                expects = False
+                expects_column = False
             ahead += 1
 
     def _read_delete(self, level: _Level) -> None:
         reader = self.reader
-        self._next()
+        reader.next()
         while reader.accept_any("LOW_PRIORITY", "QUICK", "IGNORE"):
             pass
         if reader.sees("HISTORY", "FROM"):
@@ -498,13 +484,13 @@ class _Walk:
             return
         if not from_first:
             reader.expect("FROM")
-        level.in_table_list = level.expects_table = True
+        level.begin_table_list()
         level.references, level.delete_chains = [], names
 
     def _read_load(self) -> None:
         reader = self.reader
-        self._next()
-        self._next()
+        if not reader.accept("LOAD", "DATA"):
+            reader.expect("LOAD", "XML")
         while reader.accept_any("LOW_PRIORITY", "CONCURRENT", "LOCAL"):
             pass
         reader.expect("INFILE")
@@ -512,16 +498,17 @@ class _Walk:
             raise reader.unexpected("a file's name")
         duplicates = reader.accept_any("REPLACE", "IGNORE")
         reader.expect("INTO", "TABLE")
-        self._record_write(
-            self._take_table(), INSERT, *((DELETE,) if duplicates == "REPLACE" else ())
-        )
+        table = self._take_table()
+        self._record_write(table, INSERT)
+        if duplicates == "REPLACE":
+            self._record_write(table, DELETE)
         if reader.accept("PARTITION") or reader.sees_symbol("("):
             self._read_parentheses()
 
     def _read_with(self) -> None:
         """Read `WITH name [(columns)] AS (…), …`."""
         reader = self.reader
-        self._next()
+        reader.next()
         if reader.peek().keyword in ("ROLLUP", "CASCADED", "LOCAL", "CHECK"):
             return
         reader.accept("RECURSIVE")
@@ -541,11 +528,11 @@ class _Walk:
 
 
 def _possible_tables(chain: tuple[str, ...], references: Iterable[_Reference]) -> list[TableName]:
-    """Return the tables of the list that `table` or `database.table` may mean."""
-    last = chain[-1].lower()
-    return [
-        reference.table
-        for reference in references
-        if (len(chain) == 1 and last == reference.alias)
-        or (len(chain) == 2 and last == reference.table.name.lower())
-    ]
+    """Return the tables of the list that `table` or `database.table` may mean; none for
+    an empty chain."""
+    match chain:
+        case (alias,):
+            return [table.table for table in references if table.alias == alias.lower()]
+        case (_, name):
+            return [table.table for table in references if table.table.name.lower() == name.lower()]
+    return []

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from lockstep.pipeline.schema.context import ServerDialect
+from lockstep.pipeline.schema.model import KeyKind
 from lockstep.pipeline.schema.statements.changes import (
     EXCHANGE,
     FIRST,
@@ -478,7 +479,7 @@ def _read_period(reader: StatementReader) -> WrittenPeriod | None:
     return None if name.upper() == "SYSTEM_TIME" else WrittenPeriod(columns)
 
 
-def read_create_index(kind: str, reader: StatementReader, *, or_replace: bool) -> AlterTable:
+def read_create_index(kind: KeyKind, reader: StatementReader, *, or_replace: bool) -> AlterTable:
     """Read what follows CREATE [UNIQUE | FULLTEXT | SPATIAL] INDEX, as clauses of ALTER
     TABLE."""
     if_not_exists = reader.accept_if_not_exists()

@@ -55,9 +55,10 @@ def locked_jars(*locks: str) -> tuple[Jar, ...]:
 
 
 def locks_of(lake: LakePath | None) -> tuple[str, ...]:
-    """Return the lock files with the jars that Spark needs for a lake: one in an object
-    store needs more."""
-    return (DELTA_LOCK, S3_LOCK) if isinstance(lake, ObjectPath) else (DELTA_LOCK,)
+    """Return the lock files with the jars that Spark needs for a lake: one in a store
+    with S3's protocol needs more. For other stores the user names a connector."""
+    needs_s3 = isinstance(lake, ObjectPath) and lake.has_s3_protocol
+    return (DELTA_LOCK, S3_LOCK) if needs_s3 else (DELTA_LOCK,)
 
 
 def jars_folder(prefix: str) -> Path:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
 from lockstep.resources.lake.spark import log_store
 from lockstep.resources.lake.store.paths import S3_SCHEMES, LakePath, ObjectPath
@@ -193,7 +192,7 @@ def store_settings(lake: LakePath | None) -> dict[str, str]:
     The connectors of other stores (`paths.LAKE_SCHEMES`) are not set up: their jars and
     their settings must be added to `[spark]`.
     """
-    if not isinstance(lake, ObjectPath) or urlsplit(lake.bucket.url).scheme not in S3_SCHEMES:
+    if not isinstance(lake, ObjectPath) or not lake.has_s3_protocol:
         return {}
     options = lake.bucket.options
     is_virtual_hosted = options.get("virtual_hosted_style_request") == "true"

@@ -195,6 +195,12 @@ class ObjectPath:
         return ObjectPath(self.bucket, url.removeprefix(f"{self.bucket.url}/"))
 
     @property
+    def has_s3_protocol(self) -> bool:
+        """Whether the store is one for which Spark is set up, without the user's
+        connector."""
+        return urlsplit(self.bucket.url).scheme in S3_SCHEMES
+
+    @property
     def name(self) -> str:
         return self.key.rpartition("/")[2]
 

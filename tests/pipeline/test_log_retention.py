@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lockstep.pipeline.snapshot.log_room import SHARE, LogRoom, log_retention, week_statement
+from lockstep.pipeline.snapshot.log_retention import (
+    READING_SHARE,
+    ReadingTime,
+    log_retention,
+    week_statement,
+)
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS
 
 
@@ -56,19 +61,19 @@ def test_tables_are_read_for_half_of_the_time_that_the_log_is_kept(
     kept: timedelta | None, wanted: float
 ) -> None:
     """At the most; a table in one piece is left then, and who is cut short is told so."""
-    room = LogRoom(kept, wanted)
-    limits = (room.seconds, room.piece_seconds)
+    reading_time = ReadingTime(kept, wanted)
+    limits = (reading_time.seconds, reading_time.piece_seconds)
     if kept is None:
-        assert (*limits, room.shortening_sentence) == (wanted, PIECE_SECONDS, None)
+        assert (*limits, reading_time.shortening_sentence) == (wanted, PIECE_SECONDS, None)
         return
-    half = kept.total_seconds() * SHARE
+    half = kept.total_seconds() * READING_SHARE
     assert limits == (min(wanted, half), min(PIECE_SECONDS, half))
-    assert (room.shortening_sentence is None) == (wanted <= half)
+    assert (reading_time.shortening_sentence is None) == (wanted <= half)
 
 
 def test_what_a_reading_takes_is_told_beside_the_log_s_time() -> None:
-    room = LogRoom(timedelta(days=7), 600.0)
-    assert room.forecast(90_000_000, 2) == (
+    reading_time = ReadingTime(timedelta(days=7), 600.0)
+    assert reading_time.forecast(90_000_000, 2) == (
         "about 15 min in 2 runs, at 50,000 rows a second and connection; "
         "the server keeps its log for 7 days"
     )

@@ -1,5 +1,5 @@
-"""How long a run may read tables, so that the server still has the part of the log that
-the run reads after them."""
+"""How long a server keeps its log, and so how long a run may read tables before the log
+that it reads after them is purged."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ ROWS_PER_SECOND: Final = 50_000
 """Assumed speed of one connection until it is measured. With narrow rows it can be
 62,000."""
 
-SHARE: Final = 0.5
+READING_SHARE: Final = 0.5
 """Part of the server's log retention that may be used to read tables. The rest is for
 reading the log, and for delays."""
 
-_DAY: Final = 86_400
-_WEEK: Final = 7
+_DAY_SECONDS: Final = 86_400
+_WEEK_DAYS: Final = 7
 
 RETENTION_VARIABLE: Final = "binlog_expire_logs_seconds (on MySQL 5.7: expire_logs_days)"
 """The variable for the log's retention, for a server whose version is unknown."""
@@ -33,15 +33,15 @@ def log_retention(settings: Mapping[str, str]) -> timedelta | None:
     if settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
         return None
     seconds = float(settings.get("binlog_expire_logs_seconds") or 0)
-    total = seconds or float(settings.get("expire_logs_days") or 0) * _DAY
-    return timedelta(seconds=total) if total else None
+    days = float(settings.get("expire_logs_days") or 0)
+    return timedelta(seconds=seconds) or timedelta(days=days) or None
 
 
 @dataclass(frozen=True, slots=True)
-class LogRoom:
+class ReadingTime:
     """The time that a run has for reading tables. `log_retention`: how long the server
     keeps its log, None for ever. `wanted_seconds`: the configured time for reading
-    tables in a run, in seconds."""
+    tables in a run."""
 
     log_retention: timedelta | None
     wanted_seconds: float
@@ -49,18 +49,18 @@ class LogRoom:
     @property
     def seconds(self) -> float:
         """The longest time, in seconds, for which a run reads tables."""
-        return min(self.wanted_seconds, self._most)
+        return min(self.wanted_seconds, self._most_seconds)
 
     @property
     def piece_seconds(self) -> float:
         """The longest time, in seconds, for a table that is read in one piece. The next
         run cannot continue such a read."""
-        return min(PIECE_SECONDS, self._most)
+        return min(PIECE_SECONDS, self._most_seconds)
 
     @property
     def shortening_sentence(self) -> str | None:
-        """A sentence that says that tables are read for a shorter time than configured,
-        and why; None if they are not."""
+        """Why tables are read for a shorter time than configured, as a sentence; None
+        if they are not."""
         if self.log_retention is None or self.seconds == self.wanted_seconds:
             return None
         return (
@@ -71,20 +71,22 @@ class LogRoom:
 
     def forecast(self, rows: int, connections: int) -> str:
         """Return a sentence on how long it takes to read this number of rows."""
-        took = rows / (ROWS_PER_SECOND * connections)
-        runs = max(1, ceil(took / self.seconds))
-        kept = "until somebody purges it"
+        seconds = rows / (ROWS_PER_SECOND * connections)
+        run_count = max(1, ceil(seconds / self.seconds))
+        runs = "one run" if run_count == 1 else f"{run_count:,} runs"
+        retention = "until somebody purges it"
         if self.log_retention is not None:
-            kept = f"for {duration(self.log_retention.total_seconds())}"
-        in_runs = "one run" if runs == 1 else f"{runs:,} runs"
+            retention = f"for {duration(self.log_retention.total_seconds())}"
         return (
-            f"about {duration(took)} in {in_runs}, at {ROWS_PER_SECOND:,} rows a second and "
-            f"connection; the server keeps its log {kept}"
+            f"about {duration(seconds)} in {runs}, at {ROWS_PER_SECOND:,} rows a second and "
+            f"connection; the server keeps its log {retention}"
         )
 
     @property
-    def _most(self) -> float:
-        return inf if self.log_retention is None else self.log_retention.total_seconds() * SHARE
+    def _most_seconds(self) -> float:
+        if self.log_retention is None:
+            return inf
+        return self.log_retention.total_seconds() * READING_SHARE
 
 
 def week_setting(settings: Mapping[str, str]) -> tuple[str, str]:
@@ -92,8 +94,8 @@ def week_setting(settings: Mapping[str, str]) -> tuple[str, str]:
     variables, and its value for a week. MySQL 5.7 and MariaDB before 10.6 count
     days."""
     if "binlog_expire_logs_seconds" in settings or "expire_logs_days" not in settings:
-        return "binlog_expire_logs_seconds", str(_WEEK * _DAY)
-    return "expire_logs_days", str(_WEEK)
+        return "binlog_expire_logs_seconds", str(_WEEK_DAYS * _DAY_SECONDS)
+    return "expire_logs_days", str(_WEEK_DAYS)
 
 
 def week_statement(settings: Mapping[str, str]) -> str:
