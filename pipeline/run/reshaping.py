@@ -39,9 +39,9 @@ def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
         ports.progress.note(
             f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}"
         )
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    place = "" if cursor is None else str(cursor.position.at)
     for state, error in stopping:
-        cursor = ports.ledger.cursors(ports.source.name).captured
-        place = "" if cursor is None else str(cursor.position.at)
         ports.ledger.quarantine(lease, StoppedTable.of(state.table, error, place))
         ports.progress.note(f"{state.table}: {error.reason}")
     # These reasons are removed last. As long as the ledger has one, the next run stops
@@ -86,7 +86,7 @@ def _tightenings_to_reread(ports: RunPorts) -> list[UnclearedValues]:
     ]
 
 
-def versions_to_check(
+def versions_under_present_key(
     ledger: Ledger, source: str, patterns: TablePatterns
 ) -> Iterator[SchemaVersion]:
     """Yield the newest versions of captured tables whose values must have been hashed
@@ -112,17 +112,15 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
     it. Raise the same `ConfigurationError` as `stop_reshaped_tables`."""
-    source, shaping = ports.source.name, ports.shaping
+    source, shaping, patterns = ports.source.name, ports.shaping, ports.source.patterns
     shaped_versions = {
         version.table: version for version in ports.ledger.schemas_at(source, shaped=True)
     }
-    for version in versions_to_check(ports.ledger, source, ports.source.patterns):
+    for version in versions_under_present_key(ports.ledger, source, patterns):
         shaping.require_key(version)
     tables_to_reread = {note.table for note in _tightenings_to_reread(ports)}
     for table, state in sorted(ports.ledger.table_states(source).items()):
-        if state.condition is not TableCondition.FOLLOWING:
-            continue
-        if not ports.source.patterns.matches(table):
+        if state.condition is not TableCondition.FOLLOWING or not patterns.matches(table):
             continue
         if table in tables_to_reread:
             yield state, reread_error("rows that it kept show more than its settings do")
@@ -208,12 +206,14 @@ def _tightenings_by_settings(ports: RunPorts) -> Iterator[Tightening]:
 def _versions_with_settings(
     ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
-    """Yield the newest known version of each table, with the name that its settings
-    have. For a dropped table this may be a name that a RENAME gave it: the first of its
-    names with settings."""
+    """Yield the newest known version of each table, with the name by which the settings
+    choose its shape. For a dropped table this may be a name that a RENAME gave it: the
+    first of its names with settings."""
     source, shaping = ports.source.name, ports.shaping
-    newest_known = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
-    end_versions = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
+    newest_known, end_versions = (
+        {version.table: version for version in history if version.knowledge is knowledge}
+        for knowledge in (Knowledge.KNOWN, Knowledge.DROPPED)
+    )
     for table, version in sorted(newest_known.items()):
         names = [table]
         if table in dropped:
