@@ -356,13 +356,13 @@ def mirror_assets(
     def merge_selected(context: dg.AssetExecutionContext) -> Iterator[dg.AssetCheckResult]:
         session = session_of(context, names.source)
         selected = frozenset(tables[key] for key in context.selected_asset_keys)
-        if selected:
-            report = merge_and_log(context, settings, names, session, only_tables=selected)
-            count = len(report.merges)
-            context.log.info(
-                f"{count} of {len(selected)} selected tables had captured changes to merge."
-            )
         with dagster_failures():
+            if selected:
+                report = merge_and_log(context, settings, names, session, only_tables=selected)
+                count = len(report.merges)
+                context.log.info(
+                    f"{count} of {len(selected)} selected tables had captured changes to merge."
+                )
             yield from _table_check_results(session.ports(), names, tables, context)
 
     return [

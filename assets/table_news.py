@@ -22,6 +22,7 @@ from lockstep.assets.dagster_metadata import (
     structure_observation,
 )
 from lockstep.assets.names import SourceNames
+from lockstep.assets.state_files import note_write_errors
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent
 from lockstep.pipeline.run.context import RunPorts
@@ -99,9 +100,9 @@ def report_table_states(
     for table in states:
         if table in tables:
             receiver.log_event(evaluation_of(follows_check_result(names, standings[table])))
-    changed_tables = update_catalogue(
-        settings.state_folder, source, catalogue_entries(states, reported), complete=False
-    )
+    entries, changed_tables = catalogue_entries(states, reported), tuple[TableName, ...]()
+    with note_write_errors("The list of tables for Dagster", receiver.log.warning):
+        changed_tables = update_catalogue(settings.state_folder, source, entries, complete=False)
     if changed_tables and settings.webserver() is None:
         names_in_words = ", ".join(map(str, changed_tables))
         receiver.log.info(

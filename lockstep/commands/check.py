@@ -24,7 +24,7 @@ from lockstep.pipeline.check import (
     preflight,
 )
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.reshaping import versions_to_check
+from lockstep.pipeline.run.reshaping import versions_under_present_key
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
     CatalogUnavailable,
@@ -132,7 +132,9 @@ def _preflight(
     states = {} if ledger is None else ledger.table_states(source.name)
     extents = () if ledger is None else ledger.partial_tables(source.name)
     plan = source.plan()
-    versions = () if ledger is None else versions_to_check(ledger, source.name, plan.patterns)
+    versions = (
+        () if ledger is None else versions_under_present_key(ledger, source.name, plan.patterns)
+    )
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -134,7 +132,7 @@ def run_source(
         record=record,
         until=until,
         reread=reread,
-        translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
+        translate_error=disk_full_error,
         on_captured=lambda: None if sender is None else sender.send_start(),
     )
     try:
@@ -154,19 +152,19 @@ def _update_pages(
     page. Only pages need them, so an error becomes a note."""
     from lockstep.assets.catalogue import catalogue_entries, update_catalogue
     from lockstep.assets.run_page import store_page_of_run
+    from lockstep.assets.state_files import note_write_errors
 
     if record.capture_report is None:
         return
     try:
         ports = adapters.ports(record.source, progress)
         entries = catalogue_entries(ports.ledger.table_states(record.source))
-        update_catalogue(settings.state_folder, record.source, entries, complete=False)
+        with note_write_errors("The list of tables for Dagster", progress.note):
+            update_catalogue(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
             store_page_of_run(settings, ports, run_id)
     except LockstepError as error:
         progress.note(f"The run's page was not written: {error.message}")
-    except OSError as error:
-        progress.note(f"The list of tables for Dagster was not written: {error}")
 
 
 # -- the report of a run -----------------------------------------------------------------------

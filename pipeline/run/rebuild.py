@@ -408,7 +408,11 @@ def _origin_from_changelog(
         )
         if isinstance(changes, str):
             raise _unusable(changes)
-        if policies.keeps_rows and len(settling_events) > 1:
+        begin = settling_events[0].sequence
+        had_rows = len(settling_events) > 1 or any(
+            segment.first_sequence <= begin for content in contents for segment in content.segments
+        )
+        if policies.keeps_rows and had_rows:
             raise _unusable("rows that were deleted before are kept in its mirror")
     else:
         if not contents or any(batch > contents[0].batch for batch in (*gaps, *read_twice)):

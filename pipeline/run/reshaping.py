@@ -10,7 +10,7 @@ show. `clear` deletes the surplus.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
@@ -18,6 +18,9 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history_check import read_stored_context
+from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.shape.shape import ShapeChange
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
@@ -39,9 +42,9 @@ def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
         ports.progress.note(
             f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}"
         )
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    place = "" if cursor is None else str(cursor.position.at)
     for state, error in stopping:
-        cursor = ports.ledger.cursors(ports.source.name).captured
-        place = "" if cursor is None else str(cursor.position.at)
         ports.ledger.quarantine(lease, StoppedTable.of(state.table, error, place))
         ports.progress.note(f"{state.table}: {error.reason}")
     # These reasons are removed last. As long as the ledger has one, the next run stops
@@ -86,7 +89,7 @@ def _tightenings_to_reread(ports: RunPorts) -> list[UnclearedValues]:
     ]
 
 
-def versions_to_check(
+def versions_under_present_key(
     ledger: Ledger, source: str, patterns: TablePatterns
 ) -> Iterator[SchemaVersion]:
     """Yield the newest versions of captured tables whose values must have been hashed
@@ -112,17 +115,15 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
     it. Raise the same `ConfigurationError` as `stop_reshaped_tables`."""
-    source, shaping = ports.source.name, ports.shaping
+    source, shaping, patterns = ports.source.name, ports.shaping, ports.source.patterns
     shaped_versions = {
         version.table: version for version in ports.ledger.schemas_at(source, shaped=True)
     }
-    for version in versions_to_check(ports.ledger, source, ports.source.patterns):
+    for version in versions_under_present_key(ports.ledger, source, patterns):
         shaping.require_key(version)
     tables_to_reread = {note.table for note in _tightenings_to_reread(ports)}
     for table, state in sorted(ports.ledger.table_states(source).items()):
-        if state.condition is not TableCondition.FOLLOWING:
-            continue
-        if not ports.source.patterns.matches(table):
+        if state.condition is not TableCondition.FOLLOWING or not patterns.matches(table):
             continue
         if table in tables_to_reread:
             yield state, reread_error("rows that it kept show more than its settings do")
@@ -208,17 +209,19 @@ def _tightenings_by_settings(ports: RunPorts) -> Iterator[Tightening]:
 def _versions_with_settings(
     ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
-    """Yield the newest known version of each table, with the name that its settings
-    have. For a dropped table this may be a name that a RENAME gave it: the first of its
-    names with settings."""
+    """Yield the newest known version of each table, with the name by which the settings
+    choose its shape. For a dropped table this may be a name that a RENAME gave it: the
+    first of its names with settings."""
     source, shaping = ports.source.name, ports.shaping
-    newest_known = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
-    end_versions = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
+    newest_known, end_versions = (
+        {version.table: version for version in history if version.knowledge is knowledge}
+        for knowledge in (Knowledge.KNOWN, Knowledge.DROPPED)
+    )
     for table, version in sorted(newest_known.items()):
         names = [table]
         if table in dropped:
             while shaping.rules_of(names[-1]) is None and names[-1] in end_versions:
-                name = _new_name(newest_known[names[-1]], end_versions[names[-1]], history)
+                name = _new_name(ports, end_versions[names[-1]], newest_known)
                 if name is None or name in names:
                     break
                 names.append(name)
@@ -229,23 +232,31 @@ def _versions_with_settings(
         yield version, names[-1]
 
 
-def _new_name(
-    version: SchemaVersion, end: SchemaVersion, history: Sequence[SchemaVersion]
-) -> TableName | None:
-    """Return the new name of a table if a RENAME ended its old name; otherwise None.
-    `version`: the last version under the old name. `end`: the record of its end."""
-    for other in history:
-        same_statement = (
-            other.statement_number is not None and other.statement_number == end.statement_number
-        )
-        same_columns = _column_names(other) == _column_names(version)
-        if same_statement and other.table != end.table and same_columns:
-            return other.table
-    return None
+def _new_name(ports: RunPorts, end: SchemaVersion, tables: Iterable[TableName]) -> TableName | None:
+    """Return which of these tables has the rows of a table since a RENAME ended its old
+    name; None if it was dropped. `end`: the record of its end."""
+    if end.statement_number is None:
+        return None
+    [statement] = ports.ledger.statements(ports.source.name, [end.statement_number]).values()
+    changes = read_change(statement.text, read_stored_context(statement.context))
+    name = end.table
+    for change in changes if isinstance(changes, tuple) else ():
+        match change:
+            case RenameTables(pairs):
+                pass
+            case AlterTable(altered):
+                pairs = tuple((altered, new_name) for new_name in change.new_names)
+            case _:
+                pairs = ()
+        for old_name, new_name in pairs:
+            if _is_same_name(old_name, name):
+                name = new_name
+    return next((table for table in tables if _is_same_name(table, name)), None)
 
 
-def _column_names(version: SchemaVersion) -> list[str]:
-    return [] if version.schema is None else [column.name for column in version.schema.columns]
+def _is_same_name(table: TableName, other: TableName) -> bool:
+    # A statement may spell a name in another case than the server's tables have it.
+    return str(table).lower() == str(other).lower()
 
 
 def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:

@@ -11,8 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lockstep.assets import other_runs, sensors
-from lockstep.assets.catalogue import FILE
+from lockstep.assets import catalogue, coverage, other_runs, sensors
 from lockstep.assets.names import SourceNames
 from lockstep.commands.run import run_source
 from lockstep.pipeline.run.context import SilentProgress
@@ -40,10 +39,13 @@ def run(stand: Stand) -> None:
 
 
 def test_a_run_is_done_although_the_catalogue_cannot_be_written(stand: Stand) -> None:
-    """Only Dagster's page needs it: the disk may be full, or the folder another account's."""
-    (stand.adapters.settings.state_folder / f"{FILE}.lock").mkdir(parents=True)
+    """Nor what was reported of the past: only Dagster's page needs them, and the disk may be full,
+    or the folder another account's."""
+    for file in (catalogue.FILE, coverage.FILE):
+        (stand.adapters.settings.state_folder / f"{file}.lock").mkdir(parents=True)
     run(stand)
     assert stand.adapters.books.unfinished_batches("shop") == []
+    assert stand.run().success
 
 
 class Ticks:

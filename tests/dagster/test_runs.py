@@ -114,22 +114,45 @@ def test_a_run_materializes_what_changed_and_only_that(
     assert all(record.acknowledge_report is not None for record in stand.records)
 
 
+@pytest.mark.parametrize("failing_group", [1, 2])
 def test_a_merge_is_logged_although_the_ledger_was_away(
-    stand: Stand, mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch
+    stand: Stand,
+    mysql: MySqlStand,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    failing_group: int,
 ) -> None:
-    """The step is tried again, which finds the merge done: its event must not be lost."""
-    mysql.execute("insert into a values (1, 1)", database=database)
-    errors = [LedgerUnavailable("It is gone.", hint="start it")]
+    """Between two merges, or after the last one: the step is tried again, which finds the merges
+    done, but their events must not be lost."""
+    mysql.execute("insert into a values (1, 1)", "insert into b values (1, 1)", database=database)
+    groups = iter(range(1, 100))
 
-    def ends_after_errors(ports: RunPorts, batch_ids: Iterable[int]) -> dict[int, Position | None]:
-        if errors:
-            raise errors.pop()
+    def ends(ports: RunPorts, batch_ids: Iterable[int]) -> dict[int, Position | None]:
+        if next(groups) == failing_group:
+            raise LedgerUnavailable("It is gone.", hint="start it")
         return batch_ends(ports, batch_ids)
 
-    monkeypatch.setattr("lockstep.assets.runs.batch_ends", ends_after_errors)
+    monkeypatch.setattr("lockstep.assets.runs._LOGGED_AT_ONCE", 0)
+    monkeypatch.setattr("lockstep.assets.runs.batch_ends", ends)
     result = stand.run()
     assert result.success
-    assert materialized(result) == {*ALL_STEPS, key(database, "a")}
+    assert materialized(result) == {*ALL_STEPS, key(database, "a"), key(database, "b")}
+
+
+def test_an_error_after_a_step_is_shown_with_its_hint(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger may be away when what the step did is reported."""
+
+    def fail(*_: object) -> None:
+        raise LedgerUnavailable("It is gone.", hint="start it")
+
+    monkeypatch.setattr("lockstep.assets.runs.log_state", fail)
+    result = stand.run()
+    [failed] = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert told.description == "It is gone.\nhint: start it"
 
 
 @dataclass(frozen=True)

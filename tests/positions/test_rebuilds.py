@@ -356,3 +356,33 @@ def test_what_runs_had_left(mysql: MySqlStand, database: str, seed: int, deletes
             else:
                 assert _ordered(lake.tables[into][-1].rows.to_pylist()) == rows, place
     assert refused < sum(map(len, past.kept.values()))
+
+
+def test_rows_that_a_mirror_kept_and_no_changelog_begins_with(
+    mysql: MySqlStand, database: str
+) -> None:
+    """A table that is older than the log that was read: its one event that emptied it is not the
+    beginning of what its mirror shows."""
+    mysql.execute("create table a (id int primary key, v int)", database=database)
+    file, offset = head(mysql)
+    follower = Follower(
+        server(mysql),
+        [f"{database}.*"],
+        start=f"{file}:{offset}",
+        lake_policies=LakePolicies(deletes=Deletes.SOFT),
+    )
+    table = TableName(database, "a")
+    for statements in (
+        ["insert into a values (1, 1)"],
+        ["truncate table a", "insert into a values (2, 2)"],
+        ["insert into a values (3, 3)"],
+    ):
+        mysql.execute(*statements, database=database)
+        follower.run()
+    batches = follower.live_batches()
+    mirror = follower.states()[table].mirror
+    follower.lake.vacuumed[mirror] = len(follower.lake.tables[mirror]) - 1
+    ports, copies = follower.ports(), MemoryCopies(follower.lake)
+    place = parse_place(str(batches[-2].captured_end.at))
+    with pytest.raises(PastRefused, match="rows that were deleted before are kept in its mirror"):
+        rebuild_as_of(ports, copies, origin_at(ports, table, place), "/past/a")

@@ -199,6 +199,7 @@ def unknown_batch_error(ports: RunPorts) -> ForeignCommit | None:
     source = ports.source.name
     examined_versions = ports.ledger.examined_versions(source)
     for folder in ports.claims.tables(source):
+        # The folder of a mirror begins with a database's name, whose `_` is escaped.
         if folder in examined_versions or not folder.startswith(f"{source}/_"):
             continue
         commit = next((commit for commit in ports.mirrors.history(folder) if commit.is_ours), None)

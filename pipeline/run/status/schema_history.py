@@ -222,8 +222,8 @@ def _history_begin(
     is unknown."""
     if versions[0].statement is not None:
         return versions[0].statement.committed_at
-    batches = ledger.batches(source, limit=None)
-    first = next((batch for batch in batches if batch.id == versions[0].version.batch), None)
+    batch_id = versions[0].version.batch
+    first = next(iter(ledger.live_batches(source, batch_id, batch_id)), None)
     if first is None:
         return None
     if first.start.committed_at is not None:
