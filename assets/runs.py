@@ -46,6 +46,7 @@ from lockstep.assets.table_news import (
 )
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.ports.ledger import batch_content, table_contents
+from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.reports import MergeReport, TableMerge
 from lockstep.pipeline.run.run import (
     RunSession,
@@ -56,6 +57,7 @@ from lockstep.pipeline.run.run import (
 )
 from lockstep.pipeline.run.status.run_news import comments_of
 from lockstep.pipeline.run.status.status import log_state
+from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
@@ -97,7 +99,9 @@ def run_assets(
         **attributes: Any,
     ) -> dg.AssetsDefinition:
         def perform_step(context: dg.AssetExecutionContext) -> dg.MaterializeResult[Any]:
-            return perform(context, settings, names, session_of(context, names.source))
+            session = session_of(context, names.source)
+            with dagster_failures():
+                return perform(context, settings, names, session)
 
         spec = declaration.make_spec(
             key, deps=[upstream_key], description=description, **attributes
@@ -138,8 +142,7 @@ def run_assets(
 def _capture(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    with dagster_failures():
-        report = capture_step(session)
+    report = capture_step(session)
     ports, began_at = session.ports(), session.record.began_at
     assert began_at is not None, "the step records when it began"
     if report.batch_id is not None:
@@ -165,8 +168,7 @@ def _merge(
 def _acknowledge(
     context: dg.AssetExecutionContext, settings: Settings, names: SourceNames, session: RunSession
 ) -> dg.MaterializeResult[Any]:
-    with dagster_failures():
-        report = acknowledge_step(session)
+    report = acknowledge_step(session)
     ports = session.ports()
     if report.waiting_tables:
         context.log.warning(f"not acknowledged: {waiting_sentence(report.waiting_tables)}")
@@ -186,8 +188,7 @@ def _acknowledge(
     if catalog_report is not None:
         metadata["catalog"] = "; ".join(catalog_report.lines()) or "nothing to do"
     metadata |= distance_metadata(lag, headroom) | requests_metadata(session.count_new_requests())
-    with dagster_failures():
-        require_no_stop(session)
+    require_no_stop(session)
     # The data version changes only with the acknowledged batch, so that assets which
     # depend on this step become stale only if there are newer versions of mirrors.
     cursor = ports.ledger.cursors(names.source).acknowledged
@@ -206,14 +207,18 @@ def merge_and_log(
     """Merge captured changes of all tables, or of `only_tables`, and log each write
     soon after its commit, even if a later one fails."""
     merge_log = _MergeLog(context, settings, names, session)
+
+    def log_rest(_: RunPorts, __: Lease) -> None:
+        merge_log.flush()
+
     try:
-        with dagster_failures():
-            return merge_step(session, merge_log.add, only_tables)
-    finally:
-        # The events need the ledger. If it does not answer, the merge has failed with an
-        # error of its own, which must not be replaced.
-        with suppress(LockstepError):
+        report = merge_step(session, merge_log.add, only_tables)
+    except BaseException:
+        with suppress(LockstepError):  # the error of the merge is the one to show
             merge_log.flush()
+        raise
+    session.run(log_rest)
+    return report
 
 
 _LOGGED_AT_ONCE: Final = 10

@@ -49,7 +49,8 @@ def session_of(
 ) -> RunSession:
     """Return the session of the source in this Dagster run."""
     sessions: RunSessions = getattr(context.resources, SESSIONS)
-    return sessions.of(source)
+    with dagster_failures():
+        return sessions.of(source)
 
 
 def sessions_resource(
@@ -135,12 +136,11 @@ class RunSessions:
         source = record.source
         if self.settings.file.lineage is None or self.run.job_name != job_name(source):
             return None
-        with dagster_failures():
-            try:
-                sender = RunEventSender(self.settings, record, self.run.run_id, self.progress.note)
-            except LockstepError as error:
-                record.error = error
-                raise
+        try:
+            sender = RunEventSender(self.settings, record, self.run.run_id, self.progress.note)
+        except LockstepError as error:
+            record.error = error
+            raise
         self._senders[source] = sender
         return sender
 
@@ -183,14 +183,13 @@ def _end_of_run(run: dg.DagsterRun) -> Place | None:
     text = run.tags.get(UNTIL_TAG)
     if not text:
         return None
-    with dagster_failures():
-        try:
-            return parse_end(text)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"The run's tag {UNTIL_TAG} names no place where a run can end: {error}.",
-                hint="launch the run again with a place of that form",
-            ) from error
+    try:
+        return parse_end(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"The run's tag {UNTIL_TAG} names no place where a run can end: {error}.",
+            hint="launch the run again with a place of that form",
+        ) from error
 
 
 class LoggedProgress:

@@ -10,7 +10,7 @@ show. `clear` deletes the surplus.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
@@ -18,6 +18,9 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history_check import read_stored_context
+from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.shape.shape import ShapeChange
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
@@ -218,7 +221,7 @@ def _versions_with_settings(
         names = [table]
         if table in dropped:
             while shaping.rules_of(names[-1]) is None and names[-1] in end_versions:
-                name = _new_name(newest_known[names[-1]], end_versions[names[-1]], history)
+                name = _new_name(ports, end_versions[names[-1]], newest_known)
                 if name is None or name in names:
                     break
                 names.append(name)
@@ -229,23 +232,31 @@ def _versions_with_settings(
         yield version, names[-1]
 
 
-def _new_name(
-    version: SchemaVersion, end: SchemaVersion, history: Sequence[SchemaVersion]
-) -> TableName | None:
-    """Return the new name of a table if a RENAME ended its old name; otherwise None.
-    `version`: the last version under the old name. `end`: the record of its end."""
-    for other in history:
-        same_statement = (
-            other.statement_number is not None and other.statement_number == end.statement_number
-        )
-        same_columns = _column_names(other) == _column_names(version)
-        if same_statement and other.table != end.table and same_columns:
-            return other.table
-    return None
+def _new_name(ports: RunPorts, end: SchemaVersion, tables: Iterable[TableName]) -> TableName | None:
+    """Return which of these tables has the rows of a table since a RENAME ended its old
+    name; None if it was dropped. `end`: the record of its end."""
+    if end.statement_number is None:
+        return None
+    [statement] = ports.ledger.statements(ports.source.name, [end.statement_number]).values()
+    changes = read_change(statement.text, read_stored_context(statement.context))
+    name = end.table
+    for change in changes if isinstance(changes, tuple) else ():
+        match change:
+            case RenameTables(pairs):
+                pass
+            case AlterTable(altered):
+                pairs = tuple((altered, new_name) for new_name in change.new_names)
+            case _:
+                pairs = ()
+        for old_name, new_name in pairs:
+            if _is_same_name(old_name, name):
+                name = new_name
+    return next((table for table in tables if _is_same_name(table, name)), None)
 
 
-def _column_names(version: SchemaVersion) -> list[str]:
-    return [] if version.schema is None else [column.name for column in version.schema.columns]
+def _is_same_name(table: TableName, other: TableName) -> bool:
+    # A statement may spell a name in another case than the server's tables have it.
+    return str(table).lower() == str(other).lower()
 
 
 def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:

@@ -367,6 +367,18 @@ def test_names_that_a_table_had_and_tables_that_nothing_reads(cleared: Cleared) 
     assert (cleared.found(), cleared.notes()) == ([], [])
 
 
+def test_tables_that_one_statement_renamed_are_told_apart(cleared: Cleared) -> None:
+    """Though they have the same columns: the settings hide the values of one of them."""
+    follower, name = cleared.follower, cleared.name
+    cleared.do("create table twin like c", "insert into twin select * from c")
+    follower.run()
+    cleared.do("rename table c to z, twin to a")
+    follower.run()
+    follower.shapes = {f"{name}.z": HIDING}
+    follower.run()
+    assert {note.table.name for note in cleared.notes()} == {"c", "z"}
+
+
 def test_a_ledger_that_is_lost_before_it_is_cleared(cleared: Cleared) -> None:
     """The mirror's commits say how each version showed the table."""
     cleared.hide()
