@@ -1,10 +1,9 @@
-"""Lockstep as a component of a `dg` project: `defs.yaml` names a lockstep.toml. Other
-projects import it by `lockstep.location`."""
+"""Lockstep as a component of a `dg` project: its defs.yaml has the path of a
+lockstep.toml. Other projects import it from `lockstep.location`."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -20,7 +19,8 @@ from lockstep.resources.config.example import text_of_new_file
 from lockstep.resources.config.load import parse_settings
 
 _CONFIG_FILE: Final = "lockstep.toml"
-_COMPONENT_NAME: Final = "lockstep.location.LockstepComponent"
+_COMPONENT_TYPE: Final = "lockstep.location.LockstepComponent"
+"""The component's type, as defs.yaml names it."""
 
 
 class SourceParams(BaseModel):
@@ -52,20 +52,16 @@ class SourceParams(BaseModel):
 
     @model_validator(mode="after")
     def _require_valid(self) -> SourceParams:
-        self.configuration_text(self.name or "source")  # refuse before anything is written
+        # `dg` makes a folder for the component before it calls the scaffolder, so wrong
+        # options are refused here. The folder may only give the name.
+        self.configuration_text(self.name or "source")
         return self
 
     def configuration_text(self, name: str) -> str:
         """Return the text of lockstep.toml with a source of that name. Raise ValueError
         if it would be invalid."""
-        options = self.model_dump() | {
-            "name": name,
-            "password": self.password or None,
-            "tables": self.tables.split(),
-            "exclude": self.exclude.split(),
-            "schedule": self.schedule or None,
-        }
-        text = text_of_new_file(**options)
+        patterns = {"tables": self.tables.split(), "exclude": self.exclude.split()}
+        text = text_of_new_file(**self.model_dump() | patterns | {"name": name})
         try:
             parse_settings(text, Path(_CONFIG_FILE))
         except ConfigurationError as error:
@@ -74,10 +70,10 @@ class SourceParams(BaseModel):
 
 
 class SourceScaffolder(dg.Scaffolder[SourceParams]):
-    """The `dg scaffold` of the component. It writes defs.yaml into the package, and
-    lockstep.toml into the project's folder, beside which the lake, the ledger and
-    `.lockstep` are created. An existing file is kept. A project has one component for
-    all its sources, because they share one ledger, one lake and one set of sensors."""
+    """The scaffolder of the component, for `dg scaffold`: it writes defs.yaml into the
+    package, and lockstep.toml into the project's folder, where runs create the lake and
+    `.lockstep`. An existing lockstep.toml is kept. A project has one component for all
+    its sources, because they share one ledger, one lake and one set of sensors."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[SourceParams]:
@@ -85,13 +81,14 @@ class SourceScaffolder(dg.Scaffolder[SourceParams]):
 
     def scaffold(self, request: dg.ScaffoldRequest[SourceParams]) -> None:
         folder = request.target_path
-        file = (request.project_root or folder) / _CONFIG_FILE
-        for other in folder.parent.glob("*/defs.yaml"):
-            if other.parent != folder and _COMPONENT_NAME in other.read_text(encoding="utf-8"):
-                raise ValueError(f"{other} exists already; add your source to {file} instead")
-        if not file.exists():
+        config = (request.project_root or folder) / _CONFIG_FILE
+        for defs_file in folder.parent.glob("*/defs.yaml"):
+            is_other = defs_file.parent != folder
+            if is_other and _COMPONENT_TYPE in defs_file.read_text(encoding="utf-8"):
+                raise ValueError(f"{defs_file} exists already; add your source to {config} instead")
+        if not config.exists():
             name = request.params.name or re.sub(r"\W", "_", folder.name.lower())
-            file.write_text(request.params.configuration_text(name), encoding="utf-8")
+            config.write_text(request.params.configuration_text(name), encoding="utf-8")
         root = "" if request.project_root is None else "{{ context.project_root }}/"
         scaffold_component(request, {"config": f"{root}{_CONFIG_FILE}"})
 
@@ -100,32 +97,29 @@ Translation = Annotated[
     TranslationFn[MirroredTable],
     TranslationFnResolver[MirroredTable](lambda table: {"table": table}),
 ]
+"""Templates in defs.yaml for attributes of an asset, which can use `table`."""
 
 
 @dg.scaffold_with(SourceScaffolder)
-class LockstepComponent(dg.Component, dg.Model, dg.Resolvable):
+class LockstepComponent(LockstepTranslator, dg.Component, dg.Model, dg.Resolvable):
     """Mirrors of MySQL tables in Delta Lake, declared by one lockstep.toml: the steps
     of a run, each mirror, checks, schedules and sensors."""
 
-    config: str = Field(_CONFIG_FILE, description="the configuration, from the folder of defs.yaml")
+    config: str = Field(
+        _CONFIG_FILE, description="the path of lockstep.toml, relative to the folder of defs.yaml"
+    )
     translation: Translation | None = Field(
-        None, description="attributes of each mirror's asset; `table` has source, database, name"
+        None,
+        description="attributes of each mirror's asset; templates can use table.source, "
+        "table.database and table.name",
     )
 
     def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
         """Return the asset of a mirror, changed by `translation` if that is set.
-        Subclasses may override it, as `LockstepTranslator.get_asset_spec`."""
+        Subclasses may override this method."""
         return table.spec if self.translation is None else self.translation(table.spec, table)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        folder = Path(context.path)
-        config = (folder if folder.is_dir() else folder.parent) / self.config
-        return definitions_of(config, translator=_Translator(self.get_asset_spec))
-
-
-class _Translator(LockstepTranslator):
-    def __init__(self, get_spec: Callable[[MirroredTable], dg.AssetSpec]) -> None:
-        self._get_spec = get_spec
-
-    def get_asset_spec(self, table: MirroredTable) -> dg.AssetSpec:
-        return self._get_spec(table)
+        path = Path(context.path)
+        folder = path if path.is_dir() else path.parent
+        return definitions_of(folder / self.config, translator=self)

@@ -18,7 +18,7 @@ import dagster as dg
 import pyarrow.compute as pc
 
 from lockstep.assets.declaration import Declaration
-from lockstep.assets.state_files import edit_json_object, read_json_object
+from lockstep.assets.state_files import edit_json_object, note_write_errors, read_json_object
 from lockstep.assets.table_news import EventReceiver
 from lockstep.pipeline.mirror.system_tables import system_table_path
 from lockstep.pipeline.model.batch import Batch
@@ -110,7 +110,8 @@ def report_coverage(
         key = begin.strftime(partitions.key_format)
         receiver.log_event(dg.AssetMaterialization(names.replayed_key, partition=key))
         reported_until = begin + partitions.length
-    write_coverage(folder, source, replace(coverage, until=reported_until))
+    with note_write_errors("The list of reported partitions", receiver.log.warning):
+        write_coverage(folder, source, replace(coverage, until=reported_until))
 
 
 def _first_commit(ports: RunPorts, last: Coverage | None) -> datetime | None:

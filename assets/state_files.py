@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,16 @@ def edit_json_object(path: Path) -> Iterator[dict[str, Any]]:
         yield content
         if (after := _text(content)) != before:
             replace_file(path, after)
+
+
+@contextmanager
+def note_write_errors(subject: str, note: Callable[[str], None]) -> Iterator[None]:
+    """Note that a file could not be written, instead of raising OSError: a run must not
+    fail for a file that only pages need. `subject`: what the file is, for the note."""
+    try:
+        yield
+    except OSError as error:
+        note(f"{subject} was not written: {error}")
 
 
 def _text(content: dict[str, Any]) -> str:

@@ -10,36 +10,34 @@ import getpass
 from typing import TYPE_CHECKING
 
 from lockstep.grammar import UsageError
+from lockstep.pipeline.values.places import Place, parse_end, parse_place
 from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
     import argparse
 
-    from lockstep.pipeline.values.places import Place
-
 
 def place_option(arguments: argparse.Namespace, option: str) -> Place | None:
-    """Return the place that the option names, such as `--at`; None if it was left out."""
+    """Return the place that an option such as `--at` names; None if it was left out."""
     text: str | None = getattr(arguments, option.strip("-"))
-    return place_argument(text, option, arguments.command) if text else None
+    return place_argument(arguments, option, text) if text else None
 
 
-def place_argument(text: str, option: str, command: str) -> Place:
-    """Return the place that the text names. Raise `UsageError` with the valid forms
-    otherwise."""
-    from lockstep.pipeline.values.places import parse_end, parse_place
-
+def place_argument(arguments: argparse.Namespace, name: str, text: str) -> Place:
+    """Return the place that `text` names, the value of the argument `name`. Raise
+    `UsageError` with the valid forms if it names none."""
     try:
-        if option == "--until":
+        if name == "--until":
             return parse_end(text)
-        return parse_place(text, as_start=command == "start-at")
+        return parse_place(text, as_start=arguments.command == "start-at")
     except ValueError as error:
-        raise UsageError(f"{option}: {error}.", hint=f"`lockstep {command} --help`") from None
+        hint = f"`lockstep {arguments.command} --help`"
+        raise UsageError(f"{name}: {error}.", hint=hint) from None
 
 
 def parse_table_name(text: str) -> TableName:
-    """Return a text such as `shop.orders` as a name, divided at the first dot. Raise
-    `UsageError` if it has no dot."""
+    """Return the table that a text such as `shop.orders` names; the first dot divides.
+    Raise `UsageError` if the database or the name is missing."""
     database, _, name = text.partition(".")
     if not database or not name:
         raise UsageError(f"{text!r} is not a table's name.", hint="write it as database.table")
@@ -47,8 +45,7 @@ def parse_table_name(text: str) -> TableName:
 
 
 def author_of(arguments: argparse.Namespace) -> str:
-    """Return who gives an order that is recorded: `--author`, else the name of this
-    account."""
+    """Return the author of what is recorded: `--author`, else the name of this account."""
     name: str | None = arguments.author
     return name or getpass.getuser()
 

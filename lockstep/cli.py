@@ -12,7 +12,6 @@ import os
 import platform
 import signal
 import sys
-import tempfile
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -68,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from lockstep.resources.full_disk import disk_full_error
 
             state_folder = (config.parent if config else Path.cwd()) / ".lockstep"
-            disk_error = disk_full_error(error, [state_folder, Path(tempfile.gettempdir())])
+            disk_error = disk_full_error(error, [state_folder])
             if disk_error is not None:
                 outcome = _report_refusal(disk_error, streams, log)
             else:
@@ -179,7 +178,7 @@ def _report_interruption(
     is_terminated = last_signal is signal.SIGTERM
     kind = "Terminated" if is_terminated else "Interrupted"
     code = exits.TERMINATED if is_terminated else exits.INTERRUPTED
-    hint = "nothing is lost: the next run repairs what was begun"
+    hint = "nothing is lost: repeat the command, or let the next run repair what was begun"
     return _report_failure(streams, log, code, kind, kind.lower(), hint)
 
 

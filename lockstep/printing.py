@@ -132,9 +132,9 @@ def origin_values(origin: ChangelogOrigin) -> dict[str, Any]:
     MySQL. `base`: the earlier version to which changes are applied, or None for an
     empty table. `batches`: the changelog's batches with these changes. `row_images`:
     the number of row images in them."""
-    base_keys = "mirror", "delta_version", "last_batch as batch"
+    base_keys = "mirror, delta_version, last_batch as batch"
     return {
-        "base": origin.base and attributes(origin.base, *base_keys),
+        "base": origin.base and attributes(origin.base, base_keys),
         "batches": [content.batch for content in origin.contents],
         "row_images": origin.images,
     }

@@ -1,8 +1,8 @@
 """The Python functions that read the lake.
 
-`lockstep.read_at` returns all tables of a source as of one place of the log.
-`lockstep.read_changelog` returns all changes of a table; the changelog may consist of
-several Delta tables (generations), because a new one begins when a column's type
+`lockstep.read_at` returns all tables of a source as of one place in MySQL's log.
+`lockstep.read_changelog` returns all changes of a table. A changelog may consist of
+several Delta tables, its generations, because a new one begins when a column's type
 changes. `lockstep.consume` gives a consumer each change once and in order.
 """
 
@@ -60,8 +60,8 @@ CONFIG = "lockstep.toml"
 
 @contextmanager
 def _open_lake_of(source: str, config: str | Path) -> Iterator[tuple[Adapters, LakePath]]:
-    """Yield the adapters of a configuration that has the source, and the lake's
-    absolute path."""
+    """Yield the adapters of the configuration, and the lake's absolute path. Raise
+    `ConfigurationError` if the configuration has no such source."""
     settings = _settings(config)
     settings.source(source)
     with Adapters(settings, on_warning=_warn) as adapters:
@@ -81,10 +81,12 @@ def _warn(sentence: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TableVersion:
-    """A mirror at a Delta version. Each method that reads it first checks that the
-    folder has the Delta table with `table_id` (unless that is None), that the version
-    has no change after the batch `batch`, and that its log and files exist; otherwise
-    the method raises `VersionGone`."""
+    """A mirror (the Delta table with a table's current rows) at a Delta version.
+
+    Each method that reads it raises `VersionGone` if the version's log or files are
+    gone, if the folder has another Delta table than that with `table_id` (None if it is
+    not known), or if the version has changes after the batch `batch`.
+    """
 
     table: str
     path: LakePath
@@ -93,22 +95,22 @@ class TableVersion:
     batch: int
 
     def arrow(self) -> pa.Table:
-        """Return all rows, in no particular order. Raise `ConfigurationError` for a
-        mirror with both widened columns and deletion vectors, which only Spark can
-        read."""
-        return version_rows(self._mirror_version)
+        """Return all rows, in no particular order. Raise `ConfigurationError` if only
+        Spark can read the version, because it has both widened columns and deletion
+        vectors."""
+        return version_rows(self._delta_version)
 
     def to_delta(self) -> Any:
         """Return the version as a `deltalake.DeltaTable`."""
-        return open_version(self._mirror_version)
+        return open_version(self._delta_version)
 
     def spark(self, session: Any) -> Any:
         """Return the version as a DataFrame. `session`: a SparkSession with Delta;
         Delta's check that refuses old commits is switched off in it."""
-        return version_frame(session, self._mirror_version)
+        return version_frame(session, self._delta_version)
 
     @property
-    def _mirror_version(self) -> DeltaVersion:
+    def _delta_version(self) -> DeltaVersion:
         return DeltaVersion(self.path, self.version, self.table_id, self.batch)
 
 
@@ -116,9 +118,9 @@ class VersionSet(Mapping[str, TableVersion]):
     """The tables of a source by `database.table`, all of them as of `position`.
 
     `batch`: the number of the batch whose end they show, as in the changelogs' column
-    `_batch`; `position`: the place in the log where that batch ends, with its executed
-    GTIDs and commit time; `missing`: the tables that cannot be read as of that place,
-    each with its reason and a hint. Access to a missing table raises
+    `_batch`. `position`: the place in the log where that batch ends, with the GTIDs
+    executed up to there and its commit time. `missing`: the tables that cannot be read
+    as of that place, each with its reason and a hint. Access to a missing table raises
     `VersionSetUnknown`; access to an unknown name, KeyError.
     """
 
@@ -136,7 +138,9 @@ class VersionSet(Mapping[str, TableVersion]):
             )
             for entry in shown.entries
         }
-        self.missing: dict[str, MissingVersion] = {str(gap.table): gap for gap in shown.missing}
+        self.missing: dict[str, MissingVersion] = {
+            str(missing.table): missing for missing in shown.missing
+        }
 
     def __getitem__(self, table: str) -> TableVersion:
         if table in self.missing:
@@ -157,18 +161,18 @@ class VersionSet(Mapping[str, TableVersion]):
 
 
 def read_at(source: str, at: str | None = None, *, config: str | Path = CONFIG) -> VersionSet:
-    """Return the versions that show a source as of a place, or without `at`, as of the
-    newest acknowledged batch. Raise `VersionSetUnknown` if there are none.
+    """Return the versions that show a source as of a place; without `at`, as of the end
+    of the newest acknowledged batch. Raise `VersionSetUnknown` if there are none.
 
     `at`: a place in a form that `lockstep versions --at` accepts. `config`: the path of
     lockstep.toml.
     """
-    place = None if at is None else _place(at)
+    place = None if at is None else _parse_place(at)
     with _open_lake_of(source, config) as (adapters, lake):
         return VersionSet(version_set_at(adapters.ledger(), source, place), lake)
 
 
-def _place(text: str) -> Place:
+def _parse_place(text: str) -> Place:
     try:
         return parse_place(text, as_start=False)
     except ValueError as error:
@@ -180,7 +184,8 @@ def _place(text: str) -> Place:
 
 @dataclass(frozen=True, slots=True)
 class WholeChangelog:
-    """A table's changelog as it was when it was opened; later changes are not included.
+    """A table's changelog as it was when `read_changelog` was called; later changes are
+    not included.
 
     A column whose type changed has its newest type; values of an older generation that
     do not fit it are in `name@generation`. A column that a generation does not have is
@@ -200,8 +205,8 @@ class WholeChangelog:
         return read_generations(self.generations, self.columns)
 
     def spark(self, spark: Any) -> Any:
-        """Return all changes as a DataFrame of a SparkSession with Delta, in no
-        particular order."""
+        """Return all changes as a DataFrame, in no particular order. `spark`: a
+        SparkSession with Delta."""
         return generations_frame(spark, self.generations, self.columns)
 
 
@@ -254,21 +259,24 @@ def consume(
 def make_consumer(
     source: str, consumer: str, *, start: ConsumerStart | str, config: str | Path = CONFIG
 ) -> Consumer:
-    """Create a consumer. `start`: "earliest" (all changes that are kept), "latest"
-    (changes from now on), a batch's id (changes after that batch), or a place (changes
-    after the newest batch that ends there or earlier). From now on, upkeep keeps the
-    files that it needs. Raise `VersionSetUnknown` if no batch ends there or earlier, or
-    if none has read the place."""
+    """Create a consumer. From now on, upkeep keeps the files that the consumer needs.
+
+    `start`: "earliest" (all changes that are kept), "latest" (changes from now on), a
+    batch's id (changes after that batch), or a place (changes after the newest batch
+    that ends there or earlier). Raise `VersionSetUnknown` if no batch ends at the place
+    or earlier, or if no run has reached the place yet.
+    """
     with _open_lake_of(source, config) as (adapters, _):
         start = _consumer_start(adapters.ledger(), source, start)
         return adapters.consumers().make_consumer(source, consumer, start)
 
 
 def _consumer_start(ledger: Ledger, source: str, start: ConsumerStart | str) -> ConsumerStart:
-    """Return the start of a consumer, a place as the id of a batch."""
+    """Return the start of a consumer; for a place, the id of the newest batch that ends
+    there or earlier."""
     if isinstance(start, int):
         return start
-    place = _place(start)
+    place = _parse_place(start)
     if isinstance(place, Earliest | Latest):
         return "earliest" if isinstance(place, Earliest) else "latest"
     if isinstance(place, AfterGtids):
@@ -288,14 +296,16 @@ def drop_consumer(
     author: str | None = None,
     config: str | Path = CONFIG,
 ) -> None:
-    """Delete a consumer and its cursor. `author` defaults to the name of this account."""
+    """Delete a consumer and its cursor. `author` defaults to the name of this account.
+    The source may be one that lockstep.toml no longer has."""
     with Adapters(_settings(config), on_warning=_warn) as adapters:
         author = author or getpass.getuser()
         adapters.consumers().drop_consumer(source, consumer, author=author, reason=reason)
 
 
 def list_consumers(source: str, *, config: str | Path = CONFIG) -> list[Consumer]:
-    """Return a source's consumers in the order of their names, with cursor and backlog."""
+    """Return a source's consumers in the order of their names, with cursor and backlog.
+    The source may be one that lockstep.toml no longer has."""
     with Adapters(_settings(config), on_warning=_warn) as adapters:
         return adapters.consumers().consumers(source)
 
@@ -312,9 +322,9 @@ class ChangelogConsumer:
     def get(
         self, *, max_batches: int | None = None, max_changes: int | None = MAX_CHANGES
     ) -> ChangelogDelivery | None:
-        """Return the changes after all earlier deliveries: whole batches, and so whole
-        transactions, within the bounds, but at least one batch. Return None if there is
-        nothing new."""
+        """Return the next delivery: the changes after all earlier ones, in whole batches
+        and thus whole transactions, within the bounds but at least one batch. Return
+        None if there is nothing new."""
         bounds = DeliveryBounds(max_batches, max_changes)
         delivery = self._adapters.consumers().deliver(self.source, self.name, bounds)
         if delivery is None:
@@ -386,16 +396,17 @@ class ChangelogDelivery:
         within the delivery has its newest type; values that do not fit it are in
         `name@1`, named after their generation.
 
-        Raise `SegmentsLost` if files are missing, and `TableQuarantined` if the table
-        is quarantined, unless `incomplete` is true.
+        Raise `NothingMatches` if the table was never captured, and `SegmentsLost` if
+        files are missing. Raise `TableQuarantined` if changes can be missing because the
+        table was stopped; with `incomplete` the caller accepts that.
         """
         return read_changes(
             self._adapters.lake().segments, self._delivered_table(table, incomplete)
         )
 
     def spark(self, table: str, spark: Any, *, incomplete: bool = False) -> Any:
-        """Return the table's changes as a DataFrame of the SparkSession `spark`, in no
-        particular order.
+        """Return the table's changes as a DataFrame, in no particular order. `spark`: a
+        SparkSession. Raise the errors of `arrow`.
 
         Spark reads the files when the DataFrame is used, so acknowledge only after
         that.

@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,10 +23,11 @@ _LEAST_FREE_BYTES: Final = 1 << 20
 """A file system with at least this many free bytes is not full."""
 
 
-def disk_full_error(error: BaseException, folders: Iterable[Path]) -> DiskFull | None:
+def disk_full_error(error: BaseException, folders: Iterable[Path] = ()) -> DiskFull | None:
     """Return the error to show if a full disk caused this one, else None. `folders`:
-    where the disk may be full, for errors without a file name, such as those of SQLite
-    and of open files."""
+    where the disk may be full besides the folder of temporary files, for errors without
+    a file name, such as those of SQLite and of open files."""
+    folders = (*folders, Path(tempfile.gettempdir()))
     for cause in _causes(error):
         if isinstance(cause, OSError) and cause.errno in _FULL_DISK_NUMBERS:
             files = [] if cause.filename is None else [os.fsdecode(cause.filename)]

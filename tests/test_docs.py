@@ -37,6 +37,13 @@ def test_every_type_of_a_table_map_has_a_family() -> None:
     assert named == set(FAMILIES)
 
 
+def test_every_type_is_on_the_page_to_look_things_up() -> None:
+    """With what it is in Delta."""
+    section = (ROOT / "docs/reference.md").read_text().partition("\n## Types\n")[2]
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \|$", section.partition("\n## ")[0], re.MULTILINE)
+    assert set(FAMILIES) - set(re.findall(r"\w+", " ".join(rows).lower())) == set()
+
+
 INSTRUCTIONS = (
     ROOT / "CONTRIBUTING.md",
     ROOT / "docs/architecture.md",

@@ -24,7 +24,7 @@ from lockstep.pipeline.check import (
     preflight,
 )
 from lockstep.pipeline.run.context import SilentProgress
-from lockstep.pipeline.run.reshaping import versions_to_check
+from lockstep.pipeline.run.reshaping import versions_under_present_key
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
     CatalogUnavailable,
@@ -112,7 +112,7 @@ def source_findings(
         findings = _preflight(adapters, settings, source, has_ledger=has_ledger)
         if has_ledger:
             ports = adapters.ports(source.name, SilentProgress())
-            _update_catalogue(settings, ports)
+            declare_tables(settings, ports)
             findings = (*_lake_findings(ports), *findings)
             if not any(finding.error for finding in findings):
                 findings = (*findings, next_start_finding(ports))
@@ -132,7 +132,9 @@ def _preflight(
     states = {} if ledger is None else ledger.table_states(source.name)
     extents = () if ledger is None else ledger.partial_tables(source.name)
     plan = source.plan()
-    versions = () if ledger is None else versions_to_check(ledger, source.name, plan.patterns)
+    versions = (
+        () if ledger is None else versions_under_present_key(ledger, source.name, plan.patterns)
+    )
     evidence = SourceEvidence(
         server.survey(),
         plan.patterns,
@@ -289,31 +291,33 @@ def _check_ledger(adapters: Adapters, settings: Settings) -> str:
     return f"embedded, {settings.state_folder / 'ledger'}" if is_embedded else "your Postgres"
 
 
-def _update_catalogue(settings: Settings, ports: RunPorts) -> None:
+def declare_tables(settings: Settings, ports: RunPorts) -> None:
     """Write the list of tables that Dagster declares when it next loads the
     definitions."""
-    from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
+    from lockstep.assets.table_list import TableEntry, table_entries, update_table_list
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
     from lockstep.pipeline.run.mirror_places import collisions
 
     source, states = ports.source, ports.ledger.table_states(ports.source.name)
     tables = [table.name for table in ports.server.tables()]
-    captured_tables = [name for name in tables if source.patterns.matches(name)]
+    # A table that was dropped and created again exists, even if no run has read that yet.
+    existing = {table: states[table].as_started() for table in tables if table in states}
+    new_tables = {
+        table for table in tables if table not in states and source.patterns.matches(table)
+    }
     # Two new tables whose mirrors would have one path get no mirror.
-    colliding_tables = collisions(ports, states, captured_tables).keys() - states.keys()
-    entries = [
-        CatalogueEntry(
-            name.database,
-            name.name,
-            states[name].mirror
-            if name in states
-            else mirror_path(source.name, source.mirror_name(name)),
-            states[name].changelog if name in states else changelog_path(source.name, name),
+    new_tables -= collisions(ports, states, new_tables).keys()
+    new_entries = [
+        TableEntry(
+            table.database,
+            table.name,
+            mirror_path(source.name, source.mirror_name(table)),
+            changelog_path(source.name, table),
         )
-        for name in captured_tables
-        if name not in colliding_tables
+        for table in new_tables
     ]
-    update_catalogue(settings.state_folder, source.name, entries, complete=True)
+    entries = [*table_entries(existing), *new_entries]
+    update_table_list(settings.state_folder, source.name, entries, complete=True)
 
 
 def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:

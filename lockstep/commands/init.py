@@ -79,7 +79,7 @@ def configuration_text(arguments: argparse.Namespace, ask: AskPerson | None) -> 
         password=password,
         tls=tls,
         tables=tables,
-        **attributes(arguments, "port", "exclude", "start", "schedule", "lake", "ledger"),
+        **attributes(arguments, "port, exclude, start, schedule, lake, ledger"),
     )
 
 

@@ -101,7 +101,7 @@ def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
     order = recorded.order
     return {
         "order": {
-            **attributes(order, "id", "table", "kind", "author", "reason", "ordered_at"),
+            **attributes(order, "id, table, kind, author, reason, ordered_at"),
             "schema": order.schema and schema_to_json(order.schema),
             "renames": dict(order.renames),
         },
@@ -115,7 +115,7 @@ def _order_values(recorded: RecordedOrder) -> dict[str, Any]:
 def _choose_start(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     """Record where the next run starts. Only that run uses the choice. A choice that no
     run could carry out is refused, and is not recorded."""
-    place = place_argument(arguments.place, "PLACE", "start-at")
+    place = place_argument(arguments, "PLACE", arguments.place)
     reason = reason_of(arguments)
     source = context.one_source(arguments.source).name
     try:

@@ -98,7 +98,7 @@ def supply_values(plans: TablePlans) -> list[dict[str, Any]]:
                 {
                     "from": _SUPPLIER_NAMES[type(step.supply)],
                     **attributes(step, "reason"),
-                    **attributes(step.price, "rows", "bytes", "log_bytes"),
+                    **attributes(step.price, "rows, bytes, log_bytes"),
                     **_origin_values(step.supply),
                 }
                 for step in plan.steps
@@ -127,12 +127,12 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
     return {
         **attributes(
             reading,
-            "end, end_reason as ends_because, run_count as runs",
+            "end, end_reason as ends_because, run_count as runs, "
             "transaction_count as transactions, log_bytes as bytes",
         ),
         "tables": {
             table: {
-                **attributes(tally.counts, "inserted", "updated", "deleted"),
+                **attributes(tally.counts, "inserted, updated, deleted"),
                 **attributes(tally, "event_count as row_events, size_bytes as bytes"),
                 "merge": reading.merge_sentences.get(table),
             }

@@ -25,7 +25,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     Delta version and the changes that it would be made from. The exit code is 2 if the
     lake does not have them."""
     table = parse_table_name(arguments.table)
-    place = place_argument(arguments.as_of, "--as-of", "rebuild")
+    place = place_argument(arguments, "--as-of", arguments.as_of)
     with context.adapters() as adapters:
         source = context.source_with_table(adapters, arguments.source, table)
         with context.watch(source) as progress:
@@ -99,5 +99,5 @@ def _values(report: RebuildReport) -> dict[str, Any]:
         "table": report.table,
         "as_of": attributes(report.cut, cut_keys),
         **origin_values(report.origin.changelog_origin),
-        **attributes(report, "into", "rows", "seconds"),
+        **attributes(report, "into, rows, seconds"),
     }

@@ -172,12 +172,12 @@ def recovery_values(outcome: RecoveryOutcome) -> dict[str, Any]:
         return {"position": None, "tables": {}, **next_run, "cut": (), "doubts": ()}
     adopted = {
         adoption.mirror.table: attributes(
-            adoption, "mirror.folder as mirror", "version", "needs_restore as restored"
+            adoption, "mirror.folder as mirror, version, needs_restore as restored"
         )
         for adoption in plan.adoptions
     }
     return {
-        **attributes(plan, "lake_end.end as position", "lake_end.batch as batch", "highest_batch"),
+        **attributes(plan, "lake_end.end as position, lake_end.batch as batch, highest_batch"),
         "tables": adopted,
         **next_run,
         "left": [mirror.folder for mirror in plan.unchanged_mirrors],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,7 +13,7 @@ from lockstep.commands.run import run_sources
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
-from lockstep.pipeline.model.table_state import Supplier, TableCondition
+from lockstep.pipeline.model.table_state import Supplier, TableCondition, TableState
 from lockstep.pipeline.run.context import RunPorts, SilentProgress
 from lockstep.pipeline.run.dump.logged_statements import dialect_of
 from lockstep.pipeline.run.load.by_condition import condition_refusal
@@ -37,28 +37,29 @@ from lockstep.resources.holders import holder_name
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Record for each table that the next run writes its mirror again; with
-    `--dry-run`, only show what it would do. With `--where`, read the rows at once, in
-    runs that this command makes."""
+    """Record for each table that the next run writes its mirror again. With `--where`,
+    read the rows at once, in runs that this command makes. With `--dry-run`, only show
+    what would be done."""
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
         source = _chosen_source(arguments, context, adapters)
-        if arguments.where is not None:
-            return _reload_rows(arguments, context, adapters, source)
         ports = adapters.ports(source, SilentProgress())
-        if arguments.dry_run:
+        if arguments.where is not None:
+            reloads = [_planned_row_reload(arguments, ports)]
+            if not arguments.dry_run:
+                code, values = reload_by_condition(context, adapters, ports, reloads)
+                return Outcome(code, {"source": source, **values})
+        elif arguments.dry_run:
             reloads = _planned_reloads(arguments, context, ports)
-            show_planned(context, ports, reloads)
         else:
             with ports.ledger.lock(source, holder_name("reload"), None) as lease:
-                reloads = record_reloads(
-                    context, ports, lease, _planned_reloads(arguments, context, ports)
-                )
-    return Outcome(
-        exits.DONE,
-        {"source": source, "tables": {reload.table: reload_values(reload) for reload in reloads}},
-    )
+                planned = _planned_reloads(arguments, context, ports)
+                reloads = record_reloads(context, ports, lease, planned)
+        if arguments.dry_run:
+            show_planned(context, ports, reloads)
+    tables = {reload.table: reload_values(reload) for reload in reloads}
+    return Outcome(exits.DONE, {"source": source, "tables": tables})
 
 
 def reload_values(reload: Reload) -> dict[str, Any]:
@@ -97,9 +98,9 @@ def record_reloads(
 def _chosen_source(
     arguments: argparse.Namespace, context: CommandContext, adapters: Adapters
 ) -> str:
-    """Return the source that captured the tables that are named without wildcards. If
-    this does not give exactly one, return the only configured source; raise
-    `UsageError` if there are several."""
+    """Return the source that has captured the tables whose full names were given. If no
+    source or several have, return the only configured source; raise `UsageError` if
+    there are several."""
     sources = set[str]()
     for name in filter(_is_full_name, arguments.tables):
         with suppress(NothingMatches):
@@ -110,52 +111,50 @@ def _chosen_source(
 
 
 def _is_full_name(pattern: str) -> bool:
-    return not any(wildcard in pattern for wildcard in "*?[")
+    return not set("*?[") & set(pattern)
 
 
 def _planned_reloads(
     arguments: argparse.Namespace, context: CommandContext, ports: RunPorts
 ) -> list[Reload]:
     """Return a planned reload for each chosen table. A stopped table waits for a
-    person, so it is left out unless it is named without wildcards."""
-    supplier = None if arguments.from_ is None else Supplier(arguments.from_)
-    full_names, tables = {*filter(_is_full_name, arguments.tables)}, list[TableName]()
+    person, so it is left out unless its full name was given."""
     states = ports.ledger.table_states(ports.source.name)
-    for table in _captured_tables(ports, arguments.tables):
+    tables = []
+    for table in _chosen_tables(ports, states, arguments.tables):
         state = states.get(table)
-        if state is not None and state.has_stopped and str(table) not in full_names:
+        if state is not None and state.has_stopped and str(table) not in arguments.tables:
             context.note(
                 f"{ports.source.name}: {table} is left out: it was {state.in_words}, because "
                 f"{state.reason}; name it to have it reloaded"
             )
         else:
             tables.append(table)
-    facts, author_and_reason = (
-        ReloadFacts(ports, tables),
-        (author_of(arguments), reason_of(arguments)),
-    )
+    supplier = None if arguments.from_ is None else Supplier(arguments.from_)
+    author, reason = author_of(arguments), reason_of(arguments)
+    facts = ReloadFacts(ports, tables)
     return [
-        plan_reload(ports, OrderRequest(table, *author_and_reason), supplier, facts)
-        for table in tables
+        plan_reload(ports, OrderRequest(table, author, reason), supplier, facts) for table in tables
     ]
 
 
-def _captured_tables(ports: RunPorts, patterns: Sequence[str]) -> list[TableName]:
-    matches = ports.source.patterns.matches
+def _chosen_tables(
+    ports: RunPorts, states: Mapping[TableName, TableState], patterns: Sequence[str]
+) -> list[TableName]:
+    """Return the captured tables that match one of the patterns. Raise `NothingMatches`
+    if a pattern matches none."""
     tables = {table.name for table in ports.server.tables()}
-    states = ports.ledger.table_states(ports.source.name)
     tables |= {
         table for table, state in states.items() if state.condition is not TableCondition.DROPPED
     }
-    captured_tables = sorted(filter(matches, tables))
+    captured_tables = sorted(filter(ports.source.patterns.matches, tables))
     for pattern in patterns:
-        if not any(TablePatterns((pattern,), ()).matches(table) for table in captured_tables):
+        if not any(map(TablePatterns((pattern,)).matches, captured_tables)):
             raise NothingMatches(
                 f"no captured table of {ports.source.name} is called {pattern}",
                 hint="`lockstep tables` lists what there is, and what is captured",
             )
-    wanted_patterns = TablePatterns(tuple(patterns), ())
-    return [table for table in captured_tables if wanted_patterns.matches(table)]
+    return list(filter(TablePatterns(tuple(patterns)).matches, captured_tables))
 
 
 def _reload_line(ports: RunPorts, reload: Reload) -> str:
@@ -192,66 +191,48 @@ def _require_one_table(arguments: argparse.Namespace) -> None:
         )
 
 
-def _reload_rows(
-    arguments: argparse.Namespace, context: CommandContext, adapters: Adapters, source: str
-) -> Outcome:
-    """Read the rows of the condition again: first an ordinary run captures the log up
-    to its end, then another run reads the rows. With `--dry-run`, only show what would
-    be read."""
-    ports = adapters.ports(source, SilentProgress())
-    order = _row_order(ports, arguments)
-    if (refusal := condition_refusal(ports, order.table)) is not None:
+def _planned_row_reload(arguments: argparse.Namespace, ports: RunPorts) -> Reload:
+    """Return the planned reload of the rows of `--where`. Raise an error if rows of the
+    table cannot be merged alone."""
+    condition = read_condition(arguments.where, dialect_of(ports.server.facts()))
+    table = parse_table_name(arguments.tables[0])
+    order = RereadRows(table, condition, author_of(arguments), reason_of(arguments))
+    if (refusal := condition_refusal(ports, table)) is not None:
         raise refusal
-    reload = plan_condition_reload(ports, order)
-    if arguments.dry_run:
-        show_planned(context, ports, [reload])
-        tables = {str(reload.table): reload_values(reload)}
-        return Outcome(exits.DONE, {"source": source, "tables": tables})
-    code, values = read_parts(context, adapters, ports, [reload])
-    return Outcome(code, {"source": source, **values})
+    return plan_condition_reload(ports, order)
 
 
-def read_parts(
+def reload_by_condition(
     context: CommandContext, adapters: Adapters, ports: RunPorts, reloads: Sequence[Reload]
 ) -> tuple[int, dict[str, Any]]:
-    """Make an ordinary run, then one for each reload of some rows, until one fails.
-    Return the exit code and JSON of the last run, in which `refreshed` has the tables
-    of all these reloads."""
+    """Carry out those reloads that read only the rows of a condition: an ordinary run
+    captures the log up to its end, then one run for each reload reads its rows, until
+    one fails. Return the exit code and JSON of the last run, in which `refreshed` has
+    the tables of all these reloads."""
     source = ports.source.name
-    orders = [reload.condition_rows for reload in reloads if reload.condition_rows is not None]
     by_condition = [reload for reload in reloads if reload.condition_rows is not None]
     context.say(*(_reload_line(ports, reload) for reload in by_condition))
     # A run that finds differences when it samples rows has still done all of its work.
     success_codes = (exits.DONE, exits.QUARANTINED, exits.DIFFERENCES)
     refreshed: dict[str, Any] = {}
-    code, values = run_sources([source], adapters, None, context)[source]
-    for order in orders:
+    code, values = run_sources(context, adapters, [source])[source]
+    for reload in by_condition:
         if code not in success_codes:
             break
-        code, values = run_sources([source], adapters, None, context, order)[source]
+        outcomes = run_sources(context, adapters, [source], reread=reload.condition_rows)
+        code, values = outcomes[source]
         if code in success_codes:
-            _say_refreshed(context, order, values)
+            _say_refreshed(context, reload.table, values)
         refreshed |= values.get("refreshed", {})
     return code, {**values, "refreshed": refreshed}
 
 
-def _row_order(ports: RunPorts, arguments: argparse.Namespace) -> RereadRows:
-    """Return the order to read the rows of `--where`."""
-    condition = read_condition(arguments.where, dialect_of(ports.server.facts()))
-    return RereadRows(
-        parse_table_name(arguments.tables[0]),
-        condition,
-        author_of(arguments),
-        reason_of(arguments),
-    )
-
-
-def _say_refreshed(context: CommandContext, order: RereadRows, values: dict[str, Any]) -> None:
-    refreshed = values["refreshed"].get(str(order.table))
+def _say_refreshed(context: CommandContext, table: TableName, values: Mapping[str, Any]) -> None:
+    refreshed = values["refreshed"].get(str(table))
     stopped_tables = {quarantine.table for quarantine in values["stopped"]}
-    if refreshed is not None and order.table not in stopped_tables:
+    if refreshed is not None and table not in stopped_tables:
         context.say(
-            f"{order.table}: {pluralize(refreshed.read, 'row')} read again, "
+            f"{table}: {pluralize(refreshed.read, 'row')} read again, "
             f"{pluralize(refreshed.gone, 'row')} deleted from the mirror because the source no "
             "longer has them"
         )

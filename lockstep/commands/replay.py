@@ -33,8 +33,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             "--show-values needs --compare: a replay that writes shows no rows.",
             hint="add --compare, or leave --show-values out",
         )
-    since = place_argument(arguments.from_, "--from", "replay")
-    until = place_argument(arguments.to, "--to", "replay")
+    since = place_argument(arguments, "--from", arguments.from_)
+    until = place_argument(arguments, "--to", arguments.to)
     only_tables = frozenset(map(parse_table_name, arguments.tables)) or None
     source = context.one_source(arguments.source)
     with context.open_source(source.name) as (_, ports):
@@ -169,7 +169,7 @@ def replay_values(report: ReplayReport) -> dict[str, Any]:
     return {
         "from": str(report.span.since),
         "to": str(report.span.until),
-        **attributes(report, "committed", "lake_end as ends_at", "seconds"),
+        **attributes(report, "committed, lake_end as ends_at, seconds"),
         "batches": [attributes(batch, _BATCH_KEYS) for batch in report.batches],
         "tables": {
             table: {**_segment_values(report, table), "mirror": mirrors.get(table)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +14,7 @@ from lockstep.commands.status import proof_values
 from lockstep.commands.versions import version_set_values
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
-from lockstep.pipeline.model.batch import Batch
+from lockstep.pipeline.model.batch import Batch, CapturedRows
 from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.replay.spans import Span
 from lockstep.pipeline.run.status.span_report import SpanReport, report_of_run, report_of_span
@@ -26,14 +26,15 @@ from lockstep.streams import file_errors
 
 
 def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
-    """Write the page. It is made from the ledger alone: MySQL and the lake may be down."""
+    """Write a page for each source, or one about the run or the span that was named. It
+    is made from the ledger alone: MySQL and the lake may be down."""
     from lockstep.assets.run_page import page_path, render_page, store_page
 
     span = _span_of(arguments)
     sources = context.sources(arguments.source)
     if arguments.output or arguments.run or span:
         sources = (context.one_source(arguments.source),)
-    payload: dict[str, Any] = {}
+    values_by_source: dict[str, Any] = {}
     now, lake = datetime.now(UTC), context.settings.lake_path().absolute()
     with context.adapters() as adapters:
         for source in sources:
@@ -48,15 +49,15 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             with file_errors("The page", path, "--output"):
                 if path == default_path:
                     store_page(path, render_page(report, lake))
-                else:
+                else:  # a folder of somebody else, in which no old pages are deleted
                     path.write_text(render_page(report, lake), encoding="utf-8")
-            payload[name] = {**_report_values(report, lake), "page": path}
+            values_by_source[name] = {**_report_values(report, lake), "page": path}
             context.say(*_report_lines(report, path))
-    return Outcome(exits.DONE, {"sources": payload})
+    return Outcome(exits.DONE, {"sources": values_by_source})
 
 
 def _span_of(arguments: argparse.Namespace) -> Span | None:
-    """Return the span from `--from` to `--to`, or None if neither was given."""
+    """Return the span from `--from` to `--to`; None if neither was given."""
     if arguments.from_ is None and arguments.to is None:
         return None
     if arguments.run is not None:
@@ -65,8 +66,8 @@ def _span_of(arguments: argparse.Namespace) -> Span | None:
             hint="leave RUN out, or --from and --to",
         )
     return Span(
-        place_argument(arguments.from_ or "earliest", "--from", "report"),
-        place_argument(arguments.to or "latest", "--to", "report"),
+        place_argument(arguments, "--from", arguments.from_ or "earliest"),
+        place_argument(arguments, "--to", arguments.to or "latest"),
     )
 
 
@@ -103,16 +104,19 @@ _WRITE_KEYS: Final = (
 
 
 def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
+    rows_by_batch: dict[int, list[CapturedRows]] = {batch.id: [] for batch in report.batches}
+    for rows in report.captured_rows:
+        if rows.batch in rows_by_batch:
+            rows_by_batch[rows.batch].append(rows)
     return {
-        **attributes(report, "title as about", "made_at"),
-        "batches": [_batch_values(batch, report) for batch in report.batches],
+        **attributes(report, "title as about, made_at"),
+        "batches": [_batch_values(batch, rows_by_batch[batch.id]) for batch in report.batches],
         "tables": {
             total.table: {
-                **attributes(total.counts, "inserted", "updated", "deleted"),
+                **attributes(total.counts, "inserted, updated, deleted"),
                 **attributes(
                     total,
-                    "rows_read as read",
-                    "size_bytes as bytes",
+                    "rows_read as read, size_bytes as bytes, "
                     "last_write.delta_version as delta_version",
                 ),
             }
@@ -126,12 +130,11 @@ def _report_values(report: SpanReport, lake: LakePath) -> dict[str, Any]:
     }
 
 
-def _batch_values(batch: Batch, report: SpanReport) -> dict[str, Any]:
-    rows = [row for row in report.captured_rows if row.batch == batch.id]
+def _batch_values(batch: Batch, captured_rows: Sequence[CapturedRows]) -> dict[str, Any]:
     return {
-        **attributes(batch, "id as batch", "dagster_run as run", "state", "start", "end"),
-        **attributes(batch, "transactions", "log_bytes as bytes", "requests"),
-        "rows": sum(row.counts.total for row in rows),
-        "read": sum(row.rows_read for row in rows),
-        **attributes(batch, "created_at", "captured_at", "merged_at", "acknowledged_at"),
+        **attributes(batch, "id as batch, dagster_run as run, state, start, end"),
+        **attributes(batch, "transactions, log_bytes as bytes, requests"),
+        "rows": sum(rows.counts.total for rows in captured_rows),
+        "read": sum(rows.rows_read for rows in captured_rows),
+        **attributes(batch, "created_at, captured_at, merged_at, acknowledged_at"),
     }

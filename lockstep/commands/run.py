@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import tempfile
 import time
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -31,7 +29,13 @@ if TYPE_CHECKING:
 
     from lockstep.assets.run_events import RunEventSender
     from lockstep.pipeline.run.context import Progress
-    from lockstep.pipeline.run.reports import MergeReport, TableMerge, VerifyReport
+    from lockstep.pipeline.run.reports import (
+        AcknowledgeReport,
+        CaptureReport,
+        MergeReport,
+        TableMerge,
+        VerifyReport,
+    )
     from lockstep.pipeline.run.run import RunAdapters, RunRecord
     from lockstep.pipeline.source_plan import RereadRows
     from lockstep.pipeline.values.decisions import Lease, LeaseView
@@ -54,7 +58,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 outcomes[source.name] = context.report_error(source.name, error)
         reachable = [source.name for source in sources if source.name not in outcomes]
         if reachable:
-            outcomes |= run_sources(reachable, adapters, until, context)
+            outcomes |= run_sources(context, adapters, reachable, until=until)
         if context.settings.notify_references:
             from lockstep.assets.notices import notify_people
 
@@ -64,20 +68,23 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def run_sources(
-    sources: Sequence[str],
-    adapters: Adapters,
-    until: Place | None,
     context: CommandContext,
-    part: RereadRows | None = None,
+    adapters: Adapters,
+    sources: Sequence[str],
+    *,
+    until: Place | None = None,
+    reread: RereadRows | None = None,
 ) -> dict[str, tuple[int, dict[str, Any]]]:
     """Run the sources one after another, with one ledger connection and one JVM, and
-    return each source's exit code and values. `part`: rows of one table that are read
-    again; `sources` then has one source."""
+    return each source's exit code and its values in `--json`. `reread`: rows of one
+    table that are read again; `sources` then has one source."""
     adapters.warm(sources)  # in the background, while this thread imports the engine
     outcomes = {}
     for source in sources:
         with context.watch(source) as progress:
-            record = run_source(context.settings, source, adapters, progress, until, part)
+            record = run_source(
+                context.settings, source, adapters, progress, until=until, reread=reread
+            )
         context.raise_if_signalled()
         code, values = outcomes[source] = _print_report(record, context)
         figures = {name: values.get(name) for name in ("acknowledged", "transactions", "seconds")}
@@ -90,8 +97,9 @@ def run_source(
     source: str,
     adapters: RunAdapters,
     progress: Progress,
+    *,
     until: Place | None = None,
-    part: RereadRows | None = None,
+    reread: RereadRows | None = None,
 ) -> RunRecord:
     """Carry out one run and write its page. The last OpenLineage event is sent after
     the source's lock is released, so that a slow backend cannot delay the next run."""
@@ -99,19 +107,19 @@ def run_source(
     from lockstep.resources.full_disk import disk_full_error
 
     record, run_id = RunRecord(source), str(uuid4())
-    events: RunEventSender | None = None
+    sender: RunEventSender | None = None
     if settings.file.lineage is not None:
         from lockstep.assets.run_events import RunEventSender
 
         try:
-            events = RunEventSender(settings, record, run_id, progress.note)
+            sender = RunEventSender(settings, record, run_id, progress.note)
         except LockstepError as error:
             record.error = error
             return record
 
     def on_lease(_: Lease, previous: LeaseView | None) -> None:
-        if events is not None:
-            events.send_end_of_previous(previous)
+        if sender is not None:
+            sender.send_end_of_previous(previous)
 
     session = RunSession(
         adapters=adapters,
@@ -123,16 +131,17 @@ def run_source(
         on_lease=on_lease,
         record=record,
         until=until,
-        reread=part,
-        translate_error=lambda error: disk_full_error(error, [Path(tempfile.gettempdir())]),
-        on_captured=lambda: None if events is None else events.send_start(),
+        reread=reread,
+        translate_error=disk_full_error,
+        on_captured=lambda: None if sender is None else sender.send_start(),
     )
     try:
         run(session)
         _update_pages(settings, record, adapters, run_id, progress)
     finally:
-        if events is not None:
-            events.send_end(partial(adapters.ports, source, progress), found_dead=True)
+        if sender is not None:
+            # Whoever took the lease of this run sends its end (`send_end_of_previous`).
+            sender.send_end(partial(adapters.ports, source, progress), found_dead=True)
     return record
 
 
@@ -140,16 +149,18 @@ def _update_pages(
     settings: Settings, record: RunRecord, adapters: RunAdapters, run_id: str, progress: Progress
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's
-    page."""
-    from lockstep.assets.catalogue import catalogue_entries, update_catalogue
+    page. Only pages need them, so an error becomes a note."""
     from lockstep.assets.run_page import store_page_of_run
+    from lockstep.assets.state_files import note_write_errors
+    from lockstep.assets.table_list import table_entries, update_table_list
 
     if record.capture_report is None:
         return
     try:
         ports = adapters.ports(record.source, progress)
-        entries = catalogue_entries(ports.ledger.table_states(record.source))
-        update_catalogue(settings.state_folder, record.source, entries, complete=False)
+        entries = table_entries(ports.ledger.table_states(record.source))
+        with note_write_errors("The list of tables for Dagster", progress.note):
+            update_table_list(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
             store_page_of_run(settings, ports, run_id)
     except LockstepError as error:
@@ -170,15 +181,16 @@ def _print_report(record: RunRecord, context: CommandContext) -> tuple[int, dict
         context.say(*(f"  catalog: {line}" for line in record.catalog_report.lines()))
         if record.catalog_report.trouble is not None:
             context.say(f"    hint: {record.catalog_report.trouble.hint}")
+    codes = [exits.DONE]
     acknowledgement = record.acknowledge_report
-    has_quarantined = acknowledgement is not None and acknowledgement.quarantined
-    code = exits.QUARANTINED if has_quarantined else exits.DONE
-    if acknowledgement is None or (sample := acknowledgement.sample_report) is None:
-        return code, values
-    context.say(*_sample_lines(record.source, sample))
-    sample_code = exits.DIFFERENCES if sample.differs else exits.DONE
-    values["compared"] = {comparison.table: comparison for comparison in sample.tables}
-    return exits.most_serious([code, sample_code]), values
+    if acknowledgement is not None and acknowledgement.quarantined:
+        codes.append(exits.QUARANTINED)
+    if acknowledgement is not None and (sample := acknowledgement.sample_report) is not None:
+        context.say(*_sample_lines(record.source, sample))
+        values["compared"] = {comparison.table: comparison for comparison in sample.tables}
+        if sample.differs:
+            codes.append(exits.DIFFERENCES)
+    return exits.most_serious(codes), values
 
 
 _COUNT_KEYS: Final = (
@@ -198,9 +210,6 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
     null or empty."""
     capture, merge_report = record.capture_report, record.merge_report
     acknowledgement = record.acknowledge_report
-    unfinished_loads, finished_loads = (
-        (capture.unfinished_loads, capture.finished_loads) if capture else ((), ())
-    )
     reread_counts = capture.reread_counts if capture else None
     return {
         **attributes(record, "capture_report.batch_id as batch, capture_report.start as start"),
@@ -212,8 +221,8 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
         "tables": _table_values(merge_report, lake) if merge_report else {},
         "stopped": acknowledgement.quarantined if acknowledgement else (),
         "partial": acknowledgement.partial_tables if acknowledgement else (),
-        "reading": {str(load.table): load for load in unfinished_loads},
-        "loaded": {str(load.table): load.rows for load in finished_loads},
+        "reading": {load.table: load for load in capture.unfinished_loads} if capture else {},
+        "loaded": {load.table: load.rows for load in capture.finished_loads} if capture else {},
         "refreshed": {} if reread_counts is None else {str(reread_counts.table): reread_counts},
         "softened": capture.softened_counts if capture else {},
         "held": acknowledgement.waiting_tables if acknowledgement else {},
@@ -224,8 +233,8 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
 def _table_values(merge_report: MergeReport, lake: str) -> dict[str, dict[str, Any]]:
     tables: dict[str, dict[str, Any]] = {
         str(last_merge.table): {
-            **attributes(counts, "inserted", "updated", "deleted"),
-            **attributes(last_merge, "delta_version", "reason"),
+            **attributes(counts, "inserted, updated, deleted"),
+            **attributes(last_merge, "delta_version, reason"),
             "path": f"{lake}/{last_merge.mirror}",
             "state": "following",
         }
@@ -250,38 +259,19 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
     acknowledgement = record.acknowledge_report
     if capture is None or merge_report is None or acknowledgement is None:
         return
-    seconds = capture.start_seconds + capture.capture_seconds + merge_report.publish_seconds
-    seconds += merge_report.merge_seconds + acknowledgement.seconds
-    if capture.batch_id is None and not merge_report.merges:
-        sentence = capture.reason if capture.is_end_passed else f"nothing new at {capture.end}"
-        context.say(f"{record.source}: {sentence}")
-    else:
-        rows_read = [merge.rows_read for merge in merge_report.merges if merge.rows_read]
-        rows, read_tables = pluralize(sum(rows_read), "row"), pluralize(len(rows_read), "table")
-        from_source = f" and {rows} read from {read_tables}" if rows_read else ""
-        context.say(
-            f"{record.source}: {capture.start} → {acknowledgement.position or capture.end}: "
-            f"{pluralize(capture.transactions, 'transaction')}, {pluralize(capture.rows, 'row')}"
-            f"{from_source}, {seconds:.1f} s"
-        )
+    context.say(f"{record.source}: {_summary(capture, merge_report, acknowledgement)}")
     if record.request_counts is not None:
         context.say(f"  requests to the store: {record.request_counts}")
-    loaded_tables = {load.table for load in capture.finished_loads}
-    cells = [
-        (
-            last_merge.table,
-            counts.inserted,
-            counts.updated,
-            counts.deleted,
-            last_merge.delta_version,
-        )
-        for last_merge, counts in _merges_by_table(merge_report)
-        if last_merge.table not in loaded_tables or counts.total
+    loads = capture.finished_loads
+    loaded_tables = {load.table for load in loads}
+    rows = [
+        (merge.table, counts.inserted, counts.updated, counts.deleted, merge.delta_version)
+        for merge, counts in _merges_by_table(merge_report)
+        if merge.table not in loaded_tables or counts.total
     ]
-    show_table(context, ("table", "inserted", "updated", "deleted", "version"), cells)
+    show_table(context, ("table", "inserted", "updated", "deleted", "version"), rows)
     for batch, tables in acknowledgement.waiting_tables.items():
         context.say(f"batch {batch} is not acknowledged: waits for {', '.join(map(str, tables))}")
-    loads = capture.finished_loads
     if len(loads) > MOST_NAMES:
         row_count = sum(load.rows for load in loads)
         context.say(f"all {row_count:,} rows of {len(loads)} tables were read from the source")
@@ -291,6 +281,25 @@ def _print_steps(context: CommandContext, record: RunRecord) -> None:
         context.say(f"{load.sentence()}: the next run continues reading")
     show_stopped_tables(context, acknowledgement.quarantined)
     context.say(*partial_table_lines(acknowledgement.partial_tables))
+
+
+def _summary(
+    capture: CaptureReport, merge_report: MergeReport, acknowledgement: AcknowledgeReport
+) -> str:
+    """Return in one line from where to where the run read, how much, and how long it
+    took."""
+    if capture.batch_id is None and not merge_report.merges:
+        return capture.reason if capture.is_end_passed else f"nothing new at {capture.end}"
+    rows_read = [merge.rows_read for merge in merge_report.merges if merge.rows_read]
+    rows, tables = pluralize(sum(rows_read), "row"), pluralize(len(rows_read), "table")
+    from_source = f" and {rows} read from {tables}" if rows_read else ""
+    seconds = capture.start_seconds + capture.capture_seconds + merge_report.publish_seconds
+    seconds += merge_report.merge_seconds + acknowledgement.seconds
+    return (
+        f"{capture.start} → {acknowledgement.position or capture.end}: "
+        f"{pluralize(capture.transactions, 'transaction')}, {pluralize(capture.rows, 'row')}"
+        f"{from_source}, {seconds:.1f} s"
+    )
 
 
 def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:

@@ -135,14 +135,12 @@ def schema_values(source: str, view: ShownSchema, at: str | None) -> dict[str, A
 def _version_values(view: ShownVersion, table: TableName) -> dict[str, Any]:
     version, statement = view.version, view.statement
     return {
-        **attributes(
-            version, "version", "since", "knowledge as state", "reason", "origin", "batch"
-        ),
+        **attributes(version, "version, since, knowledge as state, reason, origin, batch"),
         "changelog_generation": version.generation,
         "statement": statement
         and {
             "text": first_words(statement.text),
-            **attributes(statement, "gtid", "committed_at", "outcome"),
+            **attributes(statement, "gtid, committed_at, outcome"),
             "effects": statement.effects_on(table),
         },
         "changes": view.changes,
@@ -243,7 +241,7 @@ def verification_values(verification: SchemaVerification) -> dict[str, Any]:
         **attributes(verification, "refold_disagreements as folded_otherwise"),
         **attributes(verification, "server_disagreements as otherwise_on_the_server"),
         "not_known": {version.table: version.reason for version in verification.unknown_versions},
-        **attributes(verification, "unseen_tables as not_shown_by_the_server", "seconds"),
+        **attributes(verification, "unseen_tables as not_shown_by_the_server, seconds"),
     }
 
 

@@ -136,10 +136,10 @@ def status_values(
     facts, room, lease = standing.facts, standing.headroom, standing.lease
     failures = standing.failures
     return {
-        **attributes(source_verdict, "state", "sentence", "hint"),
+        **attributes(source_verdict, "state, sentence, hint"),
         "captured": _cursor_values(standing, standing.captured),
         "acknowledged": _cursor_values(standing, standing.acknowledged),
-        "lag": attributes(standing.lag, "seconds", "log_bytes as bytes", "transactions"),
+        "lag": attributes(standing.lag, "seconds, log_bytes as bytes, transactions"),
         "headroom": room and attributes(room, _HEADROOM_KEYS),
         "server": facts
         and {
@@ -157,17 +157,16 @@ def status_values(
         "lease": lease if lease is not None and lease.live else None,
         "override": standing.override,
         "gaps": [
-            {
-                **attributes(
-                    gap, "begin", "end", "tables", "open_tables as open", "closed", "author"
-                ),
-                **attributes(gap, "reason", "decided_at", "batch"),
-            }
+            attributes(
+                gap,
+                "begin, end, tables, open_tables as open, closed, author, reason, "
+                "decided_at, batch",
+            )
             for gap in standing.gaps
         ],
-        **attributes(standing, "overlaps", "stopped_tables as stopped", "extents as partial"),
+        **attributes(standing, "overlaps, stopped_tables as stopped, extents as partial"),
         "invisible": [
-            attributes(table, "table", "reason", "hint") for table in standing.invisible_tables
+            attributes(table, "table, reason, hint") for table in standing.invisible_tables
         ],
         "reading": {progress.table: progress for progress in standing.loads},
         "proofs": proof_values(standing.proofs, now),
@@ -186,7 +185,7 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
         return None
     return {
         **to_json(cursor.position),
-        **attributes(cursor, "batch", "position.server_uuid as server_uuid", "by_gtid"),
+        **attributes(cursor, "batch, position.server_uuid as server_uuid, by_gtid"),
         "why_not_by_gtid": reason_not_by_gtid(cursor, standing.facts),
     }
 

@@ -160,7 +160,7 @@ def _report_values(report: UpkeepReport, *, is_planned: bool) -> dict[str, Any]:
 def _table_values(upkeep: TableUpkeep) -> dict[str, Any]:
     files = upkeep.files
     return {
-        **attributes(upkeep, "mirror", "reason_excluded as left_alone"),
+        **attributes(upkeep, "mirror, reason_excluded as left_alone"),
         "files": None if files is None else len(files.sizes),
         "bytes": None if files is None else sum(files.sizes),
         "planned": [attributes(step, _PLANNED_KEYS) for step in upkeep.planned_steps],

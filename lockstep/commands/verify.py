@@ -10,7 +10,12 @@ from typing import Any, Final
 
 from lockstep import exits
 from lockstep.arguments import parse_table_name
-from lockstep.commands.reload import read_parts, record_reloads, reload_values, show_planned
+from lockstep.commands.reload import (
+    record_reloads,
+    reload_by_condition,
+    reload_values,
+    show_planned,
+)
 from lockstep.context import CommandContext, Outcome
 from lockstep.grammar import UsageError
 from lockstep.pipeline.model.json_values import attributes
@@ -60,7 +65,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                     _record_complete_tables(ports, report, context)
             show_verify(context, source.name, report)
             values = {
-                **attributes(report, "position", "seconds"),
+                **attributes(report, "position, seconds"),
                 "tables": {table.table: table for table in report.tables},
                 "not_compared": {table.table: table for table in report.not_compared},
                 "not_proven": {table.table: table for table in report.not_proven},
@@ -156,7 +161,7 @@ def _repair_tables(
         context.say("What differs is read from MySQL again; the counts above are from before:")
     refreshed: dict[str, Any] = {}
     if any(repair.condition_rows is not None for repair in repairs):
-        refreshed = read_parts(context, adapters, ports, repairs)[1]["refreshed"]
+        refreshed = reload_by_condition(context, adapters, ports, repairs)[1]["refreshed"]
     facts = ReloadFacts(ports, [repair.table for repair in repairs])
     whole_reloads = [
         plan_reload(ports, repair.request, Supplier.SOURCE, facts)

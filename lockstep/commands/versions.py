@@ -59,7 +59,7 @@ def version_set_values(version_set: ShownVersions, lake: LakePath) -> dict[str, 
         "tables": {
             entry.table: {
                 "path": str(lake / entry.mirror),
-                **attributes(entry, "delta_version", "table_id"),
+                **attributes(entry, "delta_version, table_id"),
             }
             for entry in version_set.entries
         },

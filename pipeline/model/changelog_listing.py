@@ -3,11 +3,10 @@ a source table) lists and those that it should list. Pure.
 
 A changelog's files have the names that the ledger recorded. Another program's
 compaction puts their rows into files with other names; an append or a RESTORE adds
-files that were never recorded. A file is `surplus` if it is not recorded and either
-another program's commit added it, or all its rows belong to batches whose files the
-ledger has. A ledger that was made from a lake (`lockstep recover`) does not know the
-files of earlier batches. These files stay, as long as the changes of their batches are
-kept.
+files that were never recorded. A file that the ledger did not record is *surplus* if
+another program's commit added it. Otherwise it stays as long as it has rows that are
+kept and that no recorded file has: a ledger that was made from a lake (`lockstep
+recover`) does not know the files of earlier batches.
 
 Not here: what follows from a difference (`pipeline.run.agreement`); the judgement about
 a commit (`pipeline.model.foreign_commits`).
@@ -83,34 +82,34 @@ def file_difference(
     listed: Collection[str],
     recorded: RecordedFiles,
     foreign: ForeignFiles,
-    batches_in: Callable[[str], frozenset[int]],
+    batches_in: Callable[[str], frozenset[int] | None],
 ) -> FileDifference:
     """Return the difference between the paths that a changelog lists and those that the
-    ledger recorded. `batches_in` returns the batches of a file's rows, for files of
-    other programs, whose names do not say the batch."""
+    ledger recorded. `batches_in` reads from a file of another program, whose name does
+    not say the batch, the batches of its rows; None if the file cannot be read."""
     recorded_paths = recorded.files.keys() | recorded.maybe_published
     recorded_batches = recorded.batches
 
-    def unrecorded_batches(path: str) -> frozenset[int]:
+    def has_rows_to_keep(path: str, *, if_unreadable: bool) -> bool:
         batch = batch_of(path)
-        return (batches_in(path) if batch is None else frozenset({batch})) - recorded_batches
-
-    def is_kept(path: str) -> bool:
-        batches = unrecorded_batches(path)
-        return 0 in batches or max(batches, default=-1) > recorded.deleted_through
+        batches = batches_in(path) if batch is None else frozenset({batch})
+        if batches is None:
+            return if_unreadable
+        return any(batch > recorded.deleted_through for batch in batches - recorded_batches)
 
     surplus = [
         path
         for path in listed
-        if path not in recorded_paths and (path in foreign.added or not is_kept(path))
+        if path not in recorded_paths
+        and (path in foreign.added or not has_rows_to_keep(path, if_unreadable=True))
     ]
     missing = [file for path, file in recorded.files.items() if path not in listed]
     missing += [
-        SegmentFile(path, file.row_count or 0, file.size or 0, "")
+        file.as_unrecorded
         for path, file in foreign.removed.items()
         if path not in listed
         and path not in recorded_paths
-        and max(unrecorded_batches(path), default=0) > recorded.deleted_through
+        and has_rows_to_keep(path, if_unreadable=False)
     ]
     return FileDifference(tuple(sorted(surplus)), tuple(missing))
 
@@ -118,14 +117,15 @@ def file_difference(
 def own_files(
     listed: Mapping[str, FileAction], newest_first: Iterable[LakeCommit]
 ) -> dict[str, FileAction]:
-    """Return the files that a table would list without the commits of other programs
-    among these. Used when the ledger is lost; the files listed before the oldest of
-    these commits are trusted.
+    """Return the files that a table would list if other programs had made none of these
+    commits. This is needed when the ledger is lost. The files that were listed before
+    the oldest of the commits are trusted.
     """
     commits = [commit for commit in newest_first if commit.changes_files]
     files = dict(listed)
     if all(commit.is_ours for commit in commits):
         return files
+    # All commits are undone, newest first; then Lockstep's are made again.
     for commit in commits:
         for file in commit.adds:
             files.pop(file.path, None)

@@ -1,8 +1,8 @@
 """Conversion of values to JSON, for `--json`, for log lines, and for the facts of
 decisions in the ledger.
 
-Not here: which values an answer has (the commands), structures in the ledger, whose
-JSON leaves out defaults (`schema.model`).
+Not here: which values an answer has (`lockstep.commands`); the JSON of structures in
+the ledger, which leaves out defaults (`schema.model`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from lockstep.pipeline.values.table import TableName
 _TEXTS: Final = (TableName, EntryName, LogFile, Coordinates, GtidSet, PurePath)
 """Classes whose values are converted by `str`."""
 
-_DIGITS: Final = 3
-"""Decimal places to which numbers are rounded."""
+_DECIMAL_PLACES: Final = 3
+"""Decimal places to which floats and seconds are rounded."""
 
 
 def to_json(value: Any) -> Any:
-    """Return the value as JSON: moments in ISO 8601, timedeltas in seconds, enums as
-    their value, mappings with the texts of their keys, and other objects as a JSON
-    object of their attributes.
+    """Return the value as `json.dumps` takes it: moments in ISO 8601, timedeltas in
+    seconds, enums as their value, sets as sorted lists, mappings with the texts of their
+    keys, and other objects as a dict of their attributes.
 
-    The attributes are the fields of a dataclass or, if the class has `json_keys`, the
-    names listed there. An underscore at the end of a name (`from_`) is left out. Raise
-    TypeError for any other value.
+    The attributes are those that the class names in `json_keys`, or else the fields of
+    a dataclass. An underscore at the end of a name (`from_`) is left out. Raise
+    TypeError for an object that has neither.
     """
     match value:
         case Enum():
@@ -41,11 +41,11 @@ def to_json(value: Any) -> Any:
         case None | bool() | int() | str():
             return value
         case float():
-            return round(value, _DIGITS)
+            return round(value, _DECIMAL_PLACES)
         case datetime():
             return value.isoformat()
         case timedelta():
-            return round(value.total_seconds(), _DIGITS)
+            return round(value.total_seconds(), _DECIMAL_PLACES)
         case Mapping():
             return {str(name): to_json(part) for name, part in value.items()}
         case list() | tuple():
@@ -57,12 +57,12 @@ def to_json(value: Any) -> Any:
     return {name.rstrip("_"): to_json(getattr(value, name)) for name in _keys(type(value))}
 
 
-def attributes(value: object, *names: str) -> dict[str, Any]:
-    """Return these attributes of the value, by their names. One text may hold several
-    names, separated by ", ". "end.at as place" returns the attribute `at` of the
-    attribute `end` under the name `place`; it is None if `end` is None."""
+def attributes(value: object, names: str) -> dict[str, Any]:
+    """Return attributes of the value, by their names: "start, end.at as place" returns
+    its attribute `start`, and the attribute `at` of its attribute `end` under the name
+    `place`, which is None if `end` is None."""
     values = {}
-    for name in ", ".join(names).split(", "):
+    for name in names.split(", "):
         path, _, key = name.partition(" as ")
         part: Any = value
         for step in path.split("."):
@@ -73,8 +73,8 @@ def attributes(value: object, *names: str) -> dict[str, Any]:
 
 def _keys(kind: type) -> tuple[str, ...]:
     keys: tuple[str, ...] | None = getattr(kind, "json_keys", None)
-    if keys is None and is_dataclass(kind):
-        return tuple(field.name for field in fields(kind))
-    if keys is None:
+    if keys is not None:
+        return keys
+    if not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} has no JSON")
-    return keys
+    return tuple(field.name for field in fields(kind))

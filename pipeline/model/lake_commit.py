@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from lockstep.pipeline.schema.model import TableSchema, schema_from_json, schema_to_json
+from lockstep.pipeline.values.segment import SegmentFile
 
 APP_ID_PREFIX: Final = "lockstep/"
 """The prefix of the Delta application ids of all of Lockstep's writes."""
@@ -75,6 +76,12 @@ class FileAction:
     data_change: bool
     deleted_rows: int = 0
     size: int | None = None
+
+    @property
+    def as_unrecorded(self) -> SegmentFile:
+        """The file as one that no ledger recorded. Not every program writes the size of
+        a file that it removes."""
+        return SegmentFile(self.path, size=self.size or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,9 @@ class Load:
     @property
     def progress(self) -> LoadProgress:
         estimated = None if self.begin is None else self.begin.estimated_rows
-        return LoadProgress(self.table, self.row_count, estimated, self.seconds, self.is_complete)
+        return LoadProgress(
+            self.table, self.row_count, estimated, self.seconds, self.is_complete, self.at_once
+        )
 
     @property
     def files(self) -> tuple[SegmentFile, ...]:

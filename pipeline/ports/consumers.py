@@ -1,5 +1,5 @@
-"""Consumers: named readers of a source's changelog, each with a cursor in the ledger
-(Lockstep's database in Postgres)."""
+"""The port to consumers, the named readers of a source's changelogs. What a consumer
+and a delivery are: `pipeline.values.consumers`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from lockstep.pipeline.values.consumers import Consumer, ConsumerStart, Delivery
 
 
 class Consumers(Protocol):
-    """Named consumers of a source's changelog, each with a cursor of its own.
+    """The consumers that the ledger (Lockstep's database in Postgres) records.
 
     A caller need not hold the source's lease. Each call is one transaction that locks
-    the row of its consumer, so several processes may use one name. A method raises
-    `ConsumerUnknown` if there is no consumer of that name, and `ConsumerRefused`,
-    without changing anything, for a step out of order.
+    the row of its consumer, so several processes may read under one name. A method that
+    is given a name raises `ConsumerUnknown` if no consumer has it, and
+    `ConsumerRefused`, without changing anything, for a step out of order.
     """
 
     def consumers(self, source: str) -> list[Consumer]:
@@ -28,9 +28,9 @@ class Consumers(Protocol):
         may be deleted. A later consumer of that name begins without its cursor."""
 
     def deliver(self, source: str, name: str, bounds: DeliveryBounds) -> Delivery | None:
-        """Deliver the acknowledged batches after the last delivery, within the bounds;
-        None if there are none. The delivery is out until it is acknowledged or rolled
-        back."""
+        """Deliver the acknowledged batches after the last delivery, within the bounds.
+        Return None if there are none. The delivery is out until it is acknowledged or
+        rolled back."""
 
     def deliveries_out(self, source: str, name: str) -> list[Delivery]:
         """Return the deliveries that are neither acknowledged nor rolled back, oldest
@@ -40,5 +40,6 @@ class Consumers(Protocol):
         """Acknowledge the oldest delivery that is out; the cursor moves to its end."""
 
     def roll_back(self, source: str, name: str, delivery: int | None = None) -> list[int]:
-        """Roll back this delivery and the later ones that are out, or all; their
-        batches are delivered again. Return the ids of these deliveries, ascending."""
+        """Roll back this delivery and the later ones that are out; None: all that are
+        out. Their batches are delivered again. Return the ids of these deliveries,
+        ascending."""

@@ -10,15 +10,15 @@ from lockstep.pipeline.values.errors import LeaseLost, LedgerUnavailable
 
 RequireHeld = Callable[[], None]
 """A function that raises `LeaseLost` unless the writer still holds the source. A port
-calls it after it has read the version that its commit is to follow, and before it
-commits. If another run has taken over before the call, the call raises. If one takes
-over after the call, both runs commit after the same version and one commit fails, or
-the later run finds the commit."""
+reads the version that its commit is to follow, calls the function, and commits. If
+another run took over before the call, the call raises. If it took over later, it either
+commits after the same version, so that one of the two commits fails, or it finds this
+commit in the log."""
 
 
 @contextmanager
-def lease_lost_first(require_held: RequireHeld) -> Iterator[None]:
-    """Replace any error inside by `LeaseLost` if another run has taken over.
+def lease_lost_instead(require_held: RequireHeld) -> Iterator[None]:
+    """Raise `LeaseLost` instead of any other error if another run has taken over.
 
     A process that was suspended may have read some facts before the other run's changes
     and some after them. Its own error would then give a person a wrong hint.
@@ -28,7 +28,7 @@ def lease_lost_first(require_held: RequireHeld) -> Iterator[None]:
     except (LeaseLost, LedgerUnavailable):
         raise
     except Exception:
-        with suppress(LedgerUnavailable):
+        with suppress(LedgerUnavailable):  # Without an answer, the first error counts.
             require_held()
         raise
 

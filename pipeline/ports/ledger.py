@@ -2,8 +2,8 @@
 the batches (the parts of the log that runs captured), the tables' states, and the
 writes to the lake.
 
-One Protocol for each subject; `Ledger` has all of them. *Live* batches are those that
-are not abandoned.
+Each subject has a Protocol; `Ledger` has all of them. *Live* batches are those that are
+not abandoned.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ version."""
 
 
 class Leases(Protocol):
-    """Leases: the right of one process to write for a source, and the work under each
-    lease."""
+    """Leases, each of which is the right of one process to write for a source, and what
+    was done under them."""
 
     # -- the lock, and who has it ------------------------------------------------------------------
 
@@ -145,8 +145,8 @@ class Leases(Protocol):
     # lease once the next one was taken.
 
     def runs_outside_dagster(self, source: str, after: int, through: int) -> RunsOutsideDagster:
-        """Return the number of these runs and their batches; other commands are not
-        counted."""
+        """Return how many of these runs there were, and what they captured; other
+        commands are not counted."""
 
     def writes_outside_dagster(
         self, source: str, after: int, through: int, beyond: TableName | None, most: int
@@ -157,8 +157,8 @@ class Leases(Protocol):
 
 
 class Decisions(Protocol):
-    """Decisions of runs, which include how runs ended that made no batch, and persons'
-    choices. A recorded decision is never changed."""
+    """Decisions of runs, among them the ends of runs that made no batch, and choices of
+    persons. A recorded decision is never changed."""
 
     def decide(self, lease: Lease, decision: Decision) -> RecordedDecision:
         """Record a decision that makes no batch (a refusal, an idle run) or that the
@@ -197,8 +197,9 @@ class Batches(Protocol):
     def cursors(self, source: str) -> Cursors:
         """Return the ends of the newest captured and of the newest acknowledged batch."""
 
-    def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
-        """Return the newest batches, newest first, including abandoned ones."""
+    def batches(self, source: str, *, limit: int | None = 20) -> list[Batch]:
+        """Return the newest batches, newest first, including abandoned ones; with the
+        limit None, all of them."""
 
     def unfinished_batches(self, source: str) -> list[Batch]:
         """Return the batches that are capturing, captured or merged, oldest first."""
@@ -328,8 +329,9 @@ class Structures(Protocol):
         place: Coordinates = LAST_PLACE,
     ) -> SchemaVersion | None:
         """Return the table's version at a place that the batch read: the newest version
-        of this batch up to the place, or else of an earlier batch. It may say that the
-        table is dropped or its structure unknown. None if nothing was recorded."""
+        of this batch up to the place, or else the newest of an earlier batch. It may
+        say that the table is dropped or its structure unknown. None if nothing was
+        recorded."""
 
     def schemas_at(
         self,
@@ -456,7 +458,7 @@ class Tables(Protocol):
         """Record the structure and the place with which the load begins; then its
         chunks may be planned."""
 
-    def plan_chunk(self, lease: Lease, load: int, number: int, range: Range) -> None:
+    def plan_chunk(self, lease: Lease, load: int, number: int, key_range: Range) -> None:
         """Record a chunk that begins where the one before it ends."""
 
     def record_chunk(self, lease: Lease, load: int, number: int, read: ChunkRows) -> None:
@@ -530,18 +532,15 @@ class Writes(Protocol):
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
         """Return the newest writes of each of these application ids."""
 
-    def mirror_version(
-        self,
-        source: str,
-        *,
-        write: int | None = None,
-        applications: Collection[str] = (),
-        before: int = 0,
+    def mirror_version(self, source: str, write: int) -> RecordedMirrorVersion | None:
+        """Return the mirror version that the write with this id made; None if it is not
+        settled, or if upkeep deleted it."""
+
+    def newest_version_before(
+        self, source: str, applications: Collection[str], batch: int
     ) -> RecordedMirrorVersion | None:
-        """Return the mirror version that a settled write made. `write`: the id of that
-        write. If it is None: the newest write of these application ids that has no
-        change of the batch `before` or a later one. None if there is no such write, or
-        upkeep deleted it."""
+        """Return the mirror version that the newest settled write of these application
+        ids made, without writes that have changes of the batch or of later ones."""
 
     def version_set(self, source: str, batch: int) -> RecordedVersionSet:
         """Return the versions of mirrors that together show the source as of the
@@ -625,9 +624,8 @@ class Writes(Protocol):
         inherited: Iterable[BatchSpan] | None = None,
     ) -> None:
         """Have the next batch and the next write get numbers above these.
-        `inherited_batches`: the batches of earlier ledgers whose changes in the lake
-        belong to this ledger's history, in place of those recorded before; None keeps
-        them."""
+        `inherited`: the batches of earlier ledgers whose changes in the lake belong to
+        this ledger's history, in place of those recorded before; None keeps them."""
 
     def highest_number(self) -> int:
         """Return the highest number that a batch of any source was given, or that
@@ -640,9 +638,9 @@ class Writes(Protocol):
 
 class Deletions(Protocol):
     """The deletion of changes whose retention has ended, and of values that the
-    settings no longer show. Once the ledger has a deletion note, nobody reads its
-    changes, even if their files still exist. Earlier values are *cleared* when files
-    and ledger rows that show them are replaced."""
+    settings no longer show. Once the ledger has a deletion note, nobody reads the
+    changes that it names, even if their files still exist. Earlier values are *cleared*
+    when files and ledger rows that show them are replaced."""
 
     # -- changes that are no longer kept -----------------------------------------------------------
 
@@ -674,6 +672,11 @@ class Deletions(Protocol):
         delete their rows in the ledger that are useless without the changes up to the
         batch `through`. Repeating it changes nothing."""
 
+    def pruned_through(self, source: str) -> int:
+        """Return the batch before which batches, with their ends and mirror versions,
+        may be deleted from the ledger; their other rows may be deleted up to this
+        batch, which itself is kept. 0 if all are kept."""
+
     # -- tables of which less is shown than before -------------------------------------------------
 
     def uncleared_values(self, source: str) -> list[UnclearedValues]:
@@ -702,14 +705,9 @@ class Deletions(Protocol):
         """Return the ended loads of a table: the id of each, and the structure at its
         begin."""
 
-    def clear_books(self, lease: Lease, note: int, books: ClearedLedgerRows) -> None:
-        """Replace values in the ledger's rows, delete the chunk bounds of the loads in
-        `books`, and record that the tightening is cleared. `note`: its id."""
-
-    def pruned_through(self, source: str) -> int:
-        """Return the batch before which batches, with their ends and mirror versions,
-        may be deleted from the ledger; their other rows may be deleted up to this
-        batch, which itself is kept. 0 if all are kept."""
+    def clear_ledger_rows(self, lease: Lease, note: int, rows: ClearedLedgerRows) -> None:
+        """Replace rows of the ledger by these, delete the chunk bounds of the loads
+        among them, and record that the tightening is cleared. `note`: its id."""
 
 
 class Ledger(Leases, Decisions, Batches, Structures, Tables, Writes, Deletions, Protocol):
@@ -742,6 +740,13 @@ def unproven_structures(ledger: Decisions, source: str) -> UnprovenStructures | 
     the newest decision of the kind `STRUCTURES_KIND` names them; None if there are
     none."""
     return UnprovenStructures.from_decisions(ledger.decisions(source, STRUCTURES_KIND, limit=1))
+
+
+def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:
+    """Return the tables whose mirrors still show values that the settings hide."""
+    return frozenset(
+        note.table for note in ledger.uncleared_values(source) if note.has_stale_mirror
+    )
 
 
 def batch_content(ledger: Batches, source: str, batch: int) -> BatchContent:

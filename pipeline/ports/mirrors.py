@@ -174,7 +174,7 @@ class Mirrors(Protocol):
         have it."""
 
     def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
-        """Return the mirrors whose newest version is not the one in
+        """Return the mirrors, or changelogs, whose newest version is not the one in
         `examined_versions`. For each of them, this looks up two file names, however
         long its log is."""
 

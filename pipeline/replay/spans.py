@@ -62,7 +62,7 @@ from lockstep.pipeline.values.places import (
     Snapshot,
     moment_text,
 )
-from lockstep.pipeline.values.position import Coordinates, LogFile
+from lockstep.pipeline.values.position import Coordinates, LogFile, Position
 
 _SPAN_HINT = (
     "`lockstep status --json` shows the last batches; `lockstep versions --list` their places"
@@ -167,6 +167,18 @@ def beginning_sentence(first: Batch, begin: datetime | None = None) -> str:
         moment = "" if begin is None else f" ({moment_text(begin)})"
         return f"the history begins at {first.start}{moment}"
     return f"changes up to {end_text(first)} were deleted, as {KEEP_CHANGES} says"
+
+
+def begins_before(span: Span, batches: tuple[Batch, ...], last_batch: int, end: Position) -> bool:
+    """Return whether a span begins before `end`, the end of `last_batch`. `batches`:
+    the batches that the span touches. A span from `earliest` does not: it begins with
+    the first batch that is not pruned."""
+    since, committed_at = span.since, end.committed_at
+    if isinstance(since, Earliest):
+        return False
+    if any(batch.id <= last_batch for batch in batches):
+        return True
+    return isinstance(since, AtMoment) and committed_at is not None and since.moment <= committed_at
 
 
 def ends_early(span: Span, chain: Sequence[Batch]) -> bool:

@@ -2,17 +2,18 @@
 mirrors (the Delta tables with the current rows).
 
 The ledger (in Postgres) alone decides which batches are merged. Files that only
-unacknowledged batches need are deleted afterwards: spooled rows of prepared XA
-transactions, and rows that were read from MySQL.
+unacknowledged batches need are deleted afterwards.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from itertools import takewhile
 from time import perf_counter
 
 from lockstep.pipeline.mirror.layout import snapshot_path
-from lockstep.pipeline.model.batch import BatchState, RequestCounts
+from lockstep.pipeline.model.batch import Batch, BatchState, RequestCounts
 from lockstep.pipeline.model.life import MirrorRemoved
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind
 from lockstep.pipeline.ports.ledger import batch_content
@@ -32,31 +33,25 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     timer_start = perf_counter()
     require_claim(ports)
     source = ports.source.name
+    unfinished_batches = ports.ledger.unfinished_batches(source)
     acknowledged_batches: list[int] = []
-    waiting_tables: dict[int, tuple[TableName, ...]] = {}
     recorded_requests = RequestCounts(0, 0)
-    for batch in ports.ledger.unfinished_batches(source):
-        if batch.state is BatchState.MERGED and not waiting_tables:
-            end_dropped_mirrors(ports, lease, batch.id)
-            all_requests = ports.count_requests()
-            new_requests = all_requests and all_requests - recorded_requests
-            ports.ledger.acknowledge(lease, batch.id, new_requests)
-            recorded_requests = all_requests or recorded_requests
-            # After the ledger's record. If the run dies in between, `repair` deletes
-            # these files.
-            remove_spooled_rows(ports, batch.id)
-            remove_snapshots(ports, batch.id)
-            acknowledged_batches.append(batch.id)
-        elif batch.state is BatchState.CAPTURED:
-            pending = ports.ledger.pending_batches(source).items()
-            tables = (table for table, batches in pending if batch.id in batches)
-            waiting_tables[batch.id] = tuple(sorted(tables))
+    for batch in takewhile(lambda batch: batch.state is BatchState.MERGED, unfinished_batches):
+        _end_dropped_mirrors(ports, lease, batch.id)
+        requests = ports.count_requests()
+        if requests is not None:
+            # A request counts for one batch only.
+            requests, recorded_requests = requests - recorded_requests, requests
+        ports.ledger.acknowledge(lease, batch.id, requests)
+        # If the run dies before this, `repair` deletes the files.
+        remove_unneeded_files(ports, batch.id)
+        acknowledged_batches.append(batch.id)
     remove_dropped_mirrors(ports, lease)
     cursor = ports.ledger.cursors(source).acknowledged
     return AcknowledgeReport(
         acknowledged_batches=tuple(acknowledged_batches),
         position=cursor.position if cursor else None,
-        waiting_tables=waiting_tables,
+        waiting_tables=_waiting_tables(ports, unfinished_batches),
         quarantined=stopped_tables(
             ports.ledger.table_states(source), ports.source.patterns.matches
         ),
@@ -65,7 +60,19 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     )
 
 
-def end_dropped_mirrors(ports: RunPorts, lease: Lease, batch_id: int) -> None:
+def _waiting_tables(
+    ports: RunPorts, unfinished_batches: Sequence[Batch]
+) -> dict[int, tuple[TableName, ...]]:
+    """Return, by captured batch, the tables into whose mirrors it must still be merged."""
+    captured = [batch.id for batch in unfinished_batches if batch.state is BatchState.CAPTURED]
+    pending = ports.ledger.pending_batches(ports.source.name) if captured else {}
+    return {
+        batch_id: tuple(sorted(table for table, batches in pending.items() if batch_id in batches))
+        for batch_id in captured
+    }
+
+
+def _end_dropped_mirrors(ports: RunPorts, lease: Lease, batch_id: int) -> None:
     """Record which mirrors are to be deleted, because their tables were dropped in this
     batch and the policy is `dropped_tables = "drop"`. If a later batch has changes of
     the table, the mirror is deleted after that batch instead: these changes are
@@ -91,7 +98,7 @@ def end_dropped_mirrors(ports: RunPorts, lease: Lease, batch_id: int) -> None:
 
 
 def remove_dropped_mirrors(ports: RunPorts, lease: Lease) -> None:
-    """Delete the mirrors that `end_dropped_mirrors` recorded. Each run also does this
+    """Delete the mirrors that `_end_dropped_mirrors` recorded. Each run also does this
     when it begins, to finish an interrupted deletion. A process that hangs here cannot
     delete a new mirror in the same folder: `remove` deletes only what was there before
     it asked whether the lease is still held."""
@@ -115,16 +122,14 @@ def _deletes_mirror(ports: RunPorts, table: TableName) -> bool:
     return ports.source.policies_of(table).dropped_tables is DroppedTables.DROP
 
 
-def remove_spooled_rows(ports: RunPorts, batch_id: int) -> None:
-    """Delete the spooled rows of XA transactions that were committed or rolled back in
-    an acknowledged batch. No batch reads them again."""
-    for prepared in batch_content(ports.ledger, ports.source.name, batch_id).ended_transactions:
+def remove_unneeded_files(ports: RunPorts, batch_id: int) -> None:
+    """Delete the files that nobody reads again after a batch was acknowledged: spooled
+    rows of XA transactions that it saw committed or rolled back, and rows that it read
+    from the source, which the mirrors have."""
+    source = ports.source.name
+    content = batch_content(ports.ledger, source, batch_id)
+    for prepared in content.ended_transactions:
         if prepared.file is not None:
-            ports.spool.remove(ports.source.name, prepared.file)
-
-
-def remove_snapshots(ports: RunPorts, batch_id: int) -> None:
-    """Delete the files of rows that an acknowledged batch read from the source. The
-    mirrors have these rows."""
-    for snapshot in batch_content(ports.ledger, ports.source.name, batch_id).snapshots:
-        ports.segments.remove(snapshot_path(ports.source.name, snapshot.table), snapshot.files)
+            ports.spool.remove(source, prepared.file)
+    for snapshot in content.snapshots:
+        ports.segments.remove(snapshot_path(source, snapshot.table), snapshot.files)

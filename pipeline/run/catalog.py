@@ -76,7 +76,7 @@ def gather_entries(
     """Gather the entries of tables whose registration may have changed, or of all
     tables (`examine_all`). MySQL is only asked for the comments of these tables."""
     ledger, source = ports.ledger, ports.source.name
-    seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement_number
+    seen_statement_id = ledger.registrations(source, registry.catalog.identity).statement_id
     statement_id, texts = _new_statements(ports, seen_statement_id)
     words = frozenset(word for text in texts for word in _WORD.findall(text))
     states = ledger.table_states(source)
@@ -126,7 +126,7 @@ def registrations_of(ledger: Ledger, mirrors: MirrorNames, registry: Registry) -
     """Return the state of a source's registrations. Only the ledger is read."""
     states = ledger.table_states(mirrors.source)
     registered, _, unnamable, differing = _compare_registered(ledger, mirrors, registry, states)
-    count = sum(1 for entry in registered.values() if entry.content is not None)
+    count = sum(1 for entry in registered.values() if entry.content_hash is not None)
     unnamed_tables = tuple(entry.table for entry in unnamable)
     return CatalogStanding(
         registry.catalog.identity, count, tuple(sorted(differing)), unnamed_tables
@@ -418,7 +418,9 @@ class _Registration:
         elif registered is not None and registered.name != wanted.name:
             self._rename(registered, wanted)
         elif (
-            registered is not None and not self.examine_all and registered.content == wanted.content
+            registered is not None
+            and not self.examine_all
+            and registered.content_hash == wanted.content_hash
         ):
             self._record(wanted)
         else:
@@ -470,10 +472,10 @@ class _Registration:
         ):
             self._report_taken_name(entry, existing, registered)
             return
-        content = existing.content if existing is not None else None
-        if not content and registered is not None:
-            content = registered.content  # An entry without marks: the ledger has its content.
-        if is_in_place and content == entry.content:
+        content_hash = existing.content_hash if existing is not None else None
+        if not content_hash and registered is not None:
+            content_hash = registered.content_hash  # an entry without marks
+        if is_in_place and content_hash == entry.content_hash:
             self.correct_count += 1
         else:
             self._announce(entry, entry.location if registered is None else registered.location)
@@ -527,7 +529,7 @@ class _Registration:
     def _record(self, entry: WantedEntry) -> None:
         """Record that the catalog has the entry."""
         registered = RecordedEntry(
-            entry.table, entry.name, entry.location, entry.content, entry.schema_version
+            entry.table, entry.name, entry.location, entry.content_hash, entry.schema_version
         )
         self._note(entry.table, registered)
 

@@ -48,7 +48,7 @@ from lockstep.pipeline.run.commit_metadata import (
 )
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.mirror_places import delete_former_places, former_places, table_of_folder
-from lockstep.pipeline.run.reshaping import keep_clear_reason, record_keep_clear
+from lockstep.pipeline.run.reshaping import reason_kept, record_keep_clear
 from lockstep.pipeline.schema.history import REDACTED_TEXT, SchemaStatement
 from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.model import TableSchema
@@ -72,7 +72,7 @@ _QUOTES: Final = re.compile("['\"]")
 def clear(ports: RunPorts, lease: Lease) -> tuple[UnclearedValues, ...]:
     """Clear the values that nobody needs any more. Return the tightenings that are now
     completely cleared."""
-    # `keep_clear` may have changed since the last run, and upkeep comes here without a
+    # `keep_clear` may have changed since the last run, because upkeep clears without a
     # run.
     record_keep_clear(ports, lease)
     cleared = []
@@ -99,7 +99,7 @@ def clearable(ports: RunPorts) -> Iterator[UnclearedValues]:
     Nothing is written."""
     for note in ports.ledger.uncleared_values(ports.source.name):
         if not note.has_begun:
-            tightening = replace(note.tightening, kept_because=keep_clear_reason(ports, note.table))
+            tightening = replace(note.tightening, kept_because=reason_kept(ports, note))
             note = replace(note, tightening=tightening)
         folder = note.dropped_mirror
         if note.is_needed or (folder is not None and ports.mirrors.version(folder) is not None):
@@ -119,7 +119,7 @@ def _clear_values(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
         _clear_texts(ports, lease, note, system_table, statements)
     _clear_structures(ports, note)
     ports.ledger.require_held(lease)
-    ports.ledger.clear_books(
+    ports.ledger.clear_ledger_rows(
         lease, note.id, _redacted_ledger_rows(ports, note, statements.values())
     )
 
@@ -270,7 +270,7 @@ def _system_files(
                     yield content.batch, file
     for path, size in listed.items():
         if above < (batch := batch_of(path) or 0) <= through:
-            yield batch, SegmentFile(path, 0, size, "")
+            yield batch, SegmentFile(path, size=size)
 
 
 def _redacted_file(

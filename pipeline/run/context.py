@@ -14,6 +14,7 @@ from lockstep.pipeline.model.table_state import StoppedTable
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.source_plan import SourcePlan
+from lockstep.pipeline.values.errors import StoppedBy
 from lockstep.pipeline.values.table import TableName
 
 if TYPE_CHECKING:
@@ -133,7 +134,12 @@ class RunPorts:
     lake."""
 
     def report_quarantine(self, quarantine: StoppedTable) -> None:
-        """Report a quarantine while the run continues."""
+        """Report a table that stops while the run continues."""
+        stops = (
+            "stops until a run reads it from the source,"
+            if quarantine.by is StoppedBy.RUN
+            else "was quarantined"
+        )
         self.progress.note(
-            f"{quarantine.table} was quarantined at {quarantine.position}: {quarantine.reason}"
+            f"{quarantine.table} {stops} at {quarantine.position}: {quarantine.reason}"
         )

@@ -25,7 +25,7 @@ from lockstep.pipeline.binlog.search.places import find_boundary, find_end_of
 from lockstep.pipeline.binlog.stream.framing import FIRST_OFFSET
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.context import RunPorts, search_progress
-from lockstep.pipeline.run.unpruned_batches import RUNS, no_such_run
+from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, no_such_run
 from lockstep.pipeline.start.question import ChosenPlace, LogPlace, Since
 from lockstep.pipeline.values.errors import (
     EndNotReached,
@@ -210,7 +210,7 @@ def snapshot_not_chosen() -> NotYet:
 def _end_of_run(ports: RunPorts, run: str, facts: ServerFacts) -> LogPlace:
     batch = ports.ledger.captured_batch(ports.source.name, run=run)
     if batch is None or batch.end is None:
-        raise StartUnreachable(no_such_run(ports.ledger, ports.source.name, run), hint=RUNS)
+        raise StartUnreachable(no_such_run(ports.ledger, ports.source.name, run), hint=RUNS_HINT)
     if batch.end.server_uuid == facts.server_uuid:
         require_listed(batch.end.at, facts)
         return batch.end.at

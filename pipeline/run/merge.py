@@ -31,6 +31,7 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableState
 from lockstep.pipeline.ports.mirrors import MirrorSize
 from lockstep.pipeline.run.agreement.claim import require_claim
 from lockstep.pipeline.run.agreement.lake_logs import (
+    mirror_judgement,
     mirrors_with_new_commits,
     require_expected_commits,
 )
@@ -193,7 +194,9 @@ class _Merger:
                 self._note_examined(
                     state,
                     require_expected_commits(
-                        ports, state, self.examined_versions.get(state.mirror)
+                        ports,
+                        state,
+                        mirror_judgement(ports, state, self.examined_versions.get(state.mirror)),
                     ),
                 )
             except TableError as error:
@@ -333,7 +336,7 @@ class _Merger:
             newest = replace(
                 newest, last_txn_version=max(newest.last_txn_version, intent.txn_version)
             )
-        return require_expected_commits(
+        judgement = mirror_judgement(
             self.ports,
             task.state,
             self.examined_versions.get(task.state.mirror),
@@ -341,6 +344,7 @@ class _Merger:
             will_be_replaced=task.plan.replaces_rows,
             newest_writes=newest,
         )
+        return require_expected_commits(self.ports, task.state, judgement)
 
     def _settle(
         self,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import chain, pairwise
 from time import perf_counter
 from typing import Final
 
@@ -56,7 +56,7 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.version_sets import explain_missing
 from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
-    RUNS,
+    RUNS_HINT,
     batch_of_run,
     read_until_for,
     reason_no_longer_shown,
@@ -90,7 +90,7 @@ from lockstep.pipeline.values.row_groups import row_groups
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
-# -- the origin -------------------------------------------------------------------------------
+# -- the cut ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +121,32 @@ def cut_at(ports: RunPorts, place: Place) -> Cut:
     logs."""
     batches = unpruned_batches(ports.ledger, ports.source.name)
     runs = _batch_of_named_run(ports, place)
-    placed_batch = batch_at(place, batches, runs, read_until_for(ports.ledger, place, batches))
-    if placed_batch.is_batch_end:
-        return end_of_batch(placed_batch.batch)
+    within = batch_at(place, batches, runs, read_until_for(ports.ledger, place, batches))
+    if within.is_batch_end:
+        return _end_of_batch(within.batch)
     deletion = ports.ledger.deletion_notes(ports.source.name).newest
-    if deletion is not None and placed_batch.batch.id <= deletion.last_batch:
+    if deletion is not None and within.batch.id <= deletion.last_batch:
         raise PastRefused(
             f"nothing records where the transactions around {place} end any more: "
             f"{deletion.sentence}",
             hint=f"the earliest place that works is {deletion.end.at}; before that, ends of "
             "batches whose versions the lake still has: `lockstep versions --list`",
         )
-    return _cut_inside(
-        ports, place, placed_batch.batch, is_oldest=placed_batch.batch.id == batches[0].id
-    )
+    return _cut_inside(ports, place, within.batch, is_oldest=within.batch.id == batches[0].id)
 
 
-def end_of_batch(batch: Batch) -> Cut:
+def _end_of_batch(batch: Batch) -> Cut:
     """Return the cut at the end of an acknowledged batch."""
-    end = batch.end
-    assert end is not None, "it is acknowledged"
-    last = None if batch.anchor is None else batch.anchor.gtid or None
-    return Cut(batch, True, batch.base + batch.changes, end.at, end.committed_at, last, batch.id)
+    end = batch.captured_end
+    return Cut(
+        batch,
+        is_end_of_batch=True,
+        sequence=batch.base + batch.changes,
+        at=end.at,
+        committed_at=end.committed_at,
+        gtid=None if batch.anchor is None else batch.anchor.gtid or None,
+        previous_batch=batch.id,
+    )
 
 
 def _batch_of_named_run(ports: RunPorts, place: Place) -> dict[str, int]:
@@ -155,7 +159,7 @@ def _batch_of_named_run(ports: RunPorts, place: Place) -> dict[str, int]:
     if cursor is None or batch.id > cursor.batch:
         raise SpanRefused(
             f"no acknowledged batch of {ports.source.name} was captured by a run {place.run}",
-            hint=RUNS,
+            hint=RUNS_HINT,
         )
     return {place.run: batch.id}
 
@@ -167,7 +171,7 @@ def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool)
     transaction_count = count_transactions_up_to(place, transactions, batch)
     previous_batch = _previous_batch(ports, batch)
     if transaction_count == transactions.num_rows and transaction_count:
-        return end_of_batch(batch)
+        return _end_of_batch(batch)
     if not transaction_count:
         if previous_batch is None or (is_oldest and not _begins_before(batch, place)):
             raise PastRefused(
@@ -175,19 +179,28 @@ def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool)
                 f"{_committed_clause(transactions)}",
                 hint="name a later place: `lockstep versions --list` shows the ends of batches",
             )
-        start = batch.start
-        return Cut(batch, False, batch.base, start.at, start.committed_at, None, previous_batch.id)
+        if previous_batch.captured_end.at == batch.start.at:
+            return _end_of_batch(previous_batch)
+        return Cut(
+            batch,
+            is_end_of_batch=False,
+            sequence=batch.base,
+            at=batch.start.at,
+            committed_at=batch.start.committed_at,
+            gtid=None,
+            previous_batch=previous_batch.id,
+        )
     earlier_transactions = transactions.slice(0, transaction_count)
     sequences = earlier_transactions.column("last_sequence").drop_null().to_pylist()
     [last] = earlier_transactions.slice(transaction_count - 1).to_pylist()
     return Cut(
         batch,
-        False,
-        max(sequences, default=batch.base),
-        Coordinates(LogFile.parse(last["_file"]), last["end_offset"]),
-        last["_committed_at"],
-        last["_gtid"],
-        0 if previous_batch is None else previous_batch.id,
+        is_end_of_batch=False,
+        sequence=max(sequences, default=batch.base),
+        at=Coordinates(LogFile.parse(last["_file"]), last["end_offset"]),
+        committed_at=last["_committed_at"],
+        gtid=last["_gtid"],
+        previous_batch=0 if previous_batch is None else previous_batch.id,
     )
 
 
@@ -201,8 +214,8 @@ def _begins_before(batch: Batch, place: Place) -> bool:
 
 
 def _committed_clause(transactions: pa.Table) -> str:
-    """Return when the first of the transactions was committed, as the end of a
-    sentence."""
+    """Return the end of a sentence on the first of the transactions: when it was
+    committed."""
     [first] = transactions.slice(0, 1).to_pylist()
     moment = first["_committed_at"]
     return "" if moment is None else f", which was committed at {moment_text(moment)}"
@@ -211,8 +224,8 @@ def _committed_clause(transactions: pa.Table) -> str:
 def _previous_batch(ports: RunPorts, batch: Batch) -> Batch | None:
     if batch.follows is None:
         return None
-    [before] = ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
-    return before
+    [previous] = ports.ledger.live_batches(ports.source.name, batch.follows, batch.follows)
+    return previous
 
 
 def _transactions(ports: RunPorts, batch: Batch) -> pa.Table:
@@ -237,10 +250,13 @@ def _transactions(ports: RunPorts, batch: Batch) -> pa.Table:
     return pa.concat_tables(ports.segments.pieces(folder, files, list(TRANSACTION_COLUMNS)))
 
 
+# -- the origin -------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class RebuildOrigin:
     """What a table is rebuilt from as of a cut. `changelog_origin`: a mirror version or
-    none, and the changes after it; `plan`: the merge of those up to the cut.
+    none, and the changes after it; `plan`: how the changes up to the cut are merged.
     `versions`: the versions of its structure, oldest first. `lineage`: how their
     columns become the table's; `key`: its key columns.
     """
@@ -310,6 +326,11 @@ def _schema_version_of(
     return schema_version_shown_by(base, contents)
 
 
+def _unusable(reason: str) -> TableError:
+    """Return the error for an origin that cannot be used. Only its reason is shown."""
+    return TableError(reason, hint="")
+
+
 def _origin_from_version(
     ports: RunPorts,
     table: TableName,
@@ -320,44 +341,43 @@ def _origin_from_version(
     """Return the origin that begins with the version `base`. Raise `TableError` if the
     changelog does not have all changes since."""
     later_contents = tuple(content for content in contents if content.batch > base.last_batch)
-    deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
-    if deletion is not None and any(
-        content.batch <= deletion.last_batch for content in later_contents
-    ):
-        raise TableError(deletion.sentence, hint="")
-    plan = plan_merge(later_contents)
-    for content in later_contents:
-        snapshot = content.snapshot
-        if snapshot is not None and (snapshot.columns is not None or has_rows(snapshot)):
-            raise TableError(
-                f"rows of it were read from the source in batch {content.batch}", hint=""
-            )
-        for event in content.events:
-            if event.kind is TableEventKind.COPIED:
-                reason = f"its rows were those of {event.origin} until batch {content.batch}"
-                raise TableError(reason, hint="")
+    _require_in_changelog(ports, table, later_contents)
     schema_version = _schema_version_of(ports, table, base, contents)
+    changes = ChangelogOrigin(later_contents, schema_version, base)
+    plan = plan_merge(later_contents)
     plan = replace(plan, final_version=plan.final_version or schema_version)
     if not plan.replaces_rows:
         schema = ports.mirrors.schema(base.mirror, base.delta_version)
-        return _origin(
-            ports, table, cut, ChangelogOrigin(later_contents, schema_version, base), plan, schema
-        )
+        return _rebuild_origin(ports, table, cut, changes, plan, schema)
     # The table was emptied after the version, so rows of the version count only if they
     # are kept.
-    keeps = ports.source.policies_of(table).keeps_rows
-    if keeps and any(content.events for content in later_contents[1:]):
+    if not ports.source.policies_of(table).keeps_rows:
+        changes = replace(changes, base=None)
+    elif any(content.events for content in later_contents[1:]):
         # A run keeps the rows that its mirror had when it began. Here all changes are
         # merged at once, so rows that were added after the version and before the table
         # was emptied would be missing.
-        raise TableError("its rows were kept when it was emptied", hint="")
-    return _origin(
-        ports,
-        table,
-        cut,
-        ChangelogOrigin(later_contents, schema_version, base if keeps else None),
-        plan,
-    )
+        raise _unusable("its rows were kept when it was emptied")
+    return _rebuild_origin(ports, table, cut, changes, plan)
+
+
+def _require_in_changelog(
+    ports: RunPorts, table: TableName, contents: Sequence[TableContent]
+) -> None:
+    """Raise `TableError` unless the changelog has all rows that came into the table
+    with these contents."""
+    deletion = ports.ledger.deletion_notes(ports.source.name, table).newest
+    if deletion is not None and any(content.batch <= deletion.last_batch for content in contents):
+        raise _unusable(deletion.sentence)
+    for content in contents:
+        snapshot = content.snapshot
+        if snapshot is not None and (snapshot.columns is not None or has_rows(snapshot)):
+            raise _unusable(f"rows of it were read from the source in batch {content.batch}")
+        for event in content.events:
+            if event.kind is TableEventKind.COPIED:
+                raise _unusable(
+                    f"its rows were those of {event.origin} until batch {content.batch}"
+                )
 
 
 def _origin_from_changelog(
@@ -375,7 +395,7 @@ def _origin_from_changelog(
         event for content in contents for event in content.events if event.kind in SETTLING_EVENTS
     ]
     if ledger.table_states(source)[table].adopted_version is not None:
-        raise TableError("its mirror has rows that are older than this ledger", hint="")
+        raise _unusable("its mirror has rows that are older than this ledger")
     if settling_events:
         reason = "" if deletion_notes.newest is None else deletion_notes.newest.reason
         changes = reload_origin(
@@ -387,22 +407,24 @@ def _origin_from_changelog(
             reason_deleted=reason,
         )
         if isinstance(changes, str):
-            raise TableError(changes, hint="")
-        if policies.keeps_rows and len(settling_events) > 1:
-            raise TableError("rows that were deleted before are kept in its mirror", hint="")
+            raise _unusable(changes)
+        begin = settling_events[0].sequence
+        had_rows = len(settling_events) > 1 or any(
+            segment.first_sequence <= begin for content in contents for segment in content.segments
+        )
+        if policies.keeps_rows and had_rows:
+            raise _unusable("rows that were deleted before are kept in its mirror")
     else:
         if not contents or any(batch > contents[0].batch for batch in (*gaps, *read_twice)):
-            raise TableError(
-                "its changelog lacks or repeats changes since the table was empty", hint=""
-            )
+            raise _unusable("its changelog lacks or repeats changes since the table was empty")
         if deletion_notes.newest is not None and contents[0].batch <= deletion_notes.last_batch:
-            raise TableError(deletion_notes.newest.sentence, hint="")
+            raise _unusable(deletion_notes.newest.sentence)
         plan = plan_merge(contents)
         changes = ChangelogOrigin(tuple(contents), min(plan.versions, default=plan.final_version))
-    origin = _origin(ports, table, cut, changes, plan_merge(changes.contents))
+    origin = _rebuild_origin(ports, table, cut, changes, plan_merge(changes.contents))
     keeps_columns = policies.dropped_columns == DroppedColumns.KEEP
     if keeps_columns and _has_dropped_columns(origin.versions):
-        raise TableError("columns that the source dropped stay in its mirror", hint="")
+        raise _unusable("columns that the source dropped stay in its mirror")
     return origin
 
 
@@ -417,7 +439,7 @@ def _has_dropped_columns(versions: Sequence[SchemaVersion]) -> bool:
     return False
 
 
-def _origin(
+def _rebuild_origin(
     ports: RunPorts,
     table: TableName,
     cut: Cut,
@@ -432,10 +454,10 @@ def _origin(
     versions = tuple(versions_between(ports, table, first, plan.final_version))
     lineage = lineage_over(ports, versions, mirror=schema)
     if lineage.reasons_to_reread:
-        raise TableError(lineage.reasons_to_reread[0], hint="")
+        raise _unusable(lineage.reasons_to_reread[0])
     key = lineage.key_of(plan.versions)
     if key is None:
-        raise TableError("no key tells its rows apart in every version it had", hint="")
+        raise _unusable("no key tells its rows apart in every version it had")
     plan = replace(plan, through=None if cut.is_end_of_batch else cut.sequence)
     return RebuildOrigin(table, cut, changes, plan, versions, lineage, key)
 
@@ -456,12 +478,13 @@ def _require_captured(
             f"the lake has no table {table}", hint="`lockstep tables` lists those it has"
         )
     batches = sorted({cut.previous_batch, cut.batch.id} - {0})
-    sets = [ledger.version_set(source, batch) for batch in batches]
-    for missing in (missing for version_set in sets for missing in version_set.missing_tables):
+    version_sets = (ledger.version_set(source, batch) for batch in batches)
+    for missing in chain.from_iterable(shown.missing_tables for shown in version_sets):
         if missing.table == table and missing.reason in _REASONS_FOR_REFUSAL:
             reason = explain_missing(ledger, source, missing).reason
             raise PastRefused(
-                f"{table} cannot be made as of {cut}: {reason}", hint=_earliest_hint(ports, table)
+                f"{table} cannot be made as of {cut}: {reason}",
+                hint=_nearest_hint(ports, table, cut),
             )
     version = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
     if version is not None and version.knowledge is Knowledge.DROPPED:
@@ -481,6 +504,17 @@ def _require_captured(
         )
 
 
+def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:
+    """Return the hint with the last place before the cut for which the lake has a version
+    of the table; without one, with the first place after it."""
+    versions = ports.ledger.mirror_versions(ports.source.name, table, cut.previous_batch)
+    newest = newest_readable_version(ports, versions)
+    if newest is None:
+        return _earliest_hint(ports, table)
+    [batch] = ports.ledger.live_batches(ports.source.name, newest.last_batch, newest.last_batch)
+    return f"its newest version before that is as of {end_text(batch)}"
+
+
 def _earliest_hint(ports: RunPorts, table: TableName) -> str:
     """Return the hint with the earliest place for which the table can be rebuilt."""
     ledger, source = ports.ledger, ports.source.name
@@ -494,6 +528,14 @@ def _earliest_hint(ports: RunPorts, table: TableName) -> str:
 
 
 # -- writing it -------------------------------------------------------------------------------
+
+
+_NAME: Final = "table"
+"""The name of the table among the mirrors that are written aside."""
+_COPY_TXN: Final = 1
+"""The number of the Delta transaction that copies the rows of the first version."""
+_MERGE_TXN: Final = 2
+"""The number of the Delta transaction that merges the changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,21 +565,15 @@ def rebuild_as_of(
     """Write the table as it was to the path `into`; no lease is needed. Raise
     `PastRefused` if a file of its origin is damaged."""
     timer_start = perf_counter()
-    with copies.build(NAME, into) as aside:
-        version = build(ports, aside, origin)
-        size = aside.size(NAME, version)
+    with copies.build(_NAME, into) as mirrors:
+        version = _write_table(ports, mirrors, origin)
+        size = mirrors.size(_NAME, version)
     rows = None if size is None else size.row_count
     return RebuildReport(origin, into, rows, perf_counter() - timer_start)
 
 
-NAME: Final = "table"
-_COPY_TXN, _MERGE_TXN = 1, 2
-"""The numbers of two Delta transactions: the rows that are copied, the changes that are
-merged."""
-
-
-def build(ports: RunPorts, mirrors: Mirrors, origin: RebuildOrigin) -> int:
-    """Write the table as `NAME` among the given mirrors, and return its Delta version.
+def _write_table(ports: RunPorts, mirrors: Mirrors, origin: RebuildOrigin) -> int:
+    """Write the table among the given mirrors, and return its Delta version.
     Raise `PastRefused` if a file of its origin is damaged."""
     aside = replace(ports, mirrors=mirrors, source=ports.source.for_readers(Readers.ANY))
     _require_undamaged(ports, origin)
@@ -552,7 +588,7 @@ def build(ports: RunPorts, mirrors: Mirrors, origin: RebuildOrigin) -> int:
             f"{origin.table} cannot be made as of {origin.cut}: {error.reason}",
             hint=error.hint or "`lockstep versions --list` shows the versions that the lake has",
         ) from error
-    version = mirrors.version(NAME)
+    version = mirrors.version(_NAME)
     assert version is not None, "it was written"
     return version
 
@@ -598,10 +634,10 @@ def _copy_base(
             deletion_times = rows.column(DELETED_AT.name) if has_marks else pa.nulls(rows.num_rows)
             present_rows = rows.filter(pc.is_null(deletion_times)).select(schema.names)
             if present_rows.num_rows:
-                present_paths.append(aside.mirrors.stage(NAME, present_rows))
+                present_paths.append(aside.mirrors.stage(_NAME, present_rows))
             if present_rows.num_rows < rows.num_rows:
                 changes = _deletions(rows.filter(pc.is_valid(deletion_times)), schema)
-                deleted_paths.append(aside.mirrors.stage(NAME, changes))
+                deleted_paths.append(aside.mirrors.stage(_NAME, changes))
         columns = tuple(ColumnOrigin(field.name, field.type) for field in schema)
         snapshot = (StagedFiles(tuple(present_paths), columns),) if present_paths else ()
         target = _target(aside, origin, schema)
@@ -625,7 +661,7 @@ def _deletions(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _target(aside: RunPorts, origin: RebuildOrigin, schema: pa.Schema) -> MirrorTarget:
     return mirror_target(
         aside.source.policies_of(origin.table),
-        mirror=NAME,
+        mirror=_NAME,
         schema=schema,
         app_id=_app_id(aside, origin),
         txn_version=_COPY_TXN,
@@ -656,21 +692,18 @@ def _user_metadata(ports: RunPorts, origin: RebuildOrigin, txn_version: int) -> 
 def _job(aside: RunPorts, origin: RebuildOrigin) -> Job:
     """Return the job that merges the changes up to the cut as a run would."""
     source = aside.source.name
-    first, last = (
-        origin.changelog_origin.contents[0].batch,
-        origin.changelog_origin.contents[-1].batch,
-    )
-    batch_ids = {content.batch for content in origin.changelog_origin.contents}
+    batch_ids = [content.batch for content in origin.changelog_origin.contents]
+    first, last = batch_ids[0], batch_ids[-1]
     live_batches = aside.ledger.live_batches(source, first, last)
-    batches = tuple(batch for batch in live_batches if batch.id in batch_ids)
+    batches = tuple(batch for batch in live_batches if batch.id in {*batch_ids})
     may_repeat = may_repeat_changes(aside, batches)
     intent = Intent(0, origin.table, _app_id(aside, origin), _MERGE_TXN, first, last, "copy")
-    state = replace(aside.ledger.table_states(source)[origin.table], mirror=NAME)
+    state = replace(aside.ledger.table_states(source)[origin.table], mirror=_NAME)
     has_base = origin.changelog_origin.base is not None
     policies = replace(origin.lineage.policies, readers=Readers.ANY)
     lineage = replace(origin.lineage, policies=policies)
-    words = _user_metadata(aside, origin, _MERGE_TXN)
-    task = Task(intent, state, batches, origin.plan, words, None)
+    metadata = _user_metadata(aside, origin, _MERGE_TXN)
+    task = Task(intent, state, batches, origin.plan, metadata, None)
     return Job(
         task=task,
         lineage=lineage,

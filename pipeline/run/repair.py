@@ -20,8 +20,7 @@ from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.run.abandon import abandon, discard
 from lockstep.pipeline.run.acknowledge import (
     remove_dropped_mirrors,
-    remove_snapshots,
-    remove_spooled_rows,
+    remove_unneeded_files,
 )
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.publish import lost_files_error
@@ -70,8 +69,7 @@ def repair(ports: RunPorts, lease: Lease) -> tuple[str, ...]:
     if acknowledged is not None:
         # Only the newest acknowledged batch can have files left, because the files of
         # each batch are deleted before the next one is acknowledged.
-        remove_spooled_rows(ports, acknowledged.batch)
-        remove_snapshots(ports, acknowledged.batch)
+        remove_unneeded_files(ports, acknowledged.batch)
     for batch in ports.ledger.batches(source, limit=SWEPT_BATCHES):
         # A process that hung may have written files after its batch was abandoned.
         if batch.state is BatchState.ABANDONED:

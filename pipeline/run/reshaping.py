@@ -10,7 +10,7 @@ show. `clear` deletes the surplus.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, TableState
@@ -18,6 +18,9 @@ from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history_check import read_stored_context
+from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
+from lockstep.pipeline.schema.statements.read import read_change
 from lockstep.pipeline.shape.shape import ShapeChange
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
@@ -39,35 +42,54 @@ def stop_reshaped_tables(ports: RunPorts, lease: Lease) -> None:
         ports.progress.note(
             f"{tightening.table}: less is shown of it: {tightening.hidden_in_words}"
         )
-    record_keep_clear(ports, lease)
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    place = "" if cursor is None else str(cursor.position.at)
     for state, error in stopping:
-        cursor = ports.ledger.cursors(ports.source.name).captured
-        place = "" if cursor is None else str(cursor.position.at)
         ports.ledger.quarantine(lease, StoppedTable.of(state.table, error, place))
         ports.progress.note(f"{state.table}: {error.reason}")
+    # These reasons are removed last. As long as the ledger has one, the next run stops
+    # the table if this one dies.
+    for note in _tightenings_to_reread(ports):
+        ports.ledger.note_keep_clear(lease, note.id, None)
+    record_keep_clear(ports, lease)
 
 
 def record_keep_clear(ports: RunPorts, lease: Lease) -> None:
-    """Record the present `keep_clear` setting (the reason to keep old values in
-    plaintext) for each tightening whose clearing has not begun."""
+    """Record, for each tightening whose clearing has not begun, the present reason to
+    keep old values in plaintext."""
     for note in ports.ledger.uncleared_values(ports.source.name):
-        reason = keep_clear_reason(ports, note.table)
+        reason = reason_kept(ports, note)
         if reason != note.kept_because and not note.has_begun:
             ports.ledger.note_keep_clear(lease, note.id, reason)
 
 
-def _tightenings_to_reread(ports: RunPorts) -> Iterator[UnclearedValues]:
-    """Yield the tightenings whose tables must be read again, because `keep_clear` was
-    removed from the settings, and the mirror (the Delta table with the current rows)
-    keeps rows that the source deleted. Such rows may still show the values."""
-    for note in ports.ledger.uncleared_values(ports.source.name):
-        was_removed = note.kept_because is not None and keep_clear_reason(ports, note.table) is None
-        keeps_rows = ports.source.policies_of(note.table).keeps_rows
-        if was_removed and keeps_rows and not note.has_stale_mirror:
-            yield note
+def reason_kept(ports: RunPorts, note: UnclearedValues) -> str | None:
+    """Return the reason that a person gives in the settings, as `keep_clear`, to keep
+    the values of a tightening. After it was removed there, the ledger's reason counts
+    until a run has stopped a table that must be read again."""
+    return (
+        note.kept_because if _requires_reread(ports, note) else keep_clear_reason(ports, note.table)
+    )
 
 
-def versions_to_check(
+def _requires_reread(ports: RunPorts, note: UnclearedValues) -> bool:
+    """Return whether a table must be read again, because `keep_clear` was removed from
+    the settings, and the mirror (the Delta table with the current rows) keeps rows that
+    the source deleted. Such rows may still show the values."""
+    is_removed = note.kept_because is not None and keep_clear_reason(ports, note.table) is None
+    keeps_rows = ports.source.policies_of(note.table).keeps_rows
+    return is_removed and keeps_rows and not note.has_stale_mirror
+
+
+def _tightenings_to_reread(ports: RunPorts) -> list[UnclearedValues]:
+    return [
+        note
+        for note in ports.ledger.uncleared_values(ports.source.name)
+        if _requires_reread(ports, note)
+    ]
+
+
+def versions_under_present_key(
     ledger: Ledger, source: str, patterns: TablePatterns
 ) -> Iterator[SchemaVersion]:
     """Yield the newest versions of captured tables whose values must have been hashed
@@ -93,17 +115,15 @@ def reshaped_tables(ports: RunPorts) -> Iterator[tuple[TableState, TableError]]:
     """Yield the tables that have another shape in the settings than in the lake, and
     the tables to which the settings cannot be applied, each with the error that stops
     it. Raise the same `ConfigurationError` as `stop_reshaped_tables`."""
-    source, shaping = ports.source.name, ports.shaping
+    source, shaping, patterns = ports.source.name, ports.shaping, ports.source.patterns
     shaped_versions = {
         version.table: version for version in ports.ledger.schemas_at(source, shaped=True)
     }
-    for version in versions_to_check(ports.ledger, source, ports.source.patterns):
+    for version in versions_under_present_key(ports.ledger, source, patterns):
         shaping.require_key(version)
     tables_to_reread = {note.table for note in _tightenings_to_reread(ports)}
     for table, state in sorted(ports.ledger.table_states(source).items()):
-        if state.condition is not TableCondition.FOLLOWING:
-            continue
-        if not ports.source.patterns.matches(table):
+        if state.condition is not TableCondition.FOLLOWING or not patterns.matches(table):
             continue
         if table in tables_to_reread:
             yield state, reread_error("rows that it kept show more than its settings do")
@@ -131,9 +151,7 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
             return f"{note.sentence}, also in rows that its mirror kept: those go with the others"
     newest = ports.ledger.schema_at(ports.source.name, table)
     change = ShapeChange() if newest is None else ports.shaping.shape_change(newest)
-    tightening = Tightening(
-        table, 0, change.tightened_columns, change.has_tighter_rows, change.has_new_key
-    )
+    tightening = _tightening_of(table, change)
     if not tightening.shows_less:
         return None
     reason = keep_clear_reason(ports, table)
@@ -145,20 +163,33 @@ def plaintext_sentence(ports: RunPorts, table: TableName) -> str | None:
     return f"{tightening.plaintext_clause} in what was captured before: {until}"
 
 
-def new_tightenings(ports: RunPorts) -> Iterator[Tightening]:
-    """Yield the tightenings that are not recorded yet: one for each table of which the
+def new_tightenings(ports: RunPorts) -> list[Tightening]:
+    """Return the tightenings that are not recorded yet: one for each table of which the
     settings show less than the lake has. These may be stopped or dropped tables, and
     tables that the setting `tables` no longer matches."""
-    source, shaping = ports.source.name, ports.shaping
+    source = ports.source.name
     cursor = ports.ledger.cursors(source).captured
-    if cursor is None or not shaping.has_rules:
-        return
-    for note in _tightenings_to_reread(ports):
-        yield replace(note.tightening, last_batch=cursor.batch, kept_because=None)
+    if cursor is None or not ports.shaping.has_rules:
+        return []
     # After the table was read again, the same settings may be relaxed and tightened
     # once more. So a tightening only counts as recorded until then.
     notes = [note for note in ports.ledger.uncleared_values(source) if note.has_stale_mirror]
-    recorded_keys = {(note.table, _comparison_key(note.tightening)) for note in notes}
+    recorded_keys = {_comparison_key(note.tightening) for note in notes}
+    tightenings = [
+        *(replace(note.tightening, kept_because=None) for note in _tightenings_to_reread(ports)),
+        *_tightenings_by_settings(ports),
+    ]
+    return [
+        replace(tightening, last_batch=cursor.batch)
+        for tightening in tightenings
+        if _comparison_key(tightening) not in recorded_keys
+    ]
+
+
+def _tightenings_by_settings(ports: RunPorts) -> Iterator[Tightening]:
+    """Yield a tightening for each table of which the settings show less than its newest
+    structure in the ledger does."""
+    source, shaping = ports.source.name, ports.shaping
     states = ports.ledger.table_states(source)
     dropped = {
         table for table, state in states.items() if state.condition is TableCondition.DROPPED
@@ -170,35 +201,27 @@ def new_tightenings(ports: RunPorts) -> Iterator[Tightening]:
             change = shaping.shape_change(_with_name(version, name))
         except TableError:  # the table stops, since it cannot be shown as the settings say
             continue
-        tightening = Tightening(
-            version.table,
-            cursor.batch,
-            change.tightened_columns,
-            change.has_tighter_rows,
-            change.has_new_key,
-            keep_clear_reason(ports, name),
-        )
-        if (
-            tightening.shows_less
-            and (version.table, _comparison_key(tightening)) not in recorded_keys
-        ):
-            yield tightening
+        tightening = _tightening_of(version.table, change)
+        if tightening.shows_less:
+            yield replace(tightening, kept_because=keep_clear_reason(ports, name))
 
 
 def _versions_with_settings(
     ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
 ) -> Iterator[tuple[SchemaVersion, TableName]]:
-    """Yield the newest known version of each table, with the name that its settings
-    have. For a dropped table this may be a name that a RENAME gave it: the first of its
-    names with settings."""
+    """Yield the newest known version of each table, with the name by which the settings
+    choose its shape. For a dropped table this may be a name that a RENAME gave it: the
+    first of its names with settings."""
     source, shaping = ports.source.name, ports.shaping
-    newest_known = {v.table: v for v in history if v.knowledge is Knowledge.KNOWN}
-    end_versions = {v.table: v for v in history if v.knowledge is Knowledge.DROPPED}
+    newest_known, end_versions = (
+        {version.table: version for version in history if version.knowledge is knowledge}
+        for knowledge in (Knowledge.KNOWN, Knowledge.DROPPED)
+    )
     for table, version in sorted(newest_known.items()):
         names = [table]
         if table in dropped:
             while shaping.rules_of(names[-1]) is None and names[-1] in end_versions:
-                name = _new_name(newest_known[names[-1]], end_versions[names[-1]], history)
+                name = _new_name(ports, end_versions[names[-1]], newest_known)
                 if name is None or name in names:
                     break
                 names.append(name)
@@ -209,23 +232,31 @@ def _versions_with_settings(
         yield version, names[-1]
 
 
-def _new_name(
-    version: SchemaVersion, end: SchemaVersion, history: Sequence[SchemaVersion]
-) -> TableName | None:
-    """Return the new name of a table if a RENAME ended its old name; otherwise None.
-    `version`: the last version under the old name. `end`: the record of its end."""
-    for other in history:
-        same_statement = (
-            other.statement_number is not None and other.statement_number == end.statement_number
-        )
-        same_columns = _column_names(other) == _column_names(version)
-        if same_statement and other.table != end.table and same_columns:
-            return other.table
-    return None
+def _new_name(ports: RunPorts, end: SchemaVersion, tables: Iterable[TableName]) -> TableName | None:
+    """Return which of these tables has the rows of a table since a RENAME ended its old
+    name; None if it was dropped. `end`: the record of its end."""
+    if end.statement_number is None:
+        return None
+    [statement] = ports.ledger.statements(ports.source.name, [end.statement_number]).values()
+    changes = read_change(statement.text, read_stored_context(statement.context))
+    name = end.table
+    for change in changes if isinstance(changes, tuple) else ():
+        match change:
+            case RenameTables(pairs):
+                pass
+            case AlterTable(altered):
+                pairs = tuple((altered, new_name) for new_name in change.new_names)
+            case _:
+                pairs = ()
+        for old_name, new_name in pairs:
+            if _is_same_name(old_name, name):
+                name = new_name
+    return next((table for table in tables if _is_same_name(table, name)), None)
 
 
-def _column_names(version: SchemaVersion) -> list[str]:
-    return [] if version.schema is None else [column.name for column in version.schema.columns]
+def _is_same_name(table: TableName, other: TableName) -> bool:
+    # A statement may spell a name in another case than the server's tables have it.
+    return str(table).lower() == str(other).lower()
 
 
 def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:
@@ -234,10 +265,16 @@ def _with_name(version: SchemaVersion, name: TableName) -> SchemaVersion:
     return replace(version, table=name, schema=schema)
 
 
-def _comparison_key(tightening: Tightening) -> tuple[tuple[str, ...], bool, bool]:
-    """Return the part of a tightening that two tightenings of one table are compared
-    by."""
-    return tightening.columns, tightening.has_fewer_rows, tightening.is_rehashed
+def _tightening_of(table: TableName, change: ShapeChange) -> Tightening:
+    """Return the tightening, without its last batch."""
+    return Tightening(
+        table, 0, change.tightened_columns, change.has_tighter_rows, change.has_new_key
+    )
+
+
+def _comparison_key(tightening: Tightening) -> Tightening:
+    """Return the part of a tightening by which two of them are compared."""
+    return replace(tightening, last_batch=0, kept_because=None)
 
 
 def keep_clear_reason(ports: RunPorts, table: TableName) -> str | None:

@@ -17,7 +17,7 @@ from typing import Protocol, TypeVar
 
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.ports.consumers import Consumers
-from lockstep.pipeline.ports.lease_check import RequireHeld, lease_lost_first
+from lockstep.pipeline.ports.lease_check import RequireHeld, lease_lost_instead
 from lockstep.pipeline.ports.ledger import Leases, Ledger
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.capture import capture
@@ -135,7 +135,7 @@ class RunSession:
         for wait_seconds in STEP.tries(self.pause):
             try:
                 ports, lease = self._leased_ports(patient)
-                with lease_lost_first(partial(ports.ledger.require_held, lease)):
+                with lease_lost_instead(partial(ports.ledger.require_held, lease)):
                     return step(ports, lease)
             except LockstepError as error:
                 if isinstance(error, LedgerUnavailable):

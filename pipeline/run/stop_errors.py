@@ -9,6 +9,11 @@ from typing import Final
 import pyarrow as pa
 
 from lockstep.pipeline.model.table_state import StoppedTable, TableState
+from lockstep.pipeline.schema.consequences import (
+    ENGINE_REFUSED_RULE,
+    VERSIONED_RULE,
+    Consequence,
+)
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.schema.table_effects import reason_schema_versioned
 from lockstep.pipeline.values.engines import reason_refused
@@ -40,6 +45,17 @@ def versioning_error(table: TableName, reason: str) -> TableError:
         "--reason …` reads it from the source"
     )
     return TableError(reason, hint=hint, need=Need.ROWS)
+
+
+_REFUSALS: Final = {ENGINE_REFUSED_RULE: engine_error, VERSIONED_RULE: versioning_error}
+
+
+def quarantine_error(table: TableName, consequence: Consequence) -> TableError:
+    """Return the error of a table that a statement in the log quarantines."""
+    refusal = _REFUSALS.get(consequence.rule_name)
+    if refusal is not None:
+        return refusal(table, consequence.reason)
+    return TableError(consequence.reason, hint=resume_hint(table))
 
 
 def unsupported_error(schema: TableSchema) -> TableError | None:

@@ -41,7 +41,7 @@ from lockstep.pipeline.model.table_state import (
     TableOrder,
     TableState,
 )
-from lockstep.pipeline.ports.ledger import table_contents
+from lockstep.pipeline.ports.ledger import stale_tables, table_contents
 from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
 from lockstep.pipeline.run.begin import RunStart, read_anchor_of
@@ -52,7 +52,6 @@ from lockstep.pipeline.run.mirror_places import (
     pending_moves,
     replace_mirror,
 )
-from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,
     lineage_over,

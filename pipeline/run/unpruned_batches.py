@@ -1,5 +1,5 @@
-"""The batches of which the ledger has pruned nothing, and sentences about batches and
-values that are deleted.
+"""The part of the past that the ledger still has: the batches that are not pruned, how
+far they reach, and sentences about what is no longer there.
 
 A batch is what one run captured. Of the batches before `pruned_through`, the ledger
 keeps only those to which other records refer. So places of the log are only searched
@@ -14,21 +14,20 @@ from typing import Final
 
 from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Decisions, Deletions, Ledger, log_ends
-from lockstep.pipeline.replay.spans import Span, end_text, is_unread
+from lockstep.pipeline.replay.spans import end_text, is_unread
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
 from lockstep.pipeline.values.decisions import LogEnd
 from lockstep.pipeline.values.errors import SpanRefused
-from lockstep.pipeline.values.places import AtMoment, Earliest, InFile, Place
-from lockstep.pipeline.values.position import Position
+from lockstep.pipeline.values.places import AtMoment, InFile, Place
 from lockstep.pipeline.values.table import TableName
 
-_MOST_STARTS: Final = 100
-"""Number of newest start decisions that are searched for one at the log's end."""
+_MOST_SEARCHED_STARTS: Final = 100
+"""Number of newest decisions about a start that are searched for an end of the log."""
 
 _COARSEST_COMMIT_TIME: Final = timedelta(seconds=1)
 """Largest difference between a commit and its commit time: some logs have only seconds."""
 
-RUNS = "`lockstep status --json` shows the runs of the last batches"
+RUNS_HINT: Final = "`lockstep status --json` shows the runs of the last batches"
 
 
 def unpruned_batches(
@@ -41,18 +40,18 @@ def unpruned_batches(
     if cursor is None:
         return []
     last_batch = cursor.batch if last_batch is None else min(last_batch, cursor.batch)
-    pruned_through, batches = -1, list[Batch]()
-    # Upkeep may prune between the two reads.
-    while pruned_through != ledger.pruned_through(source):
+    while True:
         pruned_through = ledger.pruned_through(source)
         batches = ledger.live_batches(source, max(first_batch, pruned_through), last_batch)
-    return batches or ledger.live_batches(source, pruned_through, cursor.batch)
+        batches = batches or ledger.live_batches(source, pruned_through, cursor.batch)
+        if pruned_through == ledger.pruned_through(source):  # Upkeep pruned nothing meanwhile.
+            return batches
 
 
 def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) -> datetime | None:
-    """Return the moment up to which everything was read with the last of the batches:
-    when a run last found that the log has nothing after it, by the server's clock. None
-    if that is unknown, or not needed for the place."""
+    """Return a moment, by the server's clock, up to which the batches have everything
+    that was committed: a run then found that the log ended no later than the last of
+    them. None if no such run is known, or if the place does not need the moment."""
     if (
         not batches
         or not isinstance(place, AtMoment | InFile)
@@ -60,7 +59,7 @@ def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) ->
     ):
         return None
     end = batches[-1].captured_end
-    for log_end in log_ends(ledger, batches[-1].source, limit=_MOST_STARTS):
+    for log_end in log_ends(ledger, batches[-1].source, limit=_MOST_SEARCHED_STARTS):
         is_comparable = log_end.server_uuid == end.server_uuid and (
             log_end.place.file.base == end.file.base
         )
@@ -69,12 +68,12 @@ def read_until_for(ledger: Decisions, place: Place, batches: Sequence[Batch]) ->
     return None
 
 
-def history_begin(ledger: Decisions, chain: Sequence[Batch]) -> datetime | None:
+def history_begin(ledger: Decisions, batches: Sequence[Batch]) -> datetime | None:
     """Return a moment before which nothing was committed that was captured: when the
-    transactions before the first batch were committed, or when its start was the log's
-    end, or when its only log file was created. None if unknown, or if changes before
-    the batch were deleted. `chain`: acknowledged batches, the first one first."""
-    first = next(iter(chain), None)
+    last transaction before the first batch was committed, or when the log ended where
+    it starts, or when its only log file was created. None if unknown, or if changes
+    before the batch were deleted. `batches`: oldest first; only the first one counts."""
+    first = next(iter(batches), None)
     if first is None or first.follows is not None:
         return None
     if first.start.committed_at is not None:
@@ -93,7 +92,7 @@ def batch_of_run(ledger: Ledger, source: str, run: str) -> Batch:
     `SpanRefused` if the ledger has no batch of this run."""
     batch = ledger.captured_batch(source, run=run)
     if batch is None or batch.id < ledger.pruned_through(source):
-        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
     return batch
 
 
@@ -112,21 +111,6 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
     return f"; the ledger no longer has what was read before {begin}, as {KEEP_CHANGES} says"
 
 
-def begins_before(span: Span, batches: tuple[Batch, ...], last_batch: int, end: Position) -> bool:
-    """Return whether a span begins before `end`, the end of `last_batch`. `batches`:
-    the batches that the span touches. A span from `earliest` does not: it begins with
-    the first batch that is not pruned."""
-    since = span.since
-    if isinstance(since, Earliest):
-        return False
-    if any(batch.id <= last_batch for batch in batches):
-        return True
-    committed_at = end.committed_at
-    if not isinstance(since, AtMoment) or committed_at is None:
-        return False
-    return since.moment <= committed_at
-
-
 def reason_no_longer_shown(
     ledger: Deletions, source: str, table: TableName, batch: int, *, from_log: bool = False
 ) -> str | None:
@@ -142,10 +126,3 @@ def reason_no_longer_shown(
         if note.table == table and is_hidden and batch <= through:
             return f"less is shown of {note.tightening.hidden_in_words} than up to batch {through}"
     return None
-
-
-def stale_tables(ledger: Deletions, source: str) -> frozenset[TableName]:
-    """Return the tables whose mirrors still show values that the settings hide."""
-    return frozenset(
-        note.table for note in ledger.uncleared_values(source) if note.has_stale_mirror
-    )

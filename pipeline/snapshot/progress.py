@@ -16,7 +16,7 @@ _DAY: Final = 86_400
 class LoadProgress:
     """A load that has read `rows` rows in `seconds`. `estimated_rows`: the server's
     estimate of the table's rows, which may be much too high or too low; None without
-    one."""
+    one. `is_one_read`: its rows are read in one piece, and count once that has ended."""
 
     json_keys: ClassVar = ("rows", "estimated_rows", "percent", "remaining_seconds")
 
@@ -25,6 +25,7 @@ class LoadProgress:
     estimated_rows: int | None
     seconds: float
     is_finished: bool = False
+    is_one_read: bool = False
 
     @property
     def percent(self) -> int | None:

@@ -172,14 +172,14 @@ def _stuck_verdict(
 ) -> Verdict | None:
     """Return a verdict if the run that is going on has recorded nothing for so long that
     its source would be late, or without a schedule for `RETRY_PATIENCE`; else None. Its
-    heartbeats show only that its process lives. The chunks of tables that are read from
-    the source are recorded without their time, so such a run is not judged before it
-    merges. Nor are commands that are no runs, such as a replay, for which somebody waits."""
+    heartbeats show only that its process lives. Not judged are runs that read a table
+    from the source in one piece, however long that takes, and commands that are no runs,
+    such as a replay, for which somebody waits."""
     lease, waiting = standing.lease, standing.waiting_batches
     merging = [batch for batch in waiting if batch.batch.state is BatchState.CAPTURED]
     if lease is None or lease.dagster_run is None or lease.recorded_at is None:
         return None
-    if standing.loads and not merging:
+    if any(load.is_one_read for load in standing.loads) and not merging:
         return None
     idle = now - lease.recorded_at
     if idle <= (_latest(longest_pause) if longest_pause else RETRY_PATIENCE):

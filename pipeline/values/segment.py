@@ -72,12 +72,13 @@ _OF_BATCH: Final = re.compile(rf"(?:{_MARK})?batch-(\d{{12,}})-v(\d+)-")
 @dataclass(frozen=True, slots=True)
 class SegmentFile:
     """One durable Parquet file: its path relative to the changelog's folder, number of
-    row images, size in bytes, and SHA-256 (hex) of its content."""
+    row images, size in bytes, and SHA-256 (hex) of its content. If no ledger recorded
+    the file, these are 0 and empty, except for a size that the lake's log has."""
 
     path: str
-    images: int
-    size: int
-    sha256: str
+    images: int = 0
+    size: int = 0
+    sha256: str = ""
 
     @property
     def has_present(self) -> bool:

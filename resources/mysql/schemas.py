@@ -245,7 +245,7 @@ _TEMPORAL_TYPES: Final = frozenset({"datetime", "timestamp", "time"})
 _MOMENT_TYPES: Final = frozenset({"datetime", "timestamp"})
 _MEMBER_TYPES: Final = frozenset({"enum", "set"})
 _NUMBER_TYPES: Final = re.compile(r"(tiny|small|medium|big)?int|decimal|float|double")
-_DIGITS_AND_DECIMALS: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")  # digits, decimals
+_DIGITS_AND_DECIMALS: Final = re.compile(r"(?:float|double)\((\d+),(\d+)\)")
 _DIMENSIONS: Final = re.compile(r"vector\((\d+)\)")
 _COMPRESSED: Final = re.compile(r"/\*M?!\d+ COMPRESSED")
 _OLD_TEMPORAL: Final = re.compile(r"/\* mariadb-5\.3 \*/")  # a temporal column in the old format
@@ -254,7 +254,7 @@ _PERIOD: Final = re.compile(r"ROW (START|END)", re.IGNORECASE)  # of system vers
 _QUOTED: Final = re.compile(r"(x?)'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _STRING_LITERAL: Final = re.compile(r"(?:_[a-z0-9]+)?'((?:[^'\\]|''|\\.)*)'", re.DOTALL)
 _NUMBER_LITERAL: Final = re.compile(r"-?[0-9][0-9.]*(e[+-]?[0-9]+)?", re.IGNORECASE)
-_HEX_OR_BITS: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)  # hex, bits
+_HEX_OR_BITS: Final = re.compile(r"0x[0-9a-f]*|x'[0-9a-f]*'|b'[01]*'", re.IGNORECASE)
 _BACKSLASHED: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = re.compile(r"''|\\(.)", re.DOTALL)
 _CONTROL_CHARACTERS: Final = {"0": "\0", "n": "\n", "r": "\r"}
@@ -292,7 +292,7 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
     data_type, column_type, extra = row.data_type.lower(), _text(row.column_type), row.extra or ""
     if data_type == "geometrycollection" and not mariadb:
         data_type = "geomcollection"  # MySQL before 8.0.11 has the longer name
-    is_plain = data_type not in _MEMBER_TYPES
+    has_members = data_type in _MEMBER_TYPES  # their text may look like the other patterns
     is_number = _NUMBER_TYPES.fullmatch(data_type) is not None
     digits = _DIGITS_AND_DECIMALS.match(column_type) if is_number else None
     is_decimal = data_type == "decimal"
@@ -301,11 +301,11 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
         expression = _unescape(expression)
     period = _PERIOD.fullmatch(expression)
     generated = None if period else _GENERATED.search(extra.upper())
-    members = () if is_plain else _read_members(column_type)
+    members = _read_members(column_type) if has_members else ()
     column = ColumnSchema(
         row.name,
         f"old {data_type}"
-        if mariadb and is_plain and _OLD_TEMPORAL.search(column_type)
+        if mariadb and not has_members and _OLD_TEMPORAL.search(column_type)
         else data_type,
         row.nullable == "YES",
         _length(row, data_type, column_type),
@@ -323,7 +323,7 @@ def _read_column(row: _ColumnRow, *, mariadb: bool) -> ColumnSchema:
         stored=generated is not None and generated[1] != "VIRTUAL",
         invisible="INVISIBLE" in extra.upper(),
         srid=row.srid,
-        compressed=is_plain and _COMPRESSED.search(column_type) is not None,
+        compressed=not has_members and _COMPRESSED.search(column_type) is not None,
         system_period=period[1].lower() if period else None,
     )
     if generated or period:

@@ -387,13 +387,16 @@ class ShapedServer:
     # -- the present table --------------------------------------------------------------------
 
     def _shaped_table(self, table: TableName) -> ShapedTable | None:
-        """Return the table with its shape; None if it has no shape, or does not exist."""
+        """Return the table with its shape; None if the lake shows the table as it is.
+        Raise `StructureMoved` if the server does not show it."""
         if self._shaping.rules_of(table) is None:
             return None
         with self._server.own_cursor() as cursor:
             schemas = with_default_values(cursor, read_schemas(cursor, [table]))
         if not schemas:
-            return None
+            # It may be there again when its rows are read, and they would be unshaped:
+            # MariaDB omits a table that it could not open in time.
+            raise structure_moved(table, "the server does not show the table")
         (schema,) = schemas
         shape = self._shaping.shape(schema)
         if shape is None:

@@ -76,7 +76,7 @@ class PostgresBatches(LedgerTables):
     def cursors(self, source: str) -> Cursors:
         return Cursors(**dict(self._cached(_cursor, "cursors", source=source)))
 
-    def batches(self, source: str, *, limit: int = 20) -> list[Batch]:
+    def batches(self, source: str, *, limit: int | None = 20) -> list[Batch]:
         return self._cached(batch_of, "batches", source=source, limit=limit)
 
     def unfinished_batches(self, source: str) -> list[Batch]:

@@ -95,6 +95,10 @@ class PostgresDeletions(LedgerTables):
             row = transaction.only(f"prune_{rows}", source=lease.source, **limits)
             return PruneResult(row["gone"], row["reached"], row["ended"])
 
+    def pruned_through(self, source: str) -> int:
+        batch: int = self._only("pruned_through", source=source)["batch"]
+        return batch
+
     # -- values that a policy no longer shows -----------------------------------------------------
 
     def uncleared_values(self, source: str) -> list[UnclearedValues]:
@@ -144,11 +148,11 @@ class PostgresDeletions(LedgerTables):
         rows = self._all("ended_loads", source=source, **table_columns(table))
         return [(row["id"], schema_from_json(row["schema"])) for row in rows]
 
-    def clear_books(self, lease: Lease, note: int, books: ClearedLedgerRows) -> None:
+    def clear_ledger_rows(self, lease: Lease, note: int, rows: ClearedLedgerRows) -> None:
         source = lease.source
         with self._transaction(lease) as transaction:
             transaction.all("while_clearing", on="on")
-            for version in books.versions:
+            for version in rows.versions:
                 schema, shown_as = version.schema, version.shown_as
                 transaction.run(
                     "clear_version",
@@ -160,7 +164,7 @@ class PostgresDeletions(LedgerTables):
                     shown_as=None if shown_as is None else json.dumps(shown_as_to_json(shown_as)),
                     reason=version.reason,
                 )
-            for statement in books.statements:
+            for statement in rows.statements:
                 transaction.run(
                     "clear_statement",
                     source=source,
@@ -169,15 +173,11 @@ class PostgresDeletions(LedgerTables):
                     context=json.dumps(dict(statement.context)),
                     effects=effects_json(statement),
                 )
-            for load, structure in books.loads:
+            for load, structure in rows.loads:
                 schema_text = json.dumps(schema_to_json(structure))
                 transaction.run("clear_load", source=source, id=load, schema=schema_text)
                 transaction.run("clear_chunks", source=source, id=load)
             transaction.run("note_cleared", source=source, id=note)
-
-    def pruned_through(self, source: str) -> int:
-        batch: int = self._only("pruned_through", source=source)["batch"]
-        return batch
 
 
 def _note(row: Row) -> DeletedChanges:

@@ -177,9 +177,12 @@ class PostgresTables(LedgerTables):
                 **coordinate_columns(reading.low),
             )
 
-    def plan_chunk(self, lease: Lease, load: int, number: int, range: Range) -> None:
+    def plan_chunk(self, lease: Lease, load: int, number: int, key_range: Range) -> None:
         with self._transaction(lease) as transaction:
-            ends = {"after": _bound_json(range.after), "through": _bound_json(range.through)}
+            ends = {
+                "after": _bound_json(key_range.after),
+                "through": _bound_json(key_range.through),
+            }
             transaction.run("plan_chunk", load=load, number=number, **ends)
 
     def record_chunk(self, lease: Lease, load: int, number: int, read: ChunkRows) -> None:

@@ -117,7 +117,7 @@ values (%(load)s, %(number)s, %(after)s, %(through)s)
 update lockstep.load_chunks set
     low_base = %(low_base)s, low_number = %(low_number)s, low_offset = %(low_offset)s,
     high_base = %(high_base)s, high_number = %(high_number)s, high_offset = %(high_offset)s,
-    rows = %(rows)s, seconds = %(seconds)s
+    rows = %(rows)s, seconds = %(seconds)s, read_at = clock_timestamp()
 where load = %(load)s and number = %(number)s
 
 -- name: record_load_files

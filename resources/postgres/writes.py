@@ -111,16 +111,15 @@ class PostgresWrites(LedgerTables):
             self._cached(_newest, "newest_writes", source=source, applications=sorted(applications))
         )
 
-    def mirror_version(
-        self,
-        source: str,
-        *,
-        write: int | None = None,
-        applications: Collection[str] = (),
-        before: int = 0,
+    def mirror_version(self, source: str, write: int) -> RecordedMirrorVersion | None:
+        row = self._first("mirror_version", source=source, write=write)
+        return None if row is None else _mirror_version(row)
+
+    def newest_version_before(
+        self, source: str, applications: Collection[str], batch: int
     ) -> RecordedMirrorVersion | None:
-        values = {"write": write, "applications": sorted(applications), "before": before}
-        row = self._first("mirror_version", source=source, **values)
+        values = {"applications": sorted(applications), "batch": batch}
+        row = self._first("newest_version_before", source=source, **values)
         return None if row is None else _mirror_version(row)
 
     def version_set(self, source: str, batch: int) -> RecordedVersionSet:
@@ -213,7 +212,8 @@ class PostgresWrites(LedgerTables):
                 **keys,
                 schema_name=entry.name.schema,
                 table_name=entry.name.table,
-                **columns_of(entry, "location", "content"),
+                location=entry.location,
+                content=entry.content_hash,
                 shows=entry.schema_version,
             )
 

@@ -65,12 +65,15 @@ left join lateral (
 select id as write, database, name, mirror, table_id, last_batch,
     lockstep.newest_same(source, mirror, delta_version) as delta_version
 from lockstep.writes
+where source = %(source)s and settled_at is not null and id = %(write)s
+
+-- name: newest_version_before
+select id as write, database, name, mirror, table_id, last_batch,
+    lockstep.newest_same(source, mirror, delta_version) as delta_version
+from lockstep.writes
 where source = %(source)s and settled_at is not null
-  and id = coalesce(%(write)s, (
-      select w.id from lockstep.writes w
-      where w.source = %(source)s and w.app_id = any(%(applications)s::text[])
-        and w.settled_at is not null and w.last_batch < %(before)s
-      order by w.id desc limit 1))
+  and app_id = any(%(applications)s::text[]) and last_batch < %(batch)s
+order by id desc limit 1
 
 -- What became different with a batch: tables whose newest write up to it is another one, or that
 -- cannot be read as of it, and why. A write that goes on to a later batch shows a later position.

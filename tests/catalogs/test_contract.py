@@ -128,8 +128,8 @@ def test_an_entry_is_made_changed_renamed_and_dropped(catalog: Catalog, tmp_path
 def require_found(catalog: Catalog, told: WantedEntry) -> None:
     found = catalog.find(told.name)
     assert found is not None and found.location is not None
-    marks = CatalogEntry(normal_location(found.location), found.source, found.content)
-    source, content = (told.source, told.content) if catalog.has_marks else (None, None)
+    marks = CatalogEntry(normal_location(found.location), found.source, found.content_hash)
+    source, content = (told.source, told.content_hash) if catalog.has_marks else (None, None)
     assert marks == CatalogEntry(normal_location(told.location), source, content)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.values.errors import ConfigurationError, LockstepError, NotYet, SecretMissing
 from lockstep.pipeline.values.places import AtCoordinates
-from lockstep.pipeline.values.policies import LakePolicies
+from lockstep.pipeline.values.policies import LakePolicies, StartPolicies
 from lockstep.pipeline.values.position import Coordinates, LogFile
 from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.resources.config import Settings, load, load_settings
 from lockstep.resources.config.load import parse_settings
 from lockstep.resources.config.model import ConfigFile
+from lockstep.resources.config.sources import TableSection
 
 SOURCE = """\
 [[sources]]
@@ -444,6 +445,21 @@ def test_each_policy_is_read(key: str, policy: str) -> None:
     plan = parsed(SOURCE + f'{key} = "{policy}"\n').source("shop").plan()
     changed: dict[str, Any] = {key: policy}
     assert plan.lake_policies == replace(LakePolicies(), **changed)
+
+
+def test_every_policy_has_a_key_that_reaches_the_run() -> None:
+    """Those of the lake, which a table may have of its own, and those of a start."""
+    assert {field.name for field in fields(LakePolicies)} <= TableSection.model_fields.keys()
+    keys = {
+        "on_position_lost": "'resnapshot'",
+        "on_source_changed": "'timestamp'",
+        "fallback_interval": "'5s'",
+    }
+    assert keys.keys() == {field.name for field in fields(StartPolicies)}
+    text = "".join(f"{key} = {value}\n" for key, value in keys.items())
+    policies = asdict(parsed(SOURCE + text).source("shop").plan().start_policies)
+    defaults = asdict(StartPolicies())
+    assert [key for key in keys if policies[key] == defaults[key]] == []
 
 
 def test_updated_columns_are_asked_for() -> None:

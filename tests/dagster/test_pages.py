@@ -15,10 +15,13 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
 from lockstep.assets.dagster_metadata import FOLLOWS_CHECK
 from lockstep.assets.names import SourceNames
+from lockstep.assets.table_list import TableEntry, read_table_list
 from lockstep.assets.table_news import tables_to_report
+from lockstep.commands.check import declare_tables
+from lockstep.pipeline.mirror.layout import no_place
+from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.status.tables import TableHealth, TableStanding
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.mysql.server import MySqlServer
@@ -66,8 +69,8 @@ def ran(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield Ran(stand, database, run(stand))
 
 
-def known(stand: Stand) -> tuple[CatalogueEntry, ...]:
-    return read_catalogue(stand.adapters.settings.state_folder, "shop")
+def known(stand: Stand) -> tuple[TableEntry, ...]:
+    return read_table_list(stand.adapters.settings.state_folder, "shop")
 
 
 def run(stand: Stand) -> str:
@@ -245,7 +248,26 @@ def test_a_structure_that_changed_is_observed(
     assert "w" in shown["effect"]
 
 
-def test_a_mirror_that_was_removed_leaves_the_catalogue(ran: Ran) -> None:
+def test_a_check_does_not_declare_tables_as_dropped_or_back(
+    stand: Stand, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that the settings no longer match was not dropped; one whose mirror has no place
+    is not shown."""
+    run(stand)
+    settings = settings_for(tmp_path, "shop", tables=f"{database}.a")
+    ports = replace(stand.adapters, settings=settings).ports("shop", SilentProgress())
+    declare_tables(settings, ports)
+    assert [(entry.dropped, entry.ended) for entry in known(stand)] == [(False, False)] * 2
+    states = {
+        table: replace(state, mirror=no_place("shop", table))
+        for table, state in ports.ledger.table_states("shop").items()
+    }
+    monkeypatch.setattr(ports.ledger, "table_states", lambda _: states)
+    declare_tables(settings, ports)
+    assert [(entry.dropped, entry.ended) for entry in known(stand)] == [(False, True)] * 2
+
+
+def test_a_mirror_that_was_removed_leaves_the_list(ran: Ran) -> None:
     """The others keep their generated names; its history stays."""
     stand = ran.stand
     first, second = known(stand)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from lockstep.assets.dagster_metadata import capture_metadata
-from lockstep.assets.runs import LoggedProgress
+from lockstep.assets.sessions import LoggedProgress
 from lockstep.pipeline.run.context import load_progress
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.snapshot.progress import LoadProgress

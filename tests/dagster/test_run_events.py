@@ -11,21 +11,23 @@ import pyarrow as pa
 import pytest
 from openlineage.client.serde import Serde
 
-from lockstep.assets.run_events import last_event
+from lockstep.assets.run_events import RunEventSender, last_event
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.run.reports import AcknowledgeReport, MergeReport, TableMerge
-from lockstep.pipeline.run.run import RunRecord
+from lockstep.pipeline.run.run import RunRecord, RunSession
 from lockstep.pipeline.run.status.run_news import MOST_COLUMNS, MOST_TABLES, RunNews, TableNews
 from lockstep.pipeline.schema.model import ColumnSchema, TableSchema
 from lockstep.pipeline.values.errors import (
     ConfigurationError,
     LeaseLost,
+    LedgerUnavailable,
     SetupIncomplete,
     SourceBusy,
     SourceUnavailable,
 )
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.config import Settings
 from lockstep.resources.config.model import LineageSection
 from lockstep.resources.openlineage.events import DatasetAddresses, run_event
 from lockstep.resources.openlineage.sending import open_client, require_client
@@ -108,8 +110,28 @@ def test_a_client_that_is_missing_or_not_told_where(
     with pytest.raises(SetupIncomplete, match="not installed") as told:
         require_client()
     assert "lockstep[openlineage]" in told.value.hint
-    known = settings_for(tmp_path, "shop")
-    settings = replace(known, file=known.file.model_copy(update={"lineage": LineageSection()}))
-    with stand_for(settings, None) as stand:
+    with stand_for(with_lineage(tmp_path), None) as stand:
         assert not stand.run().success
     assert isinstance(stand.records[0].error, SetupIncomplete)
+
+
+def with_lineage(folder: Path) -> Settings:
+    settings = settings_for(folder, "shop")
+    return replace(settings, file=settings.file.model_copy(update={"lineage": LineageSection()}))
+
+
+def test_the_end_is_sent_although_the_lock_is_not_released(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The ledger may be away by then."""
+    ends = []
+
+    def fail(_: RunSession) -> None:
+        raise LedgerUnavailable("It is gone.", hint="start it")
+
+    monkeypatch.setattr(RunSession, "close", fail)
+    monkeypatch.setattr(RunEventSender, "__init__", lambda *_: None)
+    monkeypatch.setattr(RunEventSender, "send_end", lambda *_, **__: ends.append("end"))
+    with stand_for(with_lineage(tmp_path), None) as stand:
+        assert not stand.run().success
+    assert ends == ["end"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +11,14 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
 from lockstep.assets.names import SOURCE_TAG, UNTIL_TAG, SourceNames, lease_tag
+from lockstep.assets.table_list import TableEntry, read_table_list
+from lockstep.assets.table_news import batch_ends
 from lockstep.pipeline.mirror.layout import path_part
 from lockstep.pipeline.model.batch import BatchState
-from lockstep.pipeline.values.position import Coordinates
+from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.values.errors import LedgerUnavailable
+from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
 from tests.fix_mysql import MySqlStand
@@ -80,8 +83,8 @@ def steps(*names: str) -> set[dg.AssetKey]:
 ALL_STEPS = steps("captured", "merged", "acknowledged")
 
 
-def entries(database: str) -> tuple[CatalogueEntry, ...]:
-    return tuple(CatalogueEntry(database, name, name, name) for name in TABLES)
+def entries(database: str) -> tuple[TableEntry, ...]:
+    return tuple(TableEntry(database, name, name, name) for name in TABLES)
 
 
 def test_a_run_materializes_what_changed_and_only_that(
@@ -109,6 +112,47 @@ def test_a_run_materializes_what_changed_and_only_that(
         assert (acknowledged(stand) != before) == bool(traffic)
     assert stand.adapters.books.unfinished_batches("shop") == []
     assert all(record.acknowledge_report is not None for record in stand.records)
+
+
+@pytest.mark.parametrize("failing_group", [1, 2])
+def test_a_merge_is_logged_although_the_ledger_was_away(
+    stand: Stand,
+    mysql: MySqlStand,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    failing_group: int,
+) -> None:
+    """Between two merges, or after the last one: the step is tried again, which finds the merges
+    done, but their events must not be lost."""
+    mysql.execute("insert into a values (1, 1)", "insert into b values (1, 1)", database=database)
+    groups = iter(range(1, 100))
+
+    def ends(ports: RunPorts, batch_ids: Iterable[int]) -> dict[int, Position | None]:
+        if next(groups) == failing_group:
+            raise LedgerUnavailable("It is gone.", hint="start it")
+        return batch_ends(ports, batch_ids)
+
+    monkeypatch.setattr("lockstep.assets.runs._LOGGED_AT_ONCE", 0)
+    monkeypatch.setattr("lockstep.assets.runs.batch_ends", ends)
+    result = stand.run()
+    assert result.success
+    assert materialized(result) == {*ALL_STEPS, key(database, "a"), key(database, "b")}
+
+
+def test_an_error_after_a_step_is_shown_with_its_hint(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger may be away when what the step did is reported."""
+
+    def fail(*_: object) -> None:
+        raise LedgerUnavailable("It is gone.", hint="start it")
+
+    monkeypatch.setattr("lockstep.assets.runs.log_state", fail)
+    result = stand.run()
+    [failed] = [event for event in result.all_events if event.is_step_failure]
+    told = failed.step_failure_data.user_failure_data
+    assert told is not None
+    assert told.description == "It is gone.\nhint: start it"
 
 
 @dataclass(frozen=True)
@@ -202,11 +246,11 @@ def test_zero_dates_are_null_and_counted(everything: Everything) -> None:
 
 def test_awkward_names(everything: Everything, mysql: MySqlStand) -> None:
     """No name meets another or is lost on the way, whether a run or a click merges its table. The
-    run lists the tables that it had rows of in the catalogue."""
+    run lists the tables that it had rows of in its list."""
     stand, database = everything.stand, everything.database
     keys = {key(database, name) for name in AWKWARD}
     assert len(keys) == len(AWKWARD)
-    known = read_catalogue(stand.adapters.settings.state_folder, "shop")
+    known = read_table_list(stand.adapters.settings.state_folder, "shop")
     assert {one.name for one in known} == {"a", "wide", "odd", "dated", *AWKWARD}
     mysql.execute(*(f"update {name} set v = id + 1" for name in QUOTED), database=database)
     stand.click(known, NAMES.captured_key)

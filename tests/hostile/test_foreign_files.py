@@ -7,6 +7,7 @@ reads the same log beside it and is left in peace: its changes are what the firs
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -570,6 +571,38 @@ def test_a_compaction_of_several_batches(source: Source, name: str) -> None:
     source.write(3)
     source.run()
     source.require_right()
+
+
+@pytest.mark.parametrize("recovers_after", [False, True])
+def test_a_compaction_that_logs_no_sizes(source: Source, recovers_after: bool) -> None:
+    """A removed file's size is optional in Delta's log, and Trino leaves it out. Files that the
+    ledger does not know, as it was made from the lake, are listed again all the same."""
+
+    def lose_ledger(batch: int | None = None) -> None:
+        source.follower.lose_ledger()
+        with source.follower.leased() as lease:
+            recover(source.ports(), lease, author="somebody", after_batch=batch)
+
+    for key in range(4):
+        source.write(key)
+        source.run()
+    batches = source.follower.live_batches()
+    if not recovers_after:
+        lose_ledger()
+    compact(source.table())
+    newest = Path(str(delta_log.commit_file(source.folder / CHANGELOG, source.table().version())))
+    actions = [json.loads(line) for line in newest.read_text().splitlines()]
+    for action in actions:
+        if "remove" in action:
+            del action["remove"]["size"]
+            action["remove"]["extendedFileMetadata"] = False
+    newest.write_text("\n".join(map(json.dumps, actions)))
+    if recovers_after:
+        lose_ledger(batches[-2].id)
+    source.write(3)
+    assert source.run().is_complete
+    source.require_right()
+    assert source.told() == []
 
 
 # -- by Spark -------------------------------------------------------------------------------------

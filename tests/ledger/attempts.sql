@@ -234,7 +234,8 @@ $$;
 create function pg_temp.read_chunk(a_load bigint, a_number integer, some_rows bigint default 1)
 returns void language sql as $$
     update lockstep.load_chunks set low_base = 'binlog', low_number = 1, low_offset = 4,
-        high_base = 'binlog', high_number = 1, high_offset = 4, rows = some_rows, seconds = 1
+        high_base = 'binlog', high_number = 1, high_offset = 4, rows = some_rows, seconds = 1,
+        read_at = now()
     where load = a_load and number = a_number
 $$;
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from lockstep.pipeline.model.batch import Batch, CaptureRecord
 from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin, LoadFollowed, LoadJoined
@@ -105,6 +106,24 @@ def test_chunks_go_on_and_are_read_once(ledger: Ledger, lease: Lease) -> None:
         ledger.plan_chunk(lease, load.id, 2, Range(Bound(("id",), ("9",)), None))
     with refused(ledger, lease, "load_chunks_known"):
         ledger.record_chunk(lease, load.id, 7, rows(140))
+
+
+def test_each_chunk_is_a_sign_that_its_run_goes_on(ledger: Ledger, lease: Lease) -> None:
+    """When it is planned, and when it is read."""
+
+    def last_record() -> datetime:
+        view = ledger.newest_lease(lease.source)
+        assert view is not None and view.recorded_at is not None
+        return view.recorded_at
+
+    load = ledger.order_load(lease, ORDERS, author="ada", reason="older than the log")
+    ledger.begin_load(lease, load.id, READING)
+    moments = [last_record()]
+    ledger.plan_chunk(lease, load.id, 0, Range(None, None))
+    moments.append(last_record())
+    ledger.record_chunk(lease, load.id, 0, rows(120))
+    moments.append(last_record())
+    assert moments == sorted(set(moments))
 
 
 def test_a_void_load_frees_its_table(ledger: Ledger, lease: Lease) -> None:

@@ -11,7 +11,7 @@ from lockstep.pipeline.values.table import TableName
 
 HERE, ELSEWHERE = "catalog here", "catalog elsewhere"
 BEGUN = RecordedEntry(TableName("shop", "Orders"), EntryName("shop", "orders"), "file:///lake/1")
-MADE = replace(BEGUN, content="0123456789abcdef", schema_version=3)
+MADE = replace(BEGUN, content_hash="0123456789abcdef", schema_version=3)
 
 
 def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) -> None:
@@ -29,8 +29,8 @@ def test_an_entry_is_known_from_before_it_is_made(ledger: Ledger, lease: Lease) 
 
 def test_comments_were_looked_at_up_to_a_statement(ledger: Ledger, lease: Lease) -> None:
     """Of each catalog by itself."""
-    assert ledger.registrations(lease.source, HERE).statement_number == 0
+    assert ledger.registrations(lease.source, HERE).statement_id == 0
     for statement in (7, 12):
         ledger.note_registered_up_to(lease, HERE, statement)
-    assert ledger.registrations(lease.source, HERE).statement_number == 12
-    assert ledger.registrations(lease.source, ELSEWHERE).statement_number == 0
+    assert ledger.registrations(lease.source, HERE).statement_id == 12
+    assert ledger.registrations(lease.source, ELSEWHERE).statement_id == 0

@@ -80,7 +80,7 @@ def test_a_set_names_the_newest_version_with_its_rows(ledger: Ledger, lease: Lea
     found = ledger.mirror_versions(lease.source, ORDERS, second.id)
     assert [version.delta_version for version in found] == [4, 3]
     [write, *_] = ledger.intents_of_batch(lease.source, second.id)
-    assert found[0] == ledger.mirror_version(lease.source, write=write.id)
+    assert found[0] == ledger.mirror_version(lease.source, write.id)
     # Nobody has looked at what was committed to the mirror before its newest version.
     ledger.note_examined_versions(lease, {mirror: 3})
     assert found[1:] == ledger.mirror_versions(lease.source, ORDERS, second.id)

@@ -99,7 +99,7 @@ def test_what_has_no_rule_is_refused(value: Any) -> None:
 def test_parts_are_attributes_by_names_of_their_own() -> None:
     """Of attributes too; None where one on the way to them is, and for no value at all."""
     whole = Whole(ORDERS, ())
-    assert attributes(whole, "table.database as schema, kinds", "table as of") == {
+    assert attributes(whole, "table.database as schema, kinds, table as of") == {
         "schema": "shop",
         "kinds": (),
         "of": ORDERS,

@@ -354,13 +354,15 @@ def test_a_run_that_records_nothing_is_not_only_busy(
     assert "`kill -9` is safe" in found.hint
 
 
-def test_a_run_that_reads_tables_is_not_judged_by_what_it_records() -> None:
-    """The chunks of a table are recorded without their time; a merge after it is judged. Nor is a
-    replay."""
-    reading = standing(
-        lease=replace(RUN_LEASE, recorded_at=NOW - timedelta(hours=9)),
-        loads=(LoadProgress(ORDERS, 10, 100, 1.0),),
+def test_a_run_that_reads_a_table_in_one_piece_is_not_judged_by_what_it_records() -> None:
+    """A chunk is a record; a table without a key is read as one. A merge after it is judged. Nor
+    is a replay."""
+    load = LoadProgress(ORDERS, 10, 100, 1.0)
+    in_chunks = standing(
+        lease=replace(RUN_LEASE, recorded_at=NOW - timedelta(hours=9)), loads=(load,)
     )
+    assert exit_code(in_chunks, NOW, None) == 3
+    reading = replace(in_chunks, loads=(replace(load, is_one_read=True),))
     assert reading.lease is not None
     merging = replace(reading, waiting_batches=(WaitingBatch(batch(), (ORDERS,)),))
     assert exit_code(reading, NOW, None) == 0

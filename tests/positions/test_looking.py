@@ -13,6 +13,8 @@ from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition
 from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
+from lockstep.pipeline.run.status import plan_reading
+from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.snapshot.log_retention import log_retention, week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
@@ -33,6 +35,21 @@ def follower(mysql: MySqlStand, database: str) -> Follower:
     made = Follower(server(mysql), [f"{database}.*"])
     made.run()
     return made
+
+
+def test_a_plan_lists_what_concerns_a_captured_table_after_much_that_does_not(
+    mysql: MySqlStand, database: str, follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many statements of others come before it."""
+    monkeypatch.setattr(plan_reading, "STATEMENTS", 2)
+    for user in "abc":
+        mysql.execute(f"create user {database}_{user}", f"drop user {database}_{user}")
+    mysql.execute(f"alter table {database}.t add column v int")
+    reading = make_plan(follower.ports()).reading
+    assert reading is not None
+    effects = [statement.effect.partition(":")[0] for statement in reading.statements]
+    assert effects == ["passed", "passed", f"{database}.t"]
+    assert reading.unlisted_statement_count == 4
 
 
 @pytest.fixture

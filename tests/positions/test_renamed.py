@@ -206,7 +206,7 @@ def test_the_intent_names_the_version(shop: Shop) -> None:
     cursor = ledger.cursors(SOURCE).acknowledged
     assert cursor is not None
     pinned = {
-        intent.table.name: ledger.mirror_version(SOURCE, write=intent.copied_write_id)
+        intent.table.name: ledger.mirror_version(SOURCE, intent.copied_write_id)
         for intent in ledger.intents_of_batch(SOURCE, cursor.batch)
         if intent.copied_write_id is not None
     }

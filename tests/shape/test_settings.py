@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -22,14 +23,22 @@ from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
+from lockstep.pipeline.schema.rows import row_structure
+from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
+from lockstep.pipeline.shape.shaping import Shaping
+from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.pace import Pace
 from lockstep.pipeline.source_plan import SnapshotPlan
-from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused
+from lockstep.pipeline.values.errors import ConfigurationError, LedgerRefused, StructureMoved
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import LakePolicies, OnRewrite
 from lockstep.pipeline.values.table import TableName
+from lockstep.resources.mysql import shaped
+from lockstep.resources.mysql.server import MySqlServer
+from lockstep.resources.mysql.shaped import ShapedServer
 from tests.fix_mysql import MySqlStand
+from tests.mysql.reading import settings
 from tests.positions.follower import SOURCE
 from tests.shape import reference
 from tests.shape.follower import KEY, ShapedFollower
@@ -225,6 +234,31 @@ OTHER_NAMES = (
 )
 """A statement, the table that stops behind it, for the sake of a column, and the setting that is
 missing."""
+
+
+@pytest.mark.parametrize("method", ["snapshot", "chunk", "rows"])
+def test_a_table_that_is_not_seen_is_not_read_as_it_is(
+    mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """MariaDB omits a table that it could not open in time, and is able to when rows are read."""
+    table = TableName(database, "customers")
+    mysql.execute(
+        "create table customers (id int primary key, ssn char(9))",
+        "insert into customers values (1, 'secret')",
+        database=database,
+    )
+    rules = ShapeRules(hash_columns={"ssn": Hash.EXACT})
+    shaping = Shaping({table: rules}.get, PrivacyKey(KEY), has_rules=True)
+    unshaped = MySqlServer(settings(mysql))
+    server, (schema,) = ShapedServer(unshaped, shaping), unshaped.baseline([table]).tables
+    monkeypatch.setattr(shaped, "read_schemas", lambda *_: ())
+    reads: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+        "snapshot": lambda: server.snapshot(schema),
+        "chunk": lambda: server.chunk(schema, Range()),
+        "rows": lambda: server.rows(row_structure(schema)),
+    }
+    with pytest.raises(StructureMoved), reads[method]():
+        pytest.fail("it was read")
 
 
 def test_nothing_is_shown_under_another_name(mysql: MySqlStand, database: str) -> None:

@@ -14,51 +14,46 @@ import numpy as np
 from lockstep.pipeline.binlog.stream.ring import Integers
 from lockstep.pipeline.binlog.stream.rules import Phase
 
+REGISTER_COUNT: Final = 26
+
 (
-    AT,
-    NEXT,
-    EVENT_AT,
-    EVENT_SIZE,
-    EVENT_CRC,
-    PHASE,
-    CHECKSUM,
-    SEQUENCE,
-    FILE,
-    OFFSET,
-    STATEMENT,
-    PUT,
-    GET,
-    ACK,
-    EVENTS,
-    COMPLETE_EVENTS,
-    TRANSACTIONS,
-    ALL_TRANSACTIONS,
+    # The current event in the input.
+    AT,  # the next unread byte; the current event, or its packet, begins there
+    NEXT,  # the byte after the current event
+    EVENT_AT,  # the event's first byte
+    EVENT_SIZE,  # its bytes, checksum included
+    EVENT_CRC,  # its CRC32
+    # The state of the reading.
+    PHASE,  # the phase of the transaction buffer (`rules`)
+    CHECKSUM,  # 1 if the log has CRC32s, 0 if not, -1 before its format description
+    SERVER_ID,  # id of the server that wrote the log, -1 before its format description
+    SEQUENCE,  # sequence number of the next packet
+    FILE,  # index of the log file of the event at AT
+    OFFSET,  # offset of that event in its file
+    STATEMENT,  # number of the statement whose table maps are valid now
+    # The ring and the indexes.
+    PUT,  # the ring's sequence after the open transaction
+    GET,  # the ring's sequence after the complete transactions
+    ACK,  # the ring's sequence before them
+    EVENTS,  # rows used in the index of events
+    COMPLETE_EVENTS,  # those of them that belong to complete transactions
+    TRANSACTIONS,  # rows of complete transactions in their index; the open one's row is next
+    TEXTS,  # rows used in the index of statements' texts
+    TEXT_PUT,  # bytes that the texts use
+    ALONE,  # 1 from when rows of a transaction go to a file until the transaction is handed
+    # out, which must be in a group of its own
+    # Reading stops at the end of the first transaction that reaches a limit.
+    ALL_TRANSACTIONS,  # transactions and bytes since the limits were set
     ALL_BYTES,
-    STOP_OFFSET,
+    STOP_OFFSET,  # limits of OFFSET and of these two
     STOP_TRANSACTIONS,
     STOP_BYTES,
-    ALONE,
-    TEXTS,
-    TEXT_PUT,
-    SERVER_ID,
-) = range(26)
-REGISTER_COUNT: Final = 26
-"""AT: the next unread byte of the input. EVENT_AT, EVENT_SIZE, EVENT_CRC: the current
-event's first byte, its bytes (checksum included) and its CRC32. NEXT: the byte after
-it. PHASE: the buffer's state (`rules`). CHECKSUM: 1 if the log has CRC32s, 0 if not, -1
-before its format description. SEQUENCE: sequence number of the next packet. FILE,
-OFFSET: the place in the log of the event at AT. STATEMENT: number of the statement
-whose table maps are valid now. PUT, GET, ACK: the ring's sequences. EVENTS,
-TRANSACTIONS: rows used in the indexes. COMPLETE_EVENTS: how many of the events belong
-to complete transactions. STOP_…: limits; reading stops at the end of the first
-transaction that reaches one. ALL_…: counts that are compared with the limits. ALONE: 1
-if the open transaction must be handed out as a group of its own, because a file has
-some of its rows. TEXTS, TEXT_PUT: rows used in the index of statements' texts, and
-bytes that the texts use. SERVER_ID: id of the server that wrote the log, -1 before its
-format description."""
+) = range(REGISTER_COUNT)
 
 _NEVER: Final = int(np.iinfo(np.int64).max)
 """A limit that no count and no offset reaches."""
+
+_PHASES: Final = tuple(Phase)
 
 
 class _Register:
@@ -101,7 +96,6 @@ class Registers:
     text_put = _Register(TEXT_PUT)
     server_id = _Register(SERVER_ID)
     alone = _Register(ALONE)
-    """1 if a file has rows of the open transaction, or of the only complete one."""
 
     def __init__(self, offset: int) -> None:
         """Set the registers for a dump that begins at `offset` of its first file."""
@@ -136,8 +130,8 @@ class Registers:
         """Stop after this many transactions or bytes of the log, counted from now. None
         is no limit."""
         self.array[ALL_TRANSACTIONS] = self.array[ALL_BYTES] = 0
-        self.array[STOP_TRANSACTIONS] = transactions or _NEVER
-        self.array[STOP_BYTES] = log_bytes or _NEVER
+        self.array[STOP_TRANSACTIONS] = _NEVER if transactions is None else transactions
+        self.array[STOP_BYTES] = _NEVER if log_bytes is None else log_bytes
 
     def count_transaction(self, log_bytes: int) -> None:
         """Count a complete transaction of `log_bytes` bytes, which the loop did not
@@ -147,7 +141,7 @@ class Registers:
 
     def stop_at(self, offset: int | None) -> None:
         """Stop at the first end of a transaction at or after `offset` of the current
-        file."""
+        file. None is no limit."""
         self.array[STOP_OFFSET] = _NEVER if offset is None else offset
 
     def stop_here(self) -> None:
@@ -158,22 +152,20 @@ class Registers:
 
     def truncate_open(self, events: int = 0, put: int | None = None) -> None:
         """Keep only the first `events` events of the open transaction. `put`: the
-        ring's sequence after the last of them."""
+        ring's sequence after the last of them; None if none is kept."""
         self.array[EVENTS] = self.array[COMPLETE_EVENTS] + events
         self.array[PUT] = self.array[GET] if put is None else put
 
     def empty_ring(self) -> None:
-        """Free the ring after all its events, those of the open transaction, went to a
-        file."""
+        """Free the ring after all its events went to a file. All of them belong to the
+        open transaction."""
         self.array[EVENTS] = 0
         self.array[GET] = self.array[ACK] = self.array[PUT]
         self.array[ALONE] = 1
 
     def free_complete(self) -> None:
-        """Free the complete transactions' room; the open one moves to the first row."""
+        """Free the room of the complete transactions. The open one moves to the first
+        row of the index."""
         self.array[EVENTS] -= self.array[COMPLETE_EVENTS]
         self.array[COMPLETE_EVENTS] = self.array[TRANSACTIONS] = self.array[ALONE] = 0
         self.array[ACK] = self.array[GET]
-
-
-_PHASES: Final = tuple(Phase)

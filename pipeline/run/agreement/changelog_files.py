@@ -34,7 +34,7 @@ from lockstep.pipeline.model.changelog_listing import (
 from lockstep.pipeline.model.foreign_commits import AllExpected, Behind, changes_more_than_files
 from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogAbove
 from lockstep.pipeline.model.table_state import TableState
-from lockstep.pipeline.ports.ledger import batch_content
+from lockstep.pipeline.ports.ledger import LAST_BATCH, batch_content
 from lockstep.pipeline.run.agreement.lake_logs import (
     changelog_error,
     changelog_judgement,
@@ -46,7 +46,6 @@ from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import (
     CommitConflict,
-    ForeignCommit,
     LakeUnavailable,
     SegmentsLost,
     TableError,
@@ -59,8 +58,6 @@ from lockstep.pipeline.values.segment import (
     batch_of,
 )
 from lockstep.pipeline.values.table import TableName
-
-_NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +107,7 @@ def recorded_files_by_batch(
     source, table = ports.source.name, changelog.table
     files: dict[int, tuple[SegmentFile, ...]] = {}
     if isinstance(table, SystemTable):
-        for batch in ports.ledger.live_batches(source, 0, _NO_LIMIT):
+        for batch in ports.ledger.live_batches(source):
             for part in batch_content(ports.ledger, source, batch.id).system_segments:
                 if part.table is table:
                     files[batch.id] = part.files
@@ -120,7 +117,7 @@ def recorded_files_by_batch(
         for version in ports.ledger.schema_versions(source, table)
         if version.generation == changelog.generation
     }
-    for content in ports.ledger.contents(source, 0, _NO_LIMIT, [table]):
+    for content in ports.ledger.contents(source, 0, LAST_BATCH, [table]):
         for segment in content.segments:
             if segment.schema_version in schema_versions:
                 files[content.batch] = (*files.get(content.batch, ()), *segment.files)
@@ -166,14 +163,14 @@ def listing_difference(
     return file_difference(listed, recorded, foreign or ForeignFiles(), batches_in)
 
 
-def batches_in_file(ports: RunPorts, folder: str, path: str) -> frozenset[int]:
-    """Return the batches that a file has rows of; {0} if the file cannot be read."""
+def batches_in_file(ports: RunPorts, folder: str, path: str) -> frozenset[int] | None:
+    """Return the batches that a file has rows of; None if the file cannot be read."""
     batches = set[int]()
     try:
-        for piece in ports.segments.pieces(folder, [SegmentFile(path, 0, 0, "")], ["_batch"]):
+        for piece in ports.segments.pieces(folder, [SegmentFile(path)], ["_batch"]):
             batches.update(pc.unique(piece.column("_batch").drop_null()).to_pylist())
     except (LakeUnavailable, KeyError, ValueError, pa.ArrowException):
-        return frozenset({0})
+        return None
     return frozenset(batches)
 
 
@@ -294,10 +291,7 @@ def _correct_once(
     error = earlier.error
     if examined_version is not None and error is None:
         judgement = changelog_judgement(ports, log, examined_version)
-        new_error = changelog_error(ports, folder, judgement, changelog.table)
-        if isinstance(new_error, ForeignCommit):
-            raise new_error
-        error = new_error
+        error = changelog_error(ports, folder, judgement, changelog.table)
         if isinstance(judgement, Behind):
             return replace(earlier, error=error)
     check = replace(earlier, error=error, version=log.newest)
@@ -365,13 +359,11 @@ def reason_not_corrected(
     surplus files may hold the only copy of some changes."""
     if not damage_by_path or not surplus:
         return None
-    batches = {
-        batch for path in surplus for batch in batches_in_file(ports, changelog.folder, path)
-    }
+    contents = [batches_in_file(ports, changelog.folder, path) for path in surplus]
     reasons = [
         reason
         for path, reason in damage_by_path.items()
-        if 0 in batches or batch_of(path) in batches
+        if any(batches is None or batch_of(path) in batches for batches in contents)
     ]
     if not reasons:
         return None

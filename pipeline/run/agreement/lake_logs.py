@@ -37,6 +37,9 @@ from lockstep.pipeline.values.intent import Intent, NewestWrites
 from lockstep.pipeline.values.segment import SystemTable
 from lockstep.pipeline.values.table import TableName
 
+_MOST_SEARCHED_COMMITS: Final = 50
+"""Number of newest commits in a folder that are searched for one of Lockstep's."""
+
 
 @dataclass(frozen=True, slots=True)
 class DisagreeingTable:
@@ -46,32 +49,17 @@ class DisagreeingTable:
     reason: str
     hint: str
 
+    @classmethod
+    def of(cls, table: TableName, error: TableError | ForeignCommit) -> DisagreeingTable:
+        return cls(table, str(error), error.hint)
+
 
 def require_expected_commits(
-    ports: RunPorts,
-    state: TableState,
-    examined_version: int | None,
-    intent: Intent | None = None,
-    *,
-    will_be_replaced: bool = False,
-    newest_writes: NewestWrites | None = None,
+    ports: RunPorts, state: TableState, judgement: Judgement
 ) -> int | None:
     """Return the newest version of a mirror, or None if it does not exist. Raise
-    `TableError` if a commit after `examined_version` concerns the table, and
-    `ForeignCommit` if one concerns the whole source.
-
-    `intent`: an open write, whose commit is expected. `will_be_replaced`: all
-    rows of the mirror are about to be replaced, so commits of other programs do not
-    matter. `newest_writes`: the mirror's, if the caller has them from the ledger.
-    """
-    judgement = mirror_judgement(
-        ports,
-        state,
-        examined_version,
-        intent,
-        will_be_replaced=will_be_replaced,
-        newest_writes=newest_writes,
-    )
+    `TableError` if its `judgement` concerns the table, and `ForeignCommit` if it
+    concerns the whole source."""
     if isinstance(judgement, AllExpected):
         return judgement.newest
     raise _mirror_error(ports, state, judgement)
@@ -86,8 +74,12 @@ def mirror_judgement(
     will_be_replaced: bool = False,
     newest_writes: NewestWrites | None = None,
 ) -> Judgement:
-    """Return the judgement on the commits to a mirror after `examined_version`. The
-    other arguments are those of `require_expected_commits`."""
+    """Return the judgement on the commits to a mirror after `examined_version`.
+
+    `intent`: an open write, whose commit is expected. `will_be_replaced`: all rows of
+    the mirror are about to be replaced, so commits of other programs do not matter.
+    `newest_writes`: the mirror's, if the caller has them from the ledger.
+    """
     source = ports.source.name
     app_id = application_id(source, state, "mirror")
     if newest_writes is None:
@@ -111,47 +103,45 @@ def mirror_judgement(
 def changelog_judgement(ports: RunPorts, log: LogAbove, examined_version: int) -> Judgement:
     """Return the judgement on the commits to a changelog, or to a system table
     (`_transactions`, `_ddl`), after `examined_version`. `log`: these commits."""
-    source = ports.source.name
-    batch_ids = {
-        commit.metadata["batches"][-1]
-        for commit in log.commits
-        if commit.metadata and "batches" in commit.metadata
-    }
+    ledger, source = ports.ledger, ports.source.name
+    named_batches = ((commit.metadata or {}).get("batches") for commit in log.commits)
     batches = {
         batch.id: batch
-        for batch_id in batch_ids
-        for batch in ports.ledger.live_batches(source, batch_id, batch_id)
+        for batch_id in {batch_ids[-1] for batch_ids in named_batches if batch_ids}
+        for batch in ledger.live_batches(source, batch_id, batch_id)
     }
-    ledger = ports.ledger
-    pruned_through, newest_revision = ledger.pruned_through(source), ledger.revisions(source).newest
     return judge_changelog_log(
-        log, examined_version, ledger.identity(), batches, pruned_through, newest_revision
+        log,
+        examined_version,
+        ledger.identity(),
+        batches,
+        ledger.pruned_through(source),
+        ledger.revisions(source).newest,
     )
 
 
 def changelog_error(
-    ports: RunPorts, folder: str, judgement: Judgement, table: TableName | SystemTable | None = None
-) -> TableError | ForeignCommit | None:
-    """Return a `TableError` for what concerns only a changelog's table, a
-    `ForeignCommit` for what concerns the whole source, and None if the commits are
-    harmless."""
-    source = ports.source.name
+    ports: RunPorts, folder: str, judgement: Judgement, table: TableName | SystemTable
+) -> TableError | None:
+    """Return the error for what concerns only a changelog's table, or None if the
+    commits are harmless. Raise `ForeignCommit` for what concerns the whole source."""
     keep = keep_hint(table)
     replay = replay_hint(table)
     match judgement:
-        case Ahead(commit, ledger):
-            return unknown_commit_error(source, folder, commit, ledger, ports.ledger.identity())
+        case Ahead():
+            raise _ahead_error(ports, folder, judgement)
         case Behind(newest, expected):
             ends = "is missing" if newest is None else f"ends at version {newest}"
+            mirror = ". The mirror has all rows" if isinstance(table, TableName) else ""
             return TableError(
                 f"the changelog {folder} {ends}, and version {expected} of it is in the ledger: "
-                "its later changes are lost. The mirror has all rows",
+                f"its later changes are lost{mirror}",
                 hint=f"mount or restore the folder before the next run; {keep}",
             )
-        case Foreign(commit, how):
+        case Foreign(commit, effect):
             return TableError(
-                f"{foreign_sentence(folder, commit)}: {how}. The changelog may lack changes, or "
-                "have some that never happened",
+                f"{_foreign_sentence(folder, commit)}: {effect}. The changelog may lack changes, "
+                "or have some that never happened",
                 hint=f"find out who did it; {replay}; {keep}",
             )
         case Unknown(version):
@@ -164,12 +154,12 @@ def changelog_error(
             return None
 
 
-def keep_hint(table: TableName | SystemTable | None) -> str:
+def keep_hint(table: TableName | SystemTable) -> str:
     """Return the hint that leaves a table's changelog as another program left it."""
     return f"`lockstep resume {table} --reason …` goes on with the changelog as it is"
 
 
-def replay_hint(table: TableName | SystemTable | None) -> str:
+def replay_hint(table: TableName | SystemTable) -> str:
     """Return the hint for a changelog that lists other files than were captured."""
     tables_option = f" --tables {table}" if isinstance(table, TableName) else ""
     return f"`lockstep replay --from earliest --to latest{tables_option}` lists what was captured"
@@ -187,17 +177,17 @@ def disagreeing_tables(ports: RunPorts) -> list[DisagreeingTable]:
             ports, state, examined_versions.get(state.mirror), intents.get(table)
         )
         if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed:
-            error = _mirror_error(ports, state, judgement)
-            tables.append(DisagreeingTable(table, str(error), error.hint))
+            tables.append(DisagreeingTable.of(table, _mirror_error(ports, state, judgement)))
     return tables
 
 
 def source_error_in_changelogs(ports: RunPorts) -> ForeignCommit | None:
-    """Return the first disagreement of a changelog, or of a system table, that concerns
-    the whole source; None without one."""
-    changelogs = _changelogs_with_new_commits(ports)
-    errors = (changelog_error(ports, folder, judgement) for folder, judgement in changelogs)
-    return next((error for error in errors if isinstance(error, ForeignCommit)), None)
+    """Return the error of the first changelog, or system table, with a commit of
+    Lockstep that the ledger does not know; None if there is none."""
+    for folder, judgement in _changelogs_with_new_commits(ports):
+        if isinstance(judgement, Ahead):
+            return _ahead_error(ports, folder, judgement)
+    return None
 
 
 def unknown_batch_error(ports: RunPorts) -> ForeignCommit | None:
@@ -209,6 +199,7 @@ def unknown_batch_error(ports: RunPorts) -> ForeignCommit | None:
     source = ports.source.name
     examined_versions = ports.ledger.examined_versions(source)
     for folder in ports.claims.tables(source):
+        # The folder of a mirror begins with a database's name, whose `_` is escaped.
         if folder in examined_versions or not folder.startswith(f"{source}/_"):
             continue
         commit = next((commit for commit in ports.mirrors.history(folder) if commit.is_ours), None)
@@ -218,9 +209,7 @@ def unknown_batch_error(ports: RunPorts) -> ForeignCommit | None:
             ports, LogAbove(commit.delta_version, commits=(commit,)), -1
         )
         if isinstance(judgement, Ahead):
-            return unknown_commit_error(
-                source, folder, commit, judgement.ledger, ports.ledger.identity()
-            )
+            return _ahead_error(ports, folder, judgement)
     return None
 
 
@@ -228,16 +217,11 @@ def _changelogs_with_new_commits(ports: RunPorts) -> Iterator[tuple[str, Judgeme
     """Yield the changelogs, and the system tables, with commits after the version that
     was examined last, and the judgement on these commits."""
     mirrors = {state.mirror for state in ports.ledger.table_states(ports.source.name).values()}
-    for folder, examined_version in ports.ledger.examined_versions(ports.source.name).items():
-        if folder not in mirrors and not ports.changelog.is_newest_version(
-            folder, examined_version
-        ):
-            yield (
-                folder,
-                changelog_judgement(
-                    ports, ports.changelog.log_above(folder, examined_version), examined_version
-                ),
-            )
+    versions = ports.ledger.examined_versions(ports.source.name)
+    versions = {folder: versions[folder] for folder in versions.keys() - mirrors}
+    for folder in sorted(ports.mirrors.changed_since(versions)):
+        log = ports.changelog.log_above(folder, versions[folder])
+        yield folder, changelog_judgement(ports, log, versions[folder])
 
 
 def mirrors_with_new_commits(
@@ -265,9 +249,9 @@ def mirrors_with_new_commits(
 
 def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
     """Return the tables that the next run would quarantine because of commits to their
-    mirrors. Include the tables that it would quarantine because of commits to their
-    changelogs once it publishes there. Leave out the mirrors that it writes again,
-    because a person has ordered a reload."""
+    mirrors, and those that it would quarantine because of commits to their changelogs
+    once it publishes there. Mirrors that it writes again, because a person ordered a
+    reload, are left out."""
     source = ports.source.name
     orders = ports.ledger.open_orders(source)
     to_reload = {order.table for order in orders if order.kind is OrderKind.RELOAD}
@@ -283,15 +267,13 @@ def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
         )
         if isinstance(judgement, Behind | Foreign | Unknown):
             error = _mirror_error(ports, state, judgement)
-            disagreeing.append(DisagreeingTable(state.table, str(error), error.hint))
+            disagreeing.append(DisagreeingTable.of(state.table, error))
     tables = _changelogs_of(ports, {TableCondition.FOLLOWING})
     for folder, judgement in _changelogs_with_new_commits(ports):
         if folder in tables and isinstance(judgement, Behind | Foreign | Unknown):
-            table = tables[folder]
-            changelog_problem = changelog_error(ports, folder, judgement, table)
-            if isinstance(changelog_problem, TableError):
-                reason, hint = changelog_problem.reason, changelog_problem.hint
-                disagreeing.append(DisagreeingTable(table, reason, hint))
+            changelog_problem = changelog_error(ports, folder, judgement, tables[folder])
+            if changelog_problem is not None:
+                disagreeing.append(DisagreeingTable.of(tables[folder], changelog_problem))
     return disagreeing
 
 
@@ -303,7 +285,7 @@ def changelogs_with_moved_rows(ports: RunPorts) -> list[DisagreeingTable]:
     return [
         DisagreeingTable(
             tables[folder],
-            f"{foreign_sentence(folder, judgement.commit)}: it put rows into files that nobody "
+            f"{_foreign_sentence(folder, judgement.commit)}: it put rows into files that nobody "
             "recorded",
             f"only Lockstep may write changelogs; {replay_hint(tables[folder])}, and so does the "
             "next run that publishes there; if captured files were deleted since, that run says "
@@ -315,6 +297,8 @@ def changelogs_with_moved_rows(ports: RunPorts) -> list[DisagreeingTable]:
 
 
 def _changelogs_of(ports: RunPorts, conditions: Container[TableCondition]) -> dict[str, TableName]:
+    """Return, by folder, the tables of all changelogs that tables in these conditions
+    have had."""
     source = ports.source.name
     return {
         changelog_path(source, state.table, generation): state.table
@@ -329,10 +313,8 @@ def _mirror_error(
 ) -> TableError | ForeignCommit:
     mirror, table = state.mirror, state.table
     match judgement:
-        case Ahead(commit, ledger):
-            return unknown_commit_error(
-                ports.source.name, mirror, commit, ledger, ports.ledger.identity()
-            )
+        case Ahead():
+            return _ahead_error(ports, mirror, judgement)
         case Behind(newest, expected):
             ends = "is missing" if newest is None else f"ends at version {newest}"
             if newest is not None and newest >= expected:
@@ -341,9 +323,9 @@ def _mirror_error(
                 f"its mirror {mirror} {ends}, and version {expected} of it is in the ledger",
                 hint=f"mount or restore the lake's folder; or {reload_hint(table)}",
             )
-        case Foreign(commit, how):
+        case Foreign(commit, effect):
             return TableError(
-                f"{foreign_sentence(mirror, commit)}: {how}",
+                f"{_foreign_sentence(mirror, commit)}: {effect}",
                 hint=f"find out who did it; {reload_hint(table)}",
             )
         case Unknown(version):
@@ -356,40 +338,34 @@ def _mirror_error(
             raise AssertionError("harmless commits make no error")
 
 
-def unknown_commit_error(
-    source: str, folder: str, commit: LakeCommit, ledger: str | None, own_ledger: str
-) -> ForeignCommit:
+def _ahead_error(ports: RunPorts, folder: str, ahead: Ahead) -> ForeignCommit:
     """Return the error for a commit of Lockstep that the ledger does not know."""
+    commit = ahead.commit
     metadata = commit.metadata or {}
-    batches, position = metadata.get("batches"), metadata.get("position")
-    subject = f"version {commit.delta_version} of {folder} ({commit_time_text(commit)})"
-    if batches:
-        subject += f" shows batch {batches[-1]} up to {position}"
-    writer = (
-        f"of the ledger {ledger}; this one is {own_ledger}" if ledger else "that it does not know"
-    )
+    subject = f"version {commit.delta_version} of {folder} ({_commit_time_text(commit)})"
+    if batches := metadata.get("batches"):
+        subject += f" shows batch {batches[-1]} up to {metadata.get('position')}"
+    writer = "that it does not know"
+    if ahead.ledger:
+        writer = f"of the ledger {ahead.ledger}; this one is {ports.ledger.identity()}"
     return ForeignCommit(
         f"the ledger is behind its lake: {subject}, a write {writer}",
-        hint=recovery_hint(source),
+        hint=recovery_hint(ports.source.name),
     )
 
 
-def foreign_sentence(folder: str, commit: LakeCommit) -> str:
+def _foreign_sentence(folder: str, commit: LakeCommit) -> str:
     """Return a sentence that names a commit of another program."""
     operation = commit.operation or "an operation without a name"
     return (
         f"version {commit.delta_version} of {folder} is not Lockstep's ({operation}, "
-        f"{commit_time_text(commit)})"
+        f"{_commit_time_text(commit)})"
     )
 
 
-def commit_time_text(commit: LakeCommit) -> str:
+def _commit_time_text(commit: LakeCommit) -> str:
     moment = commit.committed_at
     return "at an unknown time" if moment is None else f"{moment:%Y-%m-%d %H:%M:%S} UTC"
-
-
-_COMMITS: Final = 50
-"""Largest number of commits, newest first, that are searched for one of Lockstep's."""
 
 
 def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableName, str]:
@@ -418,8 +394,9 @@ def foreign_mirrors(ports: RunPorts, tables: Iterable[TableName]) -> dict[TableN
 
 
 def _is_foreign(ports: RunPorts, folder: str) -> bool:
-    """Return whether a folder has a Delta table and none of its newest `_COMMITS`
-    commits is Lockstep's."""
+    """Return whether a folder has a Delta table, and none of its newest commits is
+    Lockstep's."""
     if ports.mirrors.version(folder) is None:
         return False
-    return not any(commit.is_ours for commit in islice(ports.mirrors.history(folder), _COMMITS))
+    commits = islice(ports.mirrors.history(folder), _MOST_SEARCHED_COMMITS)
+    return not any(commit.is_ours for commit in commits)

@@ -15,9 +15,8 @@ from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.mirror.merging import contents_since_settled, plan_merge
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableCondition, TableEventKind, TableState
-from lockstep.pipeline.ports.ledger import table_contents
+from lockstep.pipeline.ports.ledger import stale_tables, table_contents
 from lockstep.pipeline.run.dump.basis import Basis
-from lockstep.pipeline.run.unpruned_batches import stale_tables
 from lockstep.pipeline.schema.consequences import RENAMED_RULE, Action, Consequence
 from lockstep.pipeline.schema.effects import Effect, Renamed
 from lockstep.pipeline.schema.history import Knowledge, SchemaVersion

@@ -26,19 +26,16 @@ from lockstep.pipeline.run.dump.cascade_watch import UnloggedCascade
 from lockstep.pipeline.run.dump.renames import DecideCopies, with_copy_decisions
 from lockstep.pipeline.run.dump.table_extents import PartialTables
 from lockstep.pipeline.run.stop_errors import (
-    engine_error,
+    quarantine_error,
     reread_error,
     resume_hint,
     unreadable_error,
-    versioning_error,
 )
 from lockstep.pipeline.schema.consequences import (
-    ENGINE_REFUSED_RULE,
     NEW_COLUMN_RULE,
     NOT_FOLLOWED_RULE,
     RENAMED_RULE,
     ROW_KEEPING_ACTIONS,
-    VERSIONED_RULE,
     Action,
     Consequence,
     consequences,
@@ -77,10 +74,6 @@ _EVENT_KINDS: Final = {
 }
 _ACTIONS_ON_KNOWN_TABLES: Final = (Action.FOLLOW, Action.EMPTY, Action.DROP)
 """Actions that do nothing to a table without a state (`CapturedTable.is_known`)."""
-
-_REFUSALS: Final = {ENGINE_REFUSED_RULE: engine_error, VERSIONED_RULE: versioning_error}
-"""Rules that stop a table for a reason which reading it from the source would not
-remove, each with the function that returns the error."""
 
 DROPPED_BEFORE_READ: Final = "it was dropped at the source before it could be read"
 """Reason of the DROPPED event of a table that was dropped before it could be read."""
@@ -241,16 +234,16 @@ class TableChanges:
         structure before the statement was not known."""
         name, event_kind = table.name, _EVENT_KINDS.get(consequence.action)
         version, is_loading = self._structures.version(name), table.open_load is not None
-        is_quarantined = consequence.action is Action.QUARANTINE
-        if (refusal := _REFUSALS.get(consequence.rule_name)) is not None:
-            self.stop(name, statement.begin, refusal(name, consequence.reason))
-        elif is_quarantined and is_loading:
-            # Some chunks may have been read with the structure after the statement,
-            # others before.
-            self._record_stop(name, statement.end, reread_error(consequence.reason))
-        elif is_quarantined:
-            error_class = StructureUnknown if is_unknown else TableError
-            error = error_class(consequence.reason, hint=resume_hint(name))
+        if consequence.action is Action.QUARANTINE:
+            error = quarantine_error(name, consequence)
+            # A table that needs all its rows is refused: reading it would not help now.
+            if error.need is None and is_loading:
+                # Some chunks may have been read with the structure after the statement,
+                # others before.
+                self._record_stop(name, statement.end, reread_error(consequence.reason))
+                return
+            if error.need is None and is_unknown:
+                error = StructureUnknown(error.reason, hint=error.hint)
             self.stop(name, statement.begin, error)
         elif consequence.action is Action.REREAD:
             need = Need.COLUMNS if consequence.rule_name == NEW_COLUMN_RULE else Need.ROWS

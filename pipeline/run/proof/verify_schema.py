@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Final
 
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.ports.ledger import Ledger, Structures
@@ -33,8 +32,6 @@ from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
-
-_NO_LIMIT: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +126,7 @@ def recorded_batches(ledger: Ledger, source: str) -> Iterator[RecordedBatch]:
             versions[version.batch].append(version)
     batches = {
         batch.id: batch
-        for batch in ledger.batches(source, limit=_NO_LIMIT)
+        for batch in ledger.batches(source, limit=None)
         if batch.state is not BatchState.ABANDONED and batch.end is not None
     }
     for batch_id in sorted({*statements, *versions}):

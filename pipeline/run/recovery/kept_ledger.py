@@ -280,7 +280,7 @@ def _listings(
         for file, size in (ports.changelog.listed_files(changelog.folder) or {}).items():
             batch = batch_of(file)
             if batch is not None and is_adopted(batch):
-                files.append(SegmentFile(file, 0, size, ""))
+                files.append(SegmentFile(file, size=size))
         yield _Listing(changelog, max(merged_files, default=0), tuple(files))
 
 

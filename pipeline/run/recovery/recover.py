@@ -76,7 +76,7 @@ from lockstep.pipeline.run.recovery.tables_after import (
     after_start_over,
 )
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.run.unpruned_batches import RUNS, batch_of_run, no_such_run
+from lockstep.pipeline.run.unpruned_batches import RUNS_HINT, batch_of_run, no_such_run
 from lockstep.pipeline.schema.history import BatchHistory
 from lockstep.pipeline.values.decisions import START_KIND, Decision, Lease
 from lockstep.pipeline.values.errors import (
@@ -427,7 +427,7 @@ def files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> lis
     of them are missing, another program may have moved their rows to files of its own.
     Those files are listed instead if they have no rows of later batches."""
     captured_files = [
-        SegmentFile(path, file.row_count or 0, file.size or 0, "")
+        file.as_unrecorded
         for path, file in changelog.own_files.items()
         if (batch_of(path) or 0) <= batch
     ]
@@ -437,7 +437,7 @@ def files_up_to(ports: RunPorts, changelog: ChangelogListing, batch: int) -> lis
     ):
         return captured_files
     listed_files = [file for file in captured_files if file.path in changelog.files]
-    foreign = (SegmentFile(path, 0, changelog.files[path], "") for path in changelog.foreign)
+    foreign = (SegmentFile(path, size=changelog.files[path]) for path in changelog.foreign)
     return [*listed_files, *foreign]
 
 
@@ -451,7 +451,7 @@ def damage_sentences(ports: RunPorts, changelog: ChangelogListing, batch: int) -
 def _has_later_rows(ports: RunPorts, changelog: ChangelogListing, batch: int) -> bool:
     """Return whether a foreign file has rows of later batches, or cannot be read."""
     contents = (batches_in_file(ports, changelog.folder, path) for path in changelog.foreign)
-    return any(0 in batches or max(batches, default=0) > batch for batches in contents)
+    return any(batches is None or max(batches, default=0) > batch for batches in contents)
 
 
 def _app_id(ports: RunPorts, lake: LakeContent, changelog: ChangelogListing) -> str:
@@ -583,7 +583,7 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
     own_batches = [other.id for other in batches if other.dagster_run == batch.dagster_run]
     earlier_batches = [other.id for other in batches if other.id < own_batches[0]]
     if own_batches[0] <= pruned_through:
-        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
     if not earlier_batches:
         raise SpanRefused(
             f"run {name} captured the first batch of {source}: there is nothing to go back to",

@@ -44,6 +44,7 @@ from lockstep.pipeline.run.begin import RunStart, start_at_known_place
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.dump.initial_schemas import spans_of_changes, undisturbed_baseline
 from lockstep.pipeline.run.find_place import ProvenPosition, find_place
+from lockstep.pipeline.run.reshaping import keep_clear_reason
 from lockstep.pipeline.schema.history import (
     DatabaseVersion,
     Knowledge,
@@ -461,13 +462,13 @@ def _shows_other_shape(
 
 def _tightening_of(ports: RunPorts, version: SchemaVersion) -> Tightening:
     assert version.schema is not None and version.shown_as is not None
-    hidden, rules = version.hidden_columns, ports.shaping.rules_of(version.table)
+    hidden = version.hidden_columns
     return Tightening(
         version.table,
         0,
         tuple(column.name for column in version.schema.columns if column.name.lower() in hidden),
         version.shown_as.row_condition is not None,
-        kept_because=None if rules is None else rules.keep_clear,
+        kept_because=keep_clear_reason(ports, version.table),
     )
 
 

@@ -39,7 +39,7 @@ from lockstep.pipeline.replay.rows import (
     sorted_unique,
     wrong_row_flags,
 )
-from lockstep.pipeline.run.agreement.lake_logs import require_expected_commits
+from lockstep.pipeline.run.agreement.lake_logs import mirror_judgement, require_expected_commits
 from lockstep.pipeline.run.commit_metadata import commit_metadata
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.replay.segment_comparison import Details, SegmentResult
@@ -378,8 +378,9 @@ def _examine_mirror(ports: RunPorts, state: TableState) -> tuple[int, pa.Schema,
             "its mirror was adopted with rows that its changelog does not have",
             hint=f"`lockstep verify {table}`",
         )
+    examined_version = ports.ledger.examined_versions(ports.source.name).get(state.mirror)
     version = require_expected_commits(
-        ports, state, ports.ledger.examined_versions(ports.source.name).get(state.mirror)
+        ports, state, mirror_judgement(ports, state, examined_version)
     )
     if version is None:
         raise TableError("its mirror is missing", hint=reload_hint(state.table))

@@ -9,6 +9,7 @@ from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.replay.spans import (
     Span,
     batches_in_span,
+    begins_before,
     ends_early,
     named_runs,
     needed_id_ranges,
@@ -16,7 +17,6 @@ from lockstep.pipeline.replay.spans import (
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.unpruned_batches import (
     batch_of_run,
-    begins_before,
     history_begin,
     reason_no_longer_shown,
     unpruned_batches,

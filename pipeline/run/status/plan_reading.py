@@ -5,6 +5,7 @@ current rows) is small, is known only after a capture."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -38,7 +39,7 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_prepares_read,
 )
 from lockstep.pipeline.run.dump.renames import CopyDecider, with_copy_decisions
-from lockstep.pipeline.run.stop_errors import resume_hint
+from lockstep.pipeline.run.stop_errors import quarantine_error
 from lockstep.pipeline.run.table_plans import TablePlans
 from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
@@ -69,7 +70,8 @@ class PlannedReading:
     - `run_count`: number of such runs until the log's end is reached.
     - `log_bytes`, `foreign_bytes`: bytes of log.
     - `foreign_transaction_count`: number of transactions that change no captured table.
-    - `statements`: the first statements in the log. `unlisted_statement_count`: number of others.
+    - `statements`: the first statements in the log that concern a captured table, and the first
+      others. `unlisted_statement_count`: number of further ones.
     - `refusal`: the error that would end the run before anything is recorded.
     - `rereads`: tables that would be re-read from MySQL, and why.
     - `merge_sentences`: how each table's changes would be merged, and why.
@@ -253,7 +255,8 @@ def _column_sentences(
 
 
 STATEMENTS: Final = 200
-"""Largest number of statements that are listed; further ones are only counted."""
+"""Largest number of statements that are listed, of those that concern a captured table
+and of the others; further ones are only counted."""
 
 
 _PASSED: Final = "passed"
@@ -337,6 +340,8 @@ class LogTally:
         self.quarantined: list[StoppedTable] = []
         self.statements: list[LoggedStatementEffect] = []
         self.unlisted_statement_count = 0
+        self._listed_counts = Counter[bool]()
+        """Numbers of listed statements, by whether they concern a captured table."""
         self.largest: LargestTransaction | None = None
         self.foreign_transaction_count = 0
         """Transactions that change no captured table."""
@@ -378,7 +383,9 @@ class LogTally:
             self._apply(table, consequence, logged)
         unreadable = followed.not_understood
         stops_the_run = unreadable is not None and unreadable.possible_tables is None
-        if len(self.statements) < STATEMENTS:
+        is_relevant = bool(effects) or stops_the_run
+        if self._listed_counts[is_relevant] < STATEMENTS:
+            self._listed_counts[is_relevant] += 1
             effect = "; ".join(effects) or (
                 f"{_PASSED}: no captured table" if by_table else _PASSED
             )
@@ -391,9 +398,7 @@ class LogTally:
 
     def _apply(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
         if consequence.action is Action.QUARANTINE:
-            self._quarantine(
-                table, logged.begin, TableError(consequence.reason, hint=resume_hint(table))
-            )
+            self._quarantine(table, logged.begin, quarantine_error(table, consequence))
         elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)
             self._captured_tables[table].has_determined_rows = True

@@ -44,7 +44,6 @@ from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
 
 _MOST_SIMILAR_NAMES: Final = 3
-_NO_LIMIT: Final = 1_000_000_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -223,8 +222,8 @@ def _history_begin(
     is unknown."""
     if versions[0].statement is not None:
         return versions[0].statement.committed_at
-    batches = ledger.batches(source, limit=_NO_LIMIT)
-    first = next((batch for batch in batches if batch.id == versions[0].version.batch), None)
+    batch_id = versions[0].version.batch
+    first = next(iter(ledger.live_batches(source, batch_id, batch_id)), None)
     if first is None:
         return None
     if first.start.committed_at is not None:
@@ -262,7 +261,7 @@ def _version_after_gtids(
             source, f"transactions of {gtids.shortened_text()} were not captured"
         )
 
-    batches = {batch.id: batch for batch in ledger.batches(source, limit=_NO_LIMIT)}
+    batches = {batch.id: batch for batch in ledger.batches(source, limit=None)}
 
     def is_included(version: ShownVersion) -> bool:
         if version.statement is not None:

@@ -12,13 +12,12 @@ from lockstep.pipeline.model.batch import Batch, BatchState, CapturedRows, Reque
 from lockstep.pipeline.model.table_state import StoppedTable, TableEvent, TableEventKind
 from lockstep.pipeline.ports.ledger import Ledger, Structures
 from lockstep.pipeline.proof.proven import ComparisonRecord
-from lockstep.pipeline.replay.spans import Span, batches_in_span, named_runs
+from lockstep.pipeline.replay.spans import Span, batches_in_span, begins_before, named_runs
 from lockstep.pipeline.run.status.version_sets import ShownVersions, version_set_of
 from lockstep.pipeline.run.stop_errors import stopped_tables
 from lockstep.pipeline.run.unpruned_batches import (
-    RUNS,
+    RUNS_HINT,
     batch_of_run,
-    begins_before,
     history_begin,
     no_such_run,
     pruned_clause,
@@ -142,7 +141,7 @@ def report_of_run(ledger: Ledger, source: str, run: str | None, now: datetime) -
         batch = batch_of_run(ledger, source, run)
     pruned_through = ledger.pruned_through(source)
     if run is not None and batch.id <= pruned_through:
-        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS)
+        raise SpanRefused(no_such_run(ledger, source, run), hint=RUNS_HINT)
     candidates = ledger.live_batches(
         source, max(batch.id - 10 * _MOST_PLOTTED_BATCHES, pruned_through + 1), batch.id
     )

@@ -245,7 +245,7 @@ def _delete_files(ports: RunPorts, note: DeletedChanges) -> None:
     for changelog, files in _by_changelog(ports, note):
         listed = ports.changelog.listed_files(changelog.folder) or {}
         unlisted = [
-            SegmentFile(file.path, 0, file.size, "") for file in files if file.path not in listed
+            SegmentFile(file.path, size=file.size) for file in files if file.path not in listed
         ]
         ports.segments.remove(changelog.folder, unlisted)
 

@@ -165,7 +165,7 @@ def _copied_version(
         pinned_version = (
             None
             if intent.copied_write_id is None
-            else ledger.mirror_version(source, write=intent.copied_write_id)
+            else ledger.mirror_version(source, intent.copied_write_id)
         )
         return (
             pinned_version if pinned_version is not None and pinned_version.table == table else None
@@ -175,7 +175,7 @@ def _copied_version(
         return None
     mirrors = (replace(state, mirror_generation=n + 1) for n in range(state.mirror_generation))
     applications = [application_id(source, mirror, "mirror") for mirror in mirrors]
-    return ledger.mirror_version(source, applications=applications, before=batch)
+    return ledger.newest_version_before(source, applications, batch)
 
 
 def _require_apart(former: _FormerName, above: int) -> None:

@@ -74,7 +74,7 @@ def origin_of_write(
             raise read_after_resume_error(intent.table, origin)
         return origin
     copied_version = intent.copied_write_id and ports.ledger.mirror_version(
-        ports.source.name, write=intent.copied_write_id
+        ports.source.name, intent.copied_write_id
     )
     if not copied_version:
         reason = "the version of its mirror that its write was begun with is not known"

@@ -407,10 +407,11 @@ def _add_columns(table: DeltaTable, schema: pa.Schema, metadata: Mapping[str, st
 
 
 def _add_action(path: LakePath, file: SegmentFile) -> AddAction:
-    modified_ms = int((path / file.path).stat().st_mtime * 1000)
+    stat = (path / file.path).stat()
+    modified_ms = int(stat.st_mtime * 1000)
     return AddAction(
         path=file.path,
-        size=file.size,
+        size=stat.st_size,
         partition_values={},
         modification_time=modified_ms,
         data_change=True,

@@ -282,7 +282,7 @@ def _damage(path: LakePath, file: SegmentFile) -> str | None:
         size = path.stat().st_size
     except FileNotFoundError:
         return "is missing"
-    if size != file.size:
+    if file.size and size != file.size:
         return f"has {size} bytes instead of {file.size}"
     if file.sha256 and sha256_of(path) != file.sha256:
         return "has another checksum than when it was written"

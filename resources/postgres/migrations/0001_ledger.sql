@@ -1412,11 +1412,13 @@ create table lockstep.load_chunks (
     high_offset bigint,
     rows bigint,
     seconds double precision,
+    planned_at timestamptz not null default clock_timestamp(),
+    read_at timestamptz,
     constraint load_chunks_pk primary key (load, number),
     constraint load_chunks_begin check ((number = 0) = (after is null)),
     constraint load_chunks_read check (
         num_nonnulls(low_base, low_number, low_offset, high_base, high_number, high_offset, rows,
-                     seconds) in (0, 8)
+                     seconds, read_at) in (0, 9)
     ),
     constraint load_chunks_rows_count check (rows >= 0 and seconds >= 0)
 );

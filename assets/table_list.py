@@ -1,5 +1,5 @@
-"""The catalogue: a file beside lockstep.toml that lists the captured tables, so that
-Dagster can load its definitions while all servers are down.
+"""The list of captured tables, kept in a file beside lockstep.toml, so that Dagster can
+load its definitions while all servers are down.
 
 `.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It only
 serves Dagster's page, and may be missing or old. A table keeps its index in the list,
@@ -30,14 +30,14 @@ FILE = "catalogue.json"
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueEntry:
+class TableEntry:
     """A captured table.
 
     `mirror`, `changelog`: paths relative to the lake.
     `dropped`: it was dropped at the source.
-    `ended`: its mirror was removed, or another table has the place of its mirror.
+    `ended`: it has no mirror: the mirror was removed, or another table has its place.
     `reported`: a digest of the state that was last reported to Dagster, or "".
-    `key`: the parts of its asset's key, if a translator chose them.
+    `key`: the parts of the asset key that a translator chose; empty without one.
     """
 
     database: str
@@ -54,32 +54,35 @@ class CatalogueEntry:
         return TableName(self.database, self.name)
 
 
-_ENTRY_ADAPTER: Final = TypeAdapter(CatalogueEntry)
+TableLists = Mapping[str, Sequence[TableEntry]]
+"""The captured tables of each source, by its name."""
+
+_ENTRY_ADAPTER: Final = TypeAdapter(TableEntry)
 
 
-def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
+def read_table_list(folder: Path, source: str) -> tuple[TableEntry, ...]:
     """Return the source's tables in their fixed order; none if the file is missing or
     damaged."""
     return _valid_entries(read_json_object(folder / FILE), source)
 
 
-def fingerprint(catalogue: Mapping[str, Sequence[CatalogueEntry]]) -> str:
+def fingerprint(table_lists: TableLists) -> str:
     """Return 16 hex digits that change whenever Dagster's definitions of the tables
     change."""
-    declared_entries = {
-        source: [asdict(_declared(entry)) for entry in catalogue[source]]
-        for source in sorted(catalogue)
+    entries = {
+        source: [asdict(_shown(entry)) for entry in table_lists[source]] for source in table_lists
     }
-    return hashlib.sha256(json.dumps(declared_entries).encode()).hexdigest()[:16]
+    text = json.dumps(entries, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def catalogue_entries(
+def table_entries(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
-) -> list[CatalogueEntry]:
-    """Return an entry for each table of the ledger. `reported`: digests of the states that
-    were last reported to Dagster."""
+) -> list[TableEntry]:
+    """Return an entry for each table that has a state in the ledger. `reported`: the
+    digest of the state that was last reported to Dagster, for tables that have one."""
     return [
-        CatalogueEntry(
+        TableEntry(
             table.database,
             table.name,
             state.mirror,
@@ -92,46 +95,40 @@ def catalogue_entries(
     ]
 
 
-def merge_updates(
-    entries: Sequence[CatalogueEntry], updates: Iterable[CatalogueEntry], *, complete: bool
-) -> tuple[CatalogueEntry, ...]:
-    """Return the entries, updated in their places, then new entries by name. An update
-    without `reported` keeps the old digest. `complete`: the updates have all tables, so
-    a table without one was dropped at the source."""
-    new = {entry.table: entry for entry in updates}
-    updated = []
-    for old in entries:
-        entry = new.pop(old.table, replace(old, dropped=True) if complete else old)
-        updated.append(replace(entry, reported=entry.reported or old.reported, key=old.key))
-    return (*updated, *(new[table] for table in sorted(new)))
-
-
-def update_catalogue(
-    folder: Path, source: str, updates: Iterable[CatalogueEntry], *, complete: bool
+def update_table_list(
+    folder: Path, source: str, updates: Iterable[TableEntry], *, complete: bool
 ) -> tuple[TableName, ...]:
-    """Update the source's entries, and return the tables whose definitions in Dagster
-    change: they are new or dropped, or their folders are others."""
+    """Replace entries of the source by their updates, and append new ones. Return the
+    tables whose definitions in Dagster change. An update without `reported` keeps the
+    old digest. `complete`: the updates have all tables of the source, so a table
+    without one was dropped there."""
     with edit_json_object(folder / FILE) as content:
-        before = _valid_entries(content, source)
-        after = merge_updates(before, updates, complete=complete)
-        _store_entries(content, source, after)
-    former = {entry.table: entry for entry in before}
+        before = {entry.table: entry for entry in _valid_entries(content, source)}
+        after = {
+            table: replace(entry, dropped=True) if complete else entry
+            for table, entry in before.items()
+        }
+        for update in sorted(updates, key=lambda entry: entry.table):
+            old = before.get(update.table, update)
+            reported = update.reported or old.reported
+            after[update.table] = replace(update, reported=reported, key=old.key)
+        _store_entries(content, source, after.values())
     return tuple(
-        entry.table
-        for entry in after
-        if entry.table not in former or _declared(entry) != _declared(former[entry.table])
+        table
+        for table, entry in after.items()
+        if table not in before or _shown(entry) != _shown(before[table])
     )
 
 
-def _declared(entry: CatalogueEntry) -> CatalogueEntry:
-    """Return the entry with only what Dagster's definitions show."""
+def _shown(entry: TableEntry) -> TableEntry:
+    """Return the entry without the fields on which Dagster's definitions do not depend."""
     return replace(entry, reported="", key=())
 
 
 def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
-    """Record the keys that a translator chose; do not touch the file if they are
-    unchanged."""
-    if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
+    """Record the keys that a translator chose. If they are unchanged, the file is not
+    even locked, because Dagster's page may run without permission to write."""
+    if all(entry.key == keys.get(entry.table, ()) for entry in read_table_list(folder, source)):
         return
     with edit_json_object(folder / FILE) as content:
         entries = _valid_entries(content, source)
@@ -140,7 +137,7 @@ def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, .
         )
 
 
-def _store_entries(content: dict[str, Any], source: str, entries: Iterable[CatalogueEntry]) -> None:
+def _store_entries(content: dict[str, Any], source: str, entries: Iterable[TableEntry]) -> None:
     tables = {"tables": [asdict(entry) for entry in entries]}
     content["sources"] = {**_source_sections(content), source: tables}
 
@@ -150,11 +147,11 @@ def _source_sections(content: Mapping[str, Any]) -> dict[str, Any]:
     return sources if isinstance(sources, dict) else {}
 
 
-def _valid_entries(content: Mapping[str, Any], source: str) -> tuple[CatalogueEntry, ...]:
-    """Return the valid entries, each table once."""
+def _valid_entries(content: Mapping[str, Any], source: str) -> tuple[TableEntry, ...]:
+    """Return the entries of a file that may be damaged: the valid ones, each table once."""
     section = _source_sections(content).get(source)
     items = section.get("tables") if isinstance(section, dict) else None
-    entries: dict[TableName, CatalogueEntry] = {}
+    entries: dict[TableName, TableEntry] = {}
     for item in items if isinstance(items, list) else ():
         with suppress(ValidationError):
             entry = _ENTRY_ADAPTER.validate_python(item)

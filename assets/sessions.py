@@ -1,0 +1,211 @@
+"""The sessions of a Dagster run, as a resource that steps, checks and replays share. A
+session holds a source's lock and the open adapters for all steps of the run.
+
+Dagster is told what became of other runs: a run that takes a lock reports those that
+died as failed, also to OpenLineage.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+import dagster as dg
+
+from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
+from lockstep.assets.dead_runs import ids_of_own_runs, tag_release, tag_run_and_report_dead
+from lockstep.assets.names import UNTIL_TAG, WAITS_TAG, is_own_job, job_name
+from lockstep.assets.run_events import (
+    RunEventSender,
+    dead_run_outside_dagster,
+    send_ends_of_dead_runs,
+)
+from lockstep.assets.table_news import Log
+from lockstep.pipeline.run.context import StepProgress
+from lockstep.pipeline.run.run import RunAdapters, RunRecord, RunSession
+from lockstep.pipeline.values.decisions import Lease, LeaseView
+from lockstep.pipeline.values.errors import ConfigurationError, LockstepError
+from lockstep.pipeline.values.places import Place, parse_end
+from lockstep.resources.config import Settings
+from lockstep.resources.full_disk import disk_full_error
+from lockstep.resources.holders import holder_name
+
+SESSIONS = "lockstep_sessions"
+"""The name of the resource."""
+
+OpenAdapters = Callable[[], AbstractContextManager[RunAdapters]]
+
+_FIGURES_SECONDS: Final = 10.0
+"""Shortest time between two figures in a run's log."""
+
+
+def session_of(
+    context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext, source: str
+) -> RunSession:
+    """Return the session of the source in this Dagster run."""
+    sessions: RunSessions = getattr(context.resources, SESSIONS)
+    with dagster_failures():
+        return sessions.of(source)
+
+
+def sessions_resource(
+    settings: Settings, open_site: OpenAdapters, make_record: Callable[[str], RunRecord]
+) -> dg.ResourceDefinition:
+    """Return the resource that opens the adapters of a Dagster run and a session for
+    each of its sources, and closes them when the run ends, even if it fails."""
+
+    @dg.resource(description="The sessions of a run, which hold the locks of its sources.")
+    @evaluate_annotations
+    def sessions(context: dg.InitResourceContext) -> Iterator[RunSessions]:
+        instance, run = context.instance, context.run
+        if instance is None or run is None or context.log is None:
+            raise dg.DagsterInvariantViolationError("sessions are for Dagster runs only")
+        progress = LoggedProgress(context.log)
+        with (
+            open_site() as adapters,
+            closing(
+                RunSessions(settings, adapters, make_record, instance, run, progress)
+            ) as run_sessions,
+        ):
+            yield run_sessions
+
+    return sessions
+
+
+@dataclass(slots=True)
+class RunSessions:
+    """The sessions of one Dagster run, which are opened when a step first asks for
+    them.
+
+    `_senders`: the senders of OpenLineage events, by source. Only a run of the source's
+    own job has one. `_dead_runs`: the ids of dead runs, by source, whose ends are sent
+    although this run sends no events of its own.
+    """
+
+    settings: Settings
+    adapters: RunAdapters
+    make_record: Callable[[str], RunRecord]
+    instance: dg.DagsterInstance
+    run: dg.DagsterRun
+    progress: LoggedProgress
+    _open: dict[str, RunSession] = field(default_factory=dict)
+    _senders: dict[str, RunEventSender] = field(default_factory=dict)
+    _dead_runs: dict[str, list[str]] = field(default_factory=dict)
+
+    def of(self, source: str) -> RunSession:
+        if source not in self._open:
+            self._open[source] = self._make_session(source)
+        return self._open[source]
+
+    def close(self) -> None:
+        """Release the locks, then send the last OpenLineage events, so that a slow
+        backend cannot delay the next run. An error does not prevent the rest."""
+        with ExitStack() as stack:  # calls the last callback first
+            stack.callback(self._send_last_events)
+            for session in self._open.values():
+                stack.callback(session.close)
+
+    def _make_session(self, source: str) -> RunSession:
+        record = self.make_record(source)
+        sender = self._open_sender(record)
+        return RunSession(
+            adapters=self.adapters,
+            source=source,
+            holder=holder_name(),
+            run_id=self.run.run_id,
+            progress=self.progress,
+            pause=time.sleep,
+            on_lease=self._on_lease,
+            record=record,
+            until=_end_of_run(self.run),
+            in_dagster=True,
+            translate_error=disk_full_error,
+            on_wait=self._on_wait,
+            on_release=self._on_release,
+            on_captured=lambda: None if sender is None else sender.send_start(),
+        )
+
+    def _open_sender(self, record: RunRecord) -> RunEventSender | None:
+        """Return the sender of this run's OpenLineage events. Return None if they are
+        not configured, or if this is not a run of the source's own job."""
+        source = record.source
+        if self.settings.file.lineage is None or self.run.job_name != job_name(source):
+            return None
+        try:
+            sender = RunEventSender(self.settings, record, self.run.run_id, self.progress.note)
+        except LockstepError as error:
+            record.error = error
+            raise
+        self._senders[source] = sender
+        return sender
+
+    def _on_lease(self, lease: Lease, previous: LeaseView | None) -> None:
+        """Report the runs that died, which this run knows because it got their lock."""
+        dead_ids = tag_run_and_report_dead(self.instance, lease, previous, datetime.now(UTC))
+        for run_id in dead_ids:
+            self.progress.note(f"Run {run_id} had died; it is reported as failed.")
+        ids_with_events = [
+            *ids_of_own_runs(self.instance, lease.source, dead_ids),
+            *dead_run_outside_dagster(previous),
+        ]
+        if lease.source in self._senders:
+            self._senders[lease.source].send_ends(ids_with_events)
+        else:
+            self._dead_runs.setdefault(lease.source, []).extend(ids_with_events)
+
+    def _on_wait(self) -> None:
+        self.instance.add_run_tags(self.run.run_id, {WAITS_TAG: datetime.now(UTC).isoformat()})
+
+    def _on_release(self, lease: Lease) -> None:
+        if not is_own_job(self.run.job_name):  # a run of our own jobs ends with its lease
+            tag_release(self.instance, lease)
+
+    def _send_last_events(self) -> None:
+        # If Dagster has this run as finished while it still works, it was reported as
+        # dead.
+        dagster_run = self.instance.get_run_by_id(self.run.run_id)
+        found_dead = dagster_run is not None and dagster_run.is_finished
+        for source, sender in self._senders.items():
+            open_ports = partial(self.adapters.ports, source, self.progress)
+            sender.send_end(open_ports, found_dead=found_dead)
+        for source, run_ids in self._dead_runs.items():
+            send_ends_of_dead_runs(self.settings, source, run_ids, self.progress.note)
+
+
+def _end_of_run(run: dg.DagsterRun) -> Place | None:
+    """Return the end of the run from its tag, which a person may set on Dagster's page;
+    None without the tag."""
+    text = run.tags.get(UNTIL_TAG)
+    if not text:
+        return None
+    try:
+        return parse_end(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"The run's tag {UNTIL_TAG} names no place where a run can end: {error}.",
+            hint="launch the run again with a place of that form",
+        ) from error
+
+
+class LoggedProgress:
+    """A `pipeline.run.context.Progress` that writes to a Dagster run's log: every note,
+    and figures from time to time. Figures of the merge are left out, because its
+    materializations show them."""
+
+    def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._log, self._monotonic = log, monotonic
+        self._last_figures_at = float("-inf")
+
+    def tell(self, step: StepProgress) -> None:
+        now = self._monotonic()
+        if step.step != "merge" and now - self._last_figures_at >= _FIGURES_SECONDS:
+            self._last_figures_at = now
+            self._log.info(f"{step.step}: {step.text}")
+
+    def note(self, sentence: str) -> None:
+        self._log.warning(sentence)
