@@ -304,7 +304,7 @@ def _check_ledger(adapters: Adapters, settings: Settings) -> str:
 def declare_tables(settings: Settings, ports: RunPorts) -> None:
     """Write the list of tables that Dagster declares when it next loads the
     definitions."""
-    from lockstep.assets.catalogue import CatalogueEntry, catalogue_entries, update_catalogue
+    from lockstep.assets.table_list import TableEntry, table_entries, update_table_list
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
     from lockstep.pipeline.run.mirror_places import collisions
 
@@ -318,7 +318,7 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
     # Two new tables whose mirrors would have one path get no mirror.
     new_tables -= collisions(ports, states, new_tables).keys()
     new_entries = [
-        CatalogueEntry(
+        TableEntry(
             table.database,
             table.name,
             mirror_path(source.name, source.mirror_name(table)),
@@ -326,8 +326,8 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
         )
         for table in new_tables
     ]
-    entries = [*catalogue_entries(existing), *new_entries]
-    update_catalogue(settings.state_folder, source.name, entries, complete=True)
+    entries = [*table_entries(existing), *new_entries]
+    update_table_list(settings.state_folder, source.name, entries, complete=True)
 
 
 def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:
