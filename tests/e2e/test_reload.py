@@ -46,8 +46,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 def test_damaged_mirrors_are_made_whole_by_a_command(
     mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
-    """`check` names the one whose files are lost, also those of a changelog. Each is quarantined alone with the command that
-    helps, and the source goes on; afterwards each is equal, without a row read from the source."""
+    """`check` names the one whose files are lost, also those of a changelog. Each is quarantined
+    alone with the command that helps, and the source goes on; afterwards each is equal, without a
+    row read from the source."""
     tables = [*DAMAGE, "whole"]
     project = follow(
         *(f"create table `{table}` (id int primary key, v int)" for table in tables),
