@@ -13,8 +13,8 @@ from typing import Any
 
 import dagster as dg
 
-from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.names import SourceNames
+from lockstep.assets.table_list import TableEntry
 from lockstep.pipeline.model.batch import RequestCounts
 from lockstep.pipeline.model.table_state import Extent, StoppedTable
 from lockstep.pipeline.ports.source import ServerFacts
@@ -258,7 +258,7 @@ def rounded_seconds(value: float) -> float:
 
 
 def declaration_metadata(
-    entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
+    entry: TableEntry, lake: LakePath, policies: LakePolicies | None
 ) -> Metadata:
     """Return the metadata of a mirror's asset. `policies`: the policies of the table,
     or None if the settings of its source cannot be read."""

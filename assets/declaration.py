@@ -12,8 +12,8 @@ from typing import Any
 
 import dagster as dg
 
-from lockstep.assets.catalogue import read_catalogue
 from lockstep.assets.names import SourceNames
+from lockstep.assets.table_list import read_table_list
 from lockstep.pipeline.values.table import TableName
 from lockstep.resources.config import Settings
 
@@ -84,9 +84,9 @@ class Declaration:
 
 def loaded_names(settings: Settings, source: str) -> SourceNames:
     """Return the names of a source's assets, with the keys of mirrors from the time
-    when Dagster last loaded the definitions. These keys are read from the catalogue,
-    because the command line cannot import a project's translator."""
-    entries = read_catalogue(settings.state_folder, source)
+    when Dagster last loaded the definitions. These keys are read from the list of
+    tables, because the command line cannot import a project's translator."""
+    entries = read_table_list(settings.state_folder, source)
     keys = {entry.table: dg.AssetKey(entry.key) for entry in entries if entry.key}
     names = _default_names(settings, source)
     return replace(

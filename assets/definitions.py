@@ -20,13 +20,6 @@ from typing import Any, Final
 
 import dagster as dg
 
-from lockstep.assets.catalogue import (
-    Catalogue,
-    CatalogueEntry,
-    fingerprint,
-    read_catalogue,
-    record_keys,
-)
 from lockstep.assets.checks import CHECKS, source_check_results
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.dagster_interop import dagster_failures, evaluate_annotations
@@ -57,6 +50,13 @@ from lockstep.assets.sessions import (
     OpenAdapters,
     session_of,
     sessions_resource,
+)
+from lockstep.assets.table_list import (
+    TableEntry,
+    TableLists,
+    fingerprint,
+    read_table_list,
+    record_keys,
 )
 from lockstep.assets.table_news import standings_of
 from lockstep.pipeline.mirror.layout import is_folder_of
@@ -114,9 +114,9 @@ def definitions_of(
     except LockstepError as error:
         raise dg.DagsterInvalidDefinitionError(f"{error.message}\nhint: {error.hint}") from None
     names = [source.name for source in settings.sources]
-    catalogue = {name: read_catalogue(settings.state_folder, name) for name in names}
+    table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
     coverages = {name: read_coverage(settings.state_folder, name) for name in names}
-    for name, entries in catalogue.items():
+    for name, entries in table_lists.items():
         declaration = Declaration.of(settings, name, translator)
         keys = {entry.table: declaration.names.table_key(entry.table) for entry in entries}
         translated_keys = {
@@ -134,7 +134,7 @@ def definitions_of(
 
     return build_definitions(
         settings,
-        catalogue,
+        table_lists,
         open_site,
         coverages={name: coverage for name, coverage in coverages.items() if coverage is not None},
         notify=notify,
@@ -145,7 +145,7 @@ def definitions_of(
 
 def build_definitions(
     settings: Settings,
-    catalogue: Catalogue,
+    table_lists: TableLists,
     open_site: OpenAdapters,
     *,
     coverages: Mapping[str, Coverage] = MappingProxyType({}),
@@ -156,7 +156,7 @@ def build_definitions(
 ) -> dg.Definitions:
     """Return everything that Dagster shows of these settings.
 
-    `catalogue`: the mirrors to declare, by source. `coverages`: the partitions of
+    `table_lists`: the mirrors to declare, by source. `coverages`: the partitions of
     sources that have a past. `open_site` opens the adapters of a run, a schedule or a
     sensor. `make_record` creates the record that a run fills. `open_upkeep` opens the
     adapters of upkeep; without it there is no job of upkeep.
@@ -166,7 +166,7 @@ def build_definitions(
         for source in settings.sources
     }
     entries = {
-        name: _entries_without_collisions(declaration.names, catalogue.get(name, ()))
+        name: _entries_without_collisions(declaration.names, table_lists.get(name, ()))
         for name, declaration in declarations.items()
     }
     _refuse_shared_keys(declarations, entries)
@@ -193,7 +193,7 @@ def build_definitions(
             jobs.append(upkeep_job(settings, name, open_upkeep))
             if settings.file.upkeep.schedule is not None:
                 schedules.append(_upkeep_schedule(name, settings.file.upkeep.schedule))
-    loaded_fingerprint = fingerprint({name: catalogue.get(name, ()) for name in declarations})
+    loaded_fingerprint = fingerprint({name: table_lists.get(name, ()) for name in declarations})
     sources_with_trigger = [
         source for source in settings.sources if source.section.trigger is not None
     ]
@@ -216,8 +216,8 @@ def build_definitions(
 
 
 def _entries_without_collisions(
-    names: SourceNames, entries: Sequence[CatalogueEntry]
-) -> Sequence[CatalogueEntry]:
+    names: SourceNames, entries: Sequence[TableEntry]
+) -> Sequence[TableEntry]:
     """Return the entries. If two tables' mirrors would have one name, mark one of them
     as ended, so that it is not shown. The table whose mirror already has that name
     keeps it."""
@@ -238,12 +238,12 @@ def _entries_without_collisions(
     ]
 
 
-def _refuse_shared_keys(declarations: Mapping[str, Declaration], catalogue: Catalogue) -> None:
+def _refuse_shared_keys(declarations: Mapping[str, Declaration], table_lists: TableLists) -> None:
     """Raise an error that names both tables if two mirrors have one key. Dagster's own
     error names neither."""
     tables: dict[dg.AssetKey, str] = {}
     for source, declaration in declarations.items():
-        for entry in catalogue.get(source, ()):
+        for entry in table_lists.get(source, ()):
             key, table = declaration.names.table_key(entry.table), f"{entry.table} of {source}"
             if entry.ended:
                 continue
@@ -320,10 +320,10 @@ _MIRROR_CHECKS = (
 
 
 def mirror_assets(
-    settings: Settings, declaration: Declaration, entries: Sequence[CatalogueEntry]
+    settings: Settings, declaration: Declaration, entries: Sequence[TableEntry]
 ) -> list[dg.AssetsDefinition]:
-    """Return the definition of all mirrors in the catalogue; an empty list if there are
-    none."""
+    """Return one definition with the mirrors of all entries; nothing if no entry has a
+    mirror."""
     shown_entries = {number: entry for number, entry in enumerate(entries, 1) if not entry.ended}
     if not shown_entries:
         return []
@@ -402,7 +402,7 @@ def _table_check_results(
 
 
 def _mirror_spec(
-    declaration: Declaration, entry: CatalogueEntry, lake: LakePath, policies: LakePolicies | None
+    declaration: Declaration, entry: TableEntry, lake: LakePath, policies: LakePolicies | None
 ) -> dg.AssetSpec:
     dropped = ", dropped at the source" if entry.dropped else ""
     spec = declaration.make_spec(

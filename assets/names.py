@@ -110,8 +110,9 @@ class SourceNames:
 
 
 def output_name(letter: str, number: int) -> str:
-    """Return the name of the output (`t000001`) for the table with that number in the
-    catalogue. `letter`: "t" for the table itself, another letter for one of its checks."""
+    """Return the name of the output (`t000001`) for the table with that number in its
+    source's list. `letter`: "t" for the table itself, another letter for one of its
+    checks."""
     return f"{letter}{number:06d}"
 
 

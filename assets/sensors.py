@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 import dagster as dg
 
-from lockstep.assets.catalogue import fingerprint, read_catalogue
 from lockstep.assets.dagster_interop import evaluate_annotations
 from lockstep.assets.dead_runs import ids_of_own_runs, report_dead_runs, runs_under_way
 from lockstep.assets.declaration import Declaration
@@ -26,6 +25,7 @@ from lockstep.assets.notices import assess_source, notify_addresses, trouble_sen
 from lockstep.assets.other_runs import OtherRunsReporter, ReportCursor
 from lockstep.assets.run_events import send_ends_of_dead_runs
 from lockstep.assets.sessions import OpenAdapters
+from lockstep.assets.table_list import fingerprint, read_table_list
 from lockstep.pipeline.check import longest_pause_from_now
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.status.status import log_state
@@ -137,13 +137,14 @@ def new_table_sensor(
 ) -> dg.SensorDefinition:
     """Return the sensor that reloads the definitions when tables were created or
     dropped, or asks a person to do so if the page's address is not configured.
-    `loaded_fingerprint`: that of the catalogue from which these definitions were made."""
+    `loaded_fingerprint`: that of the lists of tables from which these definitions were
+    made."""
     reload_page = reload or reload_location
 
     def evaluate(_: dg.SensorEvaluationContext) -> dg.SkipReason:
         names = [source.name for source in settings.sources]
-        catalogue = {name: read_catalogue(settings.state_folder, name) for name in names}
-        if fingerprint(catalogue) == loaded_fingerprint:
+        table_lists = {name: read_table_list(settings.state_folder, name) for name in names}
+        if fingerprint(table_lists) == loaded_fingerprint:
             return dg.SkipReason("Every table is shown.")
         address, location = settings.webserver(), settings.file.dagster.location
         if address is None:

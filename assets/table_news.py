@@ -1,8 +1,9 @@
 """Reports of a run to Dagster about tables: writes, changed structures, and states of
 tables.
 
-A table's state is reported only if it changed since the last report. The catalogue has
-a digest of the state that was reported last; if it is lost, states are reported again.
+A table's state is reported only if it changed since the last report. The list of tables
+has a digest of the state that was reported last; if it is lost, states are reported
+again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from typing import Any, Protocol
 
 import dagster as dg
 
-from lockstep.assets.catalogue import catalogue_entries, read_catalogue, update_catalogue
 from lockstep.assets.dagster_metadata import (
     evaluation_of,
     follows_check_result,
@@ -23,6 +23,7 @@ from lockstep.assets.dagster_metadata import (
 )
 from lockstep.assets.names import SourceNames
 from lockstep.assets.state_files import note_write_errors
+from lockstep.assets.table_list import read_table_list, table_entries, update_table_list
 from lockstep.pipeline.model.batch import TableContent
 from lockstep.pipeline.model.table_state import TableEvent
 from lockstep.pipeline.run.context import RunPorts
@@ -84,12 +85,12 @@ def report_table_states(
     materialized: Collection[TableName] = (),
 ) -> None:
     """Log a check's evaluation for each table whose state is new to Dagster
-    (`tables_to_report`), and update the catalogue from the ledger. `materialized`:
+    (`tables_to_report`), and update the list of tables from the ledger. `materialized`:
     tables that were just materialized."""
     source = ports.source.name
     standings = standings_of(ports)
     last_reported = {
-        entry.table: entry.reported for entry in read_catalogue(settings.state_folder, source)
+        entry.table: entry.reported for entry in read_table_list(settings.state_folder, source)
     }
     digests = {table: _digest(standing) for table, standing in standings.items()}
     tables = tables_to_report(standings, digests, last_reported, materialized)
@@ -100,9 +101,9 @@ def report_table_states(
     for table in states:
         if table in tables:
             receiver.log_event(evaluation_of(follows_check_result(names, standings[table])))
-    entries, changed_tables = catalogue_entries(states, reported), tuple[TableName, ...]()
+    entries, changed_tables = table_entries(states, reported), tuple[TableName, ...]()
     with note_write_errors("The list of tables for Dagster", receiver.log.warning):
-        changed_tables = update_catalogue(settings.state_folder, source, entries, complete=False)
+        changed_tables = update_table_list(settings.state_folder, source, entries, complete=False)
     if changed_tables and settings.webserver() is None:
         names_in_words = ", ".join(map(str, changed_tables))
         receiver.log.info(

@@ -78,15 +78,15 @@ def measure_pages(console: Console) -> None:
 
 
 def _load_seconds(tables: int) -> float:
-    from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
+    from lockstep.assets.table_list import TableEntry, update_table_list
 
     with scratch_folder() as folder:
         (folder / "lockstep.toml").write_text(_CONFIGURATION)
         entries = [
-            CatalogueEntry("shop", f"t{n}", f"shop/shop/t{n}", f"shop/_changes/shop/t{n}")
+            TableEntry("shop", f"t{n}", f"shop/shop/t{n}", f"shop/_changes/shop/t{n}")
             for n in range(tables)
         ]
-        update_catalogue(folder / ".lockstep", "shop", entries, complete=True)
+        update_table_list(folder / ".lockstep", "shop", entries, complete=True)
         process = subprocess.run(
             [sys.executable, "-c", _LOADING_SCRIPT],
             env={

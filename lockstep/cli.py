@@ -178,7 +178,7 @@ def _report_interruption(
     is_terminated = last_signal is signal.SIGTERM
     kind = "Terminated" if is_terminated else "Interrupted"
     code = exits.TERMINATED if is_terminated else exits.INTERRUPTED
-    hint = "nothing is lost: the next run repairs what was begun"
+    hint = "nothing is lost: repeat the command, or let the next run repair what was begun"
     return _report_failure(streams, log, code, kind, kind.lower(), hint)
 
 

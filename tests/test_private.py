@@ -17,10 +17,10 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from lockstep.assets.catalogue import CatalogueEntry, update_catalogue
 from lockstep.assets.coverage import Coverage, write_coverage
 from lockstep.assets.home import dagster_home
 from lockstep.assets.run_page import page_path, store_page
+from lockstep.assets.table_list import TableEntry, update_table_list
 from lockstep.cli import write_report
 from lockstep.pipeline.values.errors import LockstepError, Recovery
 from lockstep.resources import file_lock
@@ -47,8 +47,8 @@ def a_run_of_dagster(state: Path) -> None:
         assert nothing.execute_in_process(instance=instance).success
 
 
-def a_catalogue(state: Path) -> None:
-    update_catalogue(state, "shop", [CatalogueEntry("a", "b", "c", "d")], complete=True)
+def a_table_list(state: Path) -> None:
+    update_table_list(state, "shop", [TableEntry("a", "b", "c", "d")], complete=True)
 
 
 def a_partition(state: Path) -> None:
@@ -75,7 +75,7 @@ def a_report_of_a_defect(state: Path) -> None:
 MAKERS: tuple[Callable[[Path], None], ...] = (
     a_ledger,
     a_run_of_dagster,
-    a_catalogue,
+    a_table_list,
     a_partition,
     a_page,
     a_staged_file,
@@ -102,7 +102,7 @@ def test_nothing_of_lockstep_s_own_is_for_others(
     assert (stat.S_IMODE(state.stat().st_mode), tmp_path.stat().st_mode) == (0o700, above)
 
 
-WRITERS = (a_ledger, a_run_of_dagster, a_catalogue, a_partition, a_staged_file)
+WRITERS = (a_ledger, a_run_of_dagster, a_table_list, a_partition, a_staged_file)
 
 
 @pytest.mark.parametrize("make", WRITERS, ids=lambda make: make.__name__)

@@ -150,17 +150,17 @@ def _update_pages(
 ) -> None:
     """Write the list of tables that Dagster declares at its next load, and the run's
     page. Only pages need them, so an error becomes a note."""
-    from lockstep.assets.catalogue import catalogue_entries, update_catalogue
     from lockstep.assets.run_page import store_page_of_run
     from lockstep.assets.state_files import note_write_errors
+    from lockstep.assets.table_list import table_entries, update_table_list
 
     if record.capture_report is None:
         return
     try:
         ports = adapters.ports(record.source, progress)
-        entries = catalogue_entries(ports.ledger.table_states(record.source))
+        entries = table_entries(ports.ledger.table_states(record.source))
         with note_write_errors("The list of tables for Dagster", progress.note):
-            update_catalogue(settings.state_folder, record.source, entries, complete=False)
+            update_table_list(settings.state_folder, record.source, entries, complete=False)
         if record.acknowledge_report is not None and record.acknowledge_report.acknowledged_batches:
             store_page_of_run(settings, ports, run_id)
     except LockstepError as error:

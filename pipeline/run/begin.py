@@ -187,10 +187,13 @@ def _lowest_load_watermark(ports: RunPorts, facts: ServerFacts) -> Coordinates |
 def _settled_facts(ports: RunPorts, cursor: Cursor | None) -> ServerFacts:
     """Return the server's facts. Read them again while gtid_executed lacks transactions
     that were read from its log: the server adds a transaction to it after logging
-    it."""
+    it. A log that ends before the cursor lacks them for good."""
     for _ in SERVER_SET.tries(ports.pause):
         facts = ports.server.facts()
         if cursor is None or facts.server_uuid != cursor.position.server_uuid:
+            break
+        at, head = cursor.position.at, facts.head
+        if head.file.base != at.file.base or head < at:
             break
         if GtidSet.parse(facts.gtid_executed).contains(cursor.position.gtid_set):
             break

@@ -179,6 +179,8 @@ def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool)
                 f"{_committed_clause(transactions)}",
                 hint="name a later place: `lockstep versions --list` shows the ends of batches",
             )
+        if previous_batch.captured_end.at == batch.start.at:
+            return _end_of_batch(previous_batch)
         return Cut(
             batch,
             is_end_of_batch=False,
@@ -482,7 +484,8 @@ def _require_captured(
         if missing.table == table and missing.reason in _REASONS_FOR_REFUSAL:
             reason = explain_missing(ledger, source, missing).reason
             raise PastRefused(
-                f"{table} cannot be made as of {cut}: {reason}", hint=_earliest_hint(ports, table)
+                f"{table} cannot be made as of {cut}: {reason}",
+                hint=_nearest_hint(ports, table, cut),
             )
     version = ledger.schema_at(source, table, batch=cut.batch.id, place=cut.at)
     if version is not None and version.knowledge is Knowledge.DROPPED:
@@ -500,6 +503,17 @@ def _require_captured(
         raise PastRefused(
             f"nothing of {table} was captured up to {cut}", hint=_earliest_hint(ports, table)
         )
+
+
+def _nearest_hint(ports: RunPorts, table: TableName, cut: Cut) -> str:
+    """Return the hint with the last place before the cut for which the lake has a version
+    of the table; without one, with the first place after it."""
+    versions = ports.ledger.mirror_versions(ports.source.name, table, cut.previous_batch)
+    newest = newest_readable_version(ports, versions)
+    if newest is None:
+        return _earliest_hint(ports, table)
+    [batch] = ports.ledger.live_batches(ports.source.name, newest.last_batch, newest.last_batch)
+    return f"its newest version before that is as of {end_text(batch)}"
 
 
 def _earliest_hint(ports: RunPorts, table: TableName) -> str:

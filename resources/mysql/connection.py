@@ -47,6 +47,24 @@ _NO_BINLOG = 1381  # ER_NO_BINARY_LOGGING
 _TLS_REQUIRED = 3159  # ER_SECURE_TRANSPORT_REQUIRED
 _WRONG_PASSWORD = 1045  # ER_ACCESS_DENIED_ERROR
 
+_LOGIN_HINT: Final = "check user and password of the source in lockstep.toml"
+_EXPIRED_HINT: Final = (
+    "at the server, give the account a new password, or `alter user … password expire never`; then "
+    "run again"
+)
+_LOCKED_HINT: Final = "at the server, `alter user … account unlock`; then run again"
+_ACCOUNT_HINTS: Final = {
+    1203: "run again; if it happens every time, raise `max_user_connections` of the server",
+    1226: "at the server, raise that limit of the account (`alter user … with "
+    "max_user_connections 0`), or run again in an hour if it counts by the hour",
+    1820: _EXPIRED_HINT,
+    1862: _EXPIRED_HINT,
+    3118: _LOCKED_HINT,
+    3955: _LOCKED_HINT,
+    4151: _LOCKED_HINT,
+}
+"""Hints for errors that are mended in the account at the server."""
+
 _OLD_TLS: Final = (
     "the server supports TLS 1.1 at most, which OpenSSL refuses on this machine",
     "upgrade the server (MySQL supports TLS 1.2 in all of 8.0, and since 5.7.28), or set up an "
@@ -252,7 +270,7 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
         return dump_refusal(text)
     match meaning_of(number):
         case Meaning.ACCESS:
-            hint = "check user and password of the source in lockstep.toml"
+            hint = _ACCOUNT_HINTS.get(number, _LOGIN_HINT)
             if number == _WRONG_PASSWORD and settings.tls == "off":
                 # MySQL says the same of the right password of an account with REQUIRE SSL.
                 hint += "; or the account requires TLS: set tls = 'verify' or 'required'"
@@ -268,7 +286,9 @@ def _translate(settings: ConnectionSettings, error: pymysql.MySQLError) -> Locks
             return SourceUnavailable(
                 f"MySQL at {settings.host}:{settings.port} cannot answer now: "
                 f"{explain(number, text)}",
-                hint="run again; if it happens every time, look at the server's error log",
+                hint=_ACCOUNT_HINTS.get(
+                    number, "run again; if it happens every time, look at the server's error log"
+                ),
             )
         case Meaning.LOST:
             return _lost_error(settings, error, text)
@@ -527,6 +547,10 @@ class Dialect:
 
     is_mariadb: bool
     version: int
+
+    @property
+    def flavour(self) -> str:
+        return "mariadb" if self.is_mariadb else "mysql"
 
     def mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
         """Return whether this is MySQL of that version or later."""

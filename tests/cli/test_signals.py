@@ -49,6 +49,6 @@ def test_a_thread_that_hangs_does_not_keep_it(number: signal.Signals, code: int,
         assert process.returncode == code
         assert messages.splitlines() == [
             word,
-            "hint: nothing is lost: the next run repairs what was begun",
+            "hint: nothing is lost: repeat the command, or let the next run repair what was begun",
         ]
         assert not options or json.loads(answer)["exit_code"] == code

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import dagster as dg
 
-from lockstep.assets.catalogue import CatalogueEntry
 from lockstep.assets.coverage import Coverage, read_coverage
 from lockstep.assets.declaration import LockstepTranslator
 from lockstep.assets.definitions import build_definitions
 from lockstep.assets.names import SourceNames, job_name
+from lockstep.assets.table_list import TableEntry
 from lockstep.pipeline.ports.consumers import Consumers
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
@@ -105,7 +105,7 @@ class Stand:
     records: list[RunRecord] = field(default_factory=list)
     translator: LockstepTranslator | None = None
 
-    def definitions(self, entries: tuple[CatalogueEntry, ...] = ()) -> dg.Definitions:
+    def definitions(self, entries: tuple[TableEntry, ...] = ()) -> dg.Definitions:
         names = [source.name for source in self.adapters.settings.sources]
         return build_definitions(
             self.adapters.settings,
@@ -134,7 +134,7 @@ class Stand:
 
     def click(
         self,
-        entries: tuple[CatalogueEntry, ...],
+        entries: tuple[TableEntry, ...],
         *keys: dg.AssetKey,
         checks: Iterable[dg.AssetCheckKey] | None = None,
     ) -> dg.ExecuteInProcessResult:
@@ -205,5 +205,5 @@ def source_of(
         yield stand
 
 
-def entry(database: str, name: str) -> CatalogueEntry:
-    return CatalogueEntry(database, name, f"shop/{database}/{name}", f"shop/_changes/{name}")
+def entry(database: str, name: str) -> TableEntry:
+    return TableEntry(database, name, f"shop/{database}/{name}", f"shop/_changes/{name}")

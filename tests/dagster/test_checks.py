@@ -11,9 +11,9 @@ import dagster as dg
 import pyarrow as pa
 import pytest
 
-from lockstep.assets.catalogue import read_catalogue
 from lockstep.assets.dagster_metadata import KEYS_CHECK
 from lockstep.assets.names import SourceNames
+from lockstep.assets.table_list import read_table_list
 from lockstep.pipeline.proof.proven import ComparisonResult, EqualityProof, ProofKind
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import Stand, checks_of, source_of
@@ -103,7 +103,7 @@ def test_a_key_that_is_there_twice_is_found(stand: Stand, mysql: MySqlStand, dat
     assert told_by_a_run() == [True]
     assert told_by_a_run() == []
     settings = stand.adapters.settings
-    (entry,) = read_catalogue(settings.state_folder, "shop")
+    (entry,) = read_table_list(settings.state_folder, "shop")
     key = dg.AssetCheckKey(NAMES.table_key(entry.table), KEYS_CHECK)
 
     def clicked() -> tuple[bool, object]:

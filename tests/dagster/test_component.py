@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 from dagster_dg_cli.cli import create_dg_cli
 
-from lockstep.assets.catalogue import update_catalogue
 from lockstep.assets.component import SourceParams, SourceScaffolder
+from lockstep.assets.table_list import update_table_list
 from lockstep.grammar import make_parser
 from lockstep.resources.config import load_settings
 from lockstep.resources.config.example import text_of_new_file
@@ -153,7 +153,7 @@ def test_a_component_translates_mirrors(
     folder.mkdir()
     text = text_of_new_file(name="crm", host="db", user="u", tables=["crm.*"])
     (folder / "lockstep.toml").write_text(text)
-    update_catalogue(folder / ".lockstep", "crm", [entry("crm", "people")], complete=True)
+    update_table_list(folder / ".lockstep", "crm", [entry("crm", "people")], complete=True)
     (project / "src/ours/mirrors.py").write_text(SUBCLASS)
     (folder / "defs.yaml").write_text(
         f"type: {kind}\nattributes:\n  config: lockstep.toml\n{translation}"

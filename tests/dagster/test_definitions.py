@@ -13,9 +13,9 @@ from dagster._core.workspace.autodiscovery import loadable_targets_from_python_m
 from dagster._core.workspace.load_target import WorkspaceFileTarget
 
 from lockstep.assets import definitions
-from lockstep.assets.catalogue import update_catalogue
 from lockstep.assets.home import dagster_home
 from lockstep.assets.names import SOURCE_TAG, SourceNames
+from lockstep.assets.table_list import update_table_list
 from lockstep.pipeline.values.table import TableName
 from tests.dagster.place import MemoryAdapters, entry, settings_for
 
@@ -88,7 +88,7 @@ def test_the_definitions_merge_into_others(tmp_path: Path) -> None:
     """With an executor, resources and names of their own, under a prefix and in a group of their
     choice."""
     write_file(tmp_path, '[dagster]\nkey_prefix = ["lake"]\ngroup = "raw"\nowners = ["team:x"]\n')
-    update_catalogue(tmp_path / ".lockstep", "shop", [entry("shop", "t")], complete=True)
+    update_table_list(tmp_path / ".lockstep", "shop", [entry("shop", "t")], complete=True)
 
     @dg.asset(name="captured", deps=[["lake", "shop", "t"]])
     def shop__captured() -> None: ...

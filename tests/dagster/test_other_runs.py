@@ -11,7 +11,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lockstep.assets import catalogue, coverage, other_runs, sensors
+from lockstep.assets import coverage, other_runs, sensors, table_list
 from lockstep.assets.names import SourceNames
 from lockstep.commands.run import run_source
 from lockstep.pipeline.run.context import SilentProgress
@@ -38,10 +38,10 @@ def run(stand: Stand) -> None:
     assert (record.error, record.defect) == (None, None)
 
 
-def test_a_run_is_done_although_the_catalogue_cannot_be_written(stand: Stand) -> None:
+def test_a_run_is_done_although_the_list_of_tables_cannot_be_written(stand: Stand) -> None:
     """Nor what was reported of the past: only Dagster's page needs them, and the disk may be full,
     or the folder another account's."""
-    for file in (catalogue.FILE, coverage.FILE):
+    for file in (table_list.FILE, coverage.FILE):
         (stand.adapters.settings.state_folder / f"{file}.lock").mkdir(parents=True)
     run(stand)
     assert stand.adapters.books.unfinished_batches("shop") == []

@@ -15,9 +15,9 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
 from lockstep.assets.dagster_metadata import FOLLOWS_CHECK
 from lockstep.assets.names import SourceNames
+from lockstep.assets.table_list import TableEntry, read_table_list
 from lockstep.assets.table_news import tables_to_report
 from lockstep.commands.check import declare_tables
 from lockstep.pipeline.mirror.layout import no_place
@@ -69,8 +69,8 @@ def ran(mysql: MySqlStand, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield Ran(stand, database, run(stand))
 
 
-def known(stand: Stand) -> tuple[CatalogueEntry, ...]:
-    return read_catalogue(stand.adapters.settings.state_folder, "shop")
+def known(stand: Stand) -> tuple[TableEntry, ...]:
+    return read_table_list(stand.adapters.settings.state_folder, "shop")
 
 
 def run(stand: Stand) -> str:
@@ -267,7 +267,7 @@ def test_a_check_does_not_declare_tables_as_dropped_or_back(
     assert [(entry.dropped, entry.ended) for entry in known(stand)] == [(False, True)] * 2
 
 
-def test_a_mirror_that_was_removed_leaves_the_catalogue(ran: Ran) -> None:
+def test_a_mirror_that_was_removed_leaves_the_list(ran: Ran) -> None:
     """The others keep their generated names; its history stays."""
     stand = ran.stand
     first, second = known(stand)

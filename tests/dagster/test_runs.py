@@ -11,8 +11,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from lockstep.assets.catalogue import CatalogueEntry, read_catalogue
 from lockstep.assets.names import SOURCE_TAG, UNTIL_TAG, SourceNames, lease_tag
+from lockstep.assets.table_list import TableEntry, read_table_list
 from lockstep.assets.table_news import batch_ends
 from lockstep.pipeline.mirror.layout import path_part
 from lockstep.pipeline.model.batch import BatchState
@@ -83,8 +83,8 @@ def steps(*names: str) -> set[dg.AssetKey]:
 ALL_STEPS = steps("captured", "merged", "acknowledged")
 
 
-def entries(database: str) -> tuple[CatalogueEntry, ...]:
-    return tuple(CatalogueEntry(database, name, name, name) for name in TABLES)
+def entries(database: str) -> tuple[TableEntry, ...]:
+    return tuple(TableEntry(database, name, name, name) for name in TABLES)
 
 
 def test_a_run_materializes_what_changed_and_only_that(
@@ -246,11 +246,11 @@ def test_zero_dates_are_null_and_counted(everything: Everything) -> None:
 
 def test_awkward_names(everything: Everything, mysql: MySqlStand) -> None:
     """No name meets another or is lost on the way, whether a run or a click merges its table. The
-    run lists the tables that it had rows of in the catalogue."""
+    run lists the tables that it had rows of in its list."""
     stand, database = everything.stand, everything.database
     keys = {key(database, name) for name in AWKWARD}
     assert len(keys) == len(AWKWARD)
-    known = read_catalogue(stand.adapters.settings.state_folder, "shop")
+    known = read_table_list(stand.adapters.settings.state_folder, "shop")
     assert {one.name for one in known} == {"a", "wide", "odd", "dated", *AWKWARD}
     mysql.execute(*(f"update {name} set v = id + 1" for name in QUOTED), database=database)
     stand.click(known, NAMES.captured_key)

@@ -11,9 +11,9 @@ from typing import cast
 import dagster as dg
 import pytest
 
-from lockstep.assets.catalogue import fingerprint, read_catalogue, update_catalogue
 from lockstep.assets.definitions import build_definitions
 from lockstep.assets.sensors import new_table_sensor, reason_to_start, reload_location
+from lockstep.assets.table_list import fingerprint, read_table_list, update_table_list
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.status.facts import Headroom, Lag
 from lockstep.pipeline.status.verdict import State, Verdict
@@ -85,16 +85,16 @@ def test_trouble_is_told_once(tmp_path: Path) -> None:
 
 
 def test_new_tables_are_shown(tmp_path: Path) -> None:
-    """The page is asked when the catalogue is another than the loaded one, and only then; where
-    it cannot be asked, the tick says what to do."""
+    """The page is asked when the list of tables is another than the loaded one, and only then;
+    where it cannot be asked, the tick says what to do."""
     where = 'webserver = "http://127.0.0.1:1/base"\nlocation = "here"'
     settings = settings_for(tmp_path, "shop", extra=f"[dagster]\n{where}")
-    update_catalogue(settings.state_folder, "shop", [entry("shop", "a")], complete=False)
+    update_table_list(settings.state_folder, "shop", [entry("shop", "a")], complete=False)
     moved = replace(entry("shop", "a"), changelog="shop/_changes/a@2")
     for known in (entry("shop", "a"), moved):
-        changed = update_catalogue(settings.state_folder, "shop", [known], complete=False)
+        changed = update_table_list(settings.state_folder, "shop", [known], complete=False)
         assert changed == (() if known is not moved else (moved.table,))
-    loaded = fingerprint({"shop": read_catalogue(settings.state_folder, "shop")})
+    loaded = fingerprint({"shop": read_table_list(settings.state_folder, "shop")})
     asked: list[tuple[str, str]] = []
 
     def tick(answer: str) -> str:
@@ -108,7 +108,7 @@ def test_new_tables_are_shown(tmp_path: Path) -> None:
             return sensor.evaluate_tick(context).skip_message or ""
 
     assert tick("") == "Every table is shown."
-    update_catalogue(settings.state_folder, "shop", [entry("shop", "b")], complete=False)
+    update_table_list(settings.state_folder, "shop", [entry("shop", "b")], complete=False)
     assert "reloads the location here" in tick("")
     assert "correct `webserver` and `location`" in tick(reload_location(*asked[0]))
     assert asked == [("http://127.0.0.1:1/base", "here")] * 2

@@ -97,9 +97,9 @@ def test_a_mirror_has_the_key_of_its_name(tmp_path: Path) -> None:
     into = '[[sources.table]]\nmatch = "shop.[ab]"\ninto = "crm.t"\n'
     settings = settings_for(tmp_path, "shop", extra=into)
     there = replace(entry("shop", "b"), mirror="shop/crm/t")
-    catalogue = {"shop": [entry("shop", "a"), there, entry("shop", "c")]}
+    table_lists = {"shop": [entry("shop", "a"), there, entry("shop", "c")]}
     repository = build_definitions(
-        settings, catalogue, MemoryAdapters(settings).open
+        settings, table_lists, MemoryAdapters(settings).open
     ).get_repository_def()
     keys = {key for key in repository.asset_graph.get_all_asset_keys() if len(key.path) == 3}
     assert keys == {dg.AssetKey(["shop", "crm", "t"]), dg.AssetKey(["shop", "shop", "c"])}
@@ -108,8 +108,8 @@ def test_a_mirror_has_the_key_of_its_name(tmp_path: Path) -> None:
 def test_two_mirrors_with_one_key_are_refused_by_name(tmp_path: Path) -> None:
     """Dagster's own refusal would name no table."""
     settings = settings_for(tmp_path, "shop")
-    catalogue = {"shop": [entry("shop", "a"), entry("shop", "b")]}
+    table_lists = {"shop": [entry("shop", "a"), entry("shop", "b")]}
     with pytest.raises(dg.DagsterInvalidDefinitionError, match=r"shop\.a.*shop\.b"):
         build_definitions(
-            settings, catalogue, MemoryAdapters(settings).open, translator=OneForAll()
+            settings, table_lists, MemoryAdapters(settings).open, translator=OneForAll()
         )

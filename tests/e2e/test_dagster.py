@@ -14,9 +14,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from lockstep.assets.catalogue import read_catalogue
 from lockstep.assets.definitions import build_definitions
 from lockstep.assets.names import SourceNames, job_name
+from lockstep.assets.table_list import read_table_list
 from lockstep.pipeline.run.capture import capture
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.proof.verify_rows import verify
@@ -78,10 +78,10 @@ class Place:
         ).success
 
     def _definitions(self, record: RunRecord) -> dg.Definitions:
-        catalogue = {"shop": read_catalogue(self.settings.state_folder, "shop")}
+        table_lists = {"shop": read_table_list(self.settings.state_folder, "shop")}
         adapters = self.adapters
         return build_definitions(
-            self.settings, catalogue, lambda: nullcontext(adapters), make_record=lambda _: record
+            self.settings, table_lists, lambda: nullcontext(adapters), make_record=lambda _: record
         )
 
 

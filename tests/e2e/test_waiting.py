@@ -95,7 +95,7 @@ def require_terminated(code: int | None, out: str, err: str) -> None:
     assert code == 143, err
     assert err.splitlines()[-2:] == [
         "terminated",
-        "hint: nothing is lost: the next run repairs what was begun",
+        "hint: nothing is lost: repeat the command, or let the next run repair what was begun",
     ]
     assert json.loads(out)["error"]["kind"] == "Terminated"
 

@@ -139,22 +139,24 @@ def exited(process: int) -> bool:
     return bool(poll.poll(60_000))
 
 
-def test_a_start_that_fails_is_told_where_spark_is_needed(tmp_path: Path) -> None:
-    """`prepare` is silent; the one who waits gets the refusal with Java's own words."""
-    program = """
+@pytest.mark.parametrize("memory", ["lots", "320m"])
+def test_a_start_that_fails_is_told_where_spark_is_needed(tmp_path: Path, memory: str) -> None:
+    """`prepare` is silent; the one who waits gets the refusal with Java's own words, or Spark's."""
+    program = f"""
 from lockstep.resources.lake.spark.session import SparkProcess
-from lockstep.pipeline.values.errors import LakeUnavailable
-spark = SparkProcess({"spark.driver.memory": "lots"}, on_warning=print)
+from lockstep.pipeline.values.errors import ConfigurationError
+spark = SparkProcess({{"spark.driver.memory": "{memory}"}}, on_warning=print)
 spark.prepare()
 try:
     spark.session()
-except LakeUnavailable as error:
-    print(error.message)
+except ConfigurationError as error:
+    print(error.message, error.hint)
 spark.stop()
 """
     process = child(tmp_path, program)
     said, complained = process.communicate()
     assert said.startswith(b"Spark did not start: ")
+    assert b"`spark.driver.memory`" in said
     assert (complained, process.returncode) == (b"", 0)
     assert list((tmp_path / "tmp").glob("lockstep-*")) == []
 

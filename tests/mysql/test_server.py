@@ -96,6 +96,26 @@ def test_an_account_that_requires_tls(mysql: MySqlStand) -> None:
     mysql.execute(f"drop user {name}")
 
 
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ("password expire", AccessDenied, "password expire never"),
+        ("account lock", AccessDenied, "account unlock"),
+        ("with max_queries_per_hour 1", SourceUnavailable, "raise that limit of the account"),
+    ],
+)
+def test_an_account_that_is_mended_at_the_server(
+    mysql: MySqlStand, change: str, kind: type[LockstepError], words: str
+) -> None:
+    """lockstep.toml is right: the hint has the statement to type there."""
+    name = mysql.fresh_name()
+    mysql.execute(f"create user {name} identified by 'x' {change}")
+    error = refusal(MySqlServer(settings(mysql, user=name, password="x", tls="required")))
+    assert type(error) is kind
+    assert words in error.hint
+    mysql.execute(f"drop user {name}")
+
+
 def test_an_encrypted_connection(mysql: MySqlStand) -> None:
     """`required` encrypts without asking who it is."""
     assert MySqlServer(settings(mysql, tls="required")).facts().server_uuid

@@ -59,7 +59,7 @@ def test_the_worst_is_told(
 
 
 def test_people_read_these_words() -> None:
-    """On a table's page in Dagster; the catalogue's digests begin with them."""
+    """On a table's page in Dagster; the list's digests begin with them."""
     assert [health.value for health in TableHealth] == [
         "stopped by Lockstep",
         "differs",

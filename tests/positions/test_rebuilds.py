@@ -19,15 +19,21 @@ import pytest
 
 from lockstep.pipeline.model.table_state import OrderKind, Supplier
 from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
-from lockstep.pipeline.run.rebuild import RebuildReport, origin_at, rebuild_as_of
+from lockstep.pipeline.run.rebuild import (
+    RebuildReport,
+    cut_at,
+    origin_at,
+    rebuild_as_of,
+)
 from lockstep.pipeline.values.errors import ConfigurationError, PastRefused, SpanRefused, StoppedBy
-from lockstep.pipeline.values.places import moment_text, parse_place
+from lockstep.pipeline.values.places import Place, moment_text, parse_place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, LakePolicies
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.mysql.reading import server
 from tests.positions.follower import SOURCE, Follower
 from tests.positions.interrupted import Crash, mortal
+from tests.positions.paused import Shop
 from tests.positions.servers import head
 from tests.positions.test_replays import replayed
 from tests.twins.copies import MemoryCopies
@@ -288,6 +294,44 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
     ):
         with pytest.raises(ConfigurationError, match=why):
             past.made(TableName(database, "a"), parse_place(place), "/past/never")
+
+
+def test_a_moment_between_two_batches_is_the_end_of_the_first(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Also where the table stood still in the second, and came back with it. A place where it stood
+    still is refused with the last one before that works, not with the first of all."""
+    file, offset = head(mysql)
+    follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
+    shop = Shop(mysql, database, follower)
+    table, places = shop.table("a"), []
+    shop.do("create table a (id int primary key)", "create table b (id int primary key)")
+    for key in (1, 2):
+        shop.do(f"insert into a values ({key})")
+        places.append(shop.run().end.at)
+    mysql.rows("select sleep(1.1)")
+    between = place_of(mysql)
+    mysql.rows("select sleep(1.1)")
+    shop.pause("a")
+    shop.do("insert into a values (3)", "insert into b values (3)")
+    stopped = shop.run().end.at
+    shop.do("insert into b values (4)")
+    shop.run()
+    shop.resume("a")
+    shop.run()
+    ports = shop.follower.ports()
+    copies = MemoryCopies(shop.follower.lake)
+    made = rebuild_as_of(ports, copies, origin_at(ports, table, between), "/past/a")
+    assert (made.rows, cut_at(ports, between).at) == (2, places[1])
+    with pytest.raises(PastRefused, match="it was stopped") as refused:
+        origin_at(ports, table, parse_place(str(stopped)))
+    assert str(places[1]) in refused.value.hint
+
+
+def place_of(stand: MySqlStand) -> Place:
+    """The server's present moment."""
+    [(now,)] = stand.rows("select utc_timestamp(6)")
+    return parse_place(moment_text(now.replace(tzinfo=UTC)))
 
 
 @pytest.mark.parametrize("deletes", [Deletes.SOFT, Deletes.IGNORE])

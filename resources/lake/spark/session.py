@@ -30,7 +30,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from lockstep.pipeline.values.errors import LakeUnavailable
+from lockstep.pipeline.values.errors import (
+    ConfigurationError,
+    LakeUnavailable,
+    LockstepError,
+)
 from lockstep.resources.lake.spark.jars import class_path, jars_folder, locked_jars, locks_of
 from lockstep.resources.lake.spark.java import archive_path, require_java
 from lockstep.resources.lake.spark.java_classes import (
@@ -102,7 +106,7 @@ class JavaProcess:
                     launch: Callable[..., JavaGateway] = launch_gateway
                     self._gateway = launch(conf, popen)
                 except (PySparkException, Py4JError, OSError) as error:
-                    raise start_error(settings) from error
+                    raise start_error(settings, error) from error
         elif self._gateway.proc.poll() is not None:
             raise start_error(settings)
         return self._gateway, settings
@@ -173,12 +177,19 @@ def log_path(settings: SparkSettings) -> Path:
     return settings.scratch / "spark.log"
 
 
-def start_error(settings: SparkSettings) -> LakeUnavailable:
-    """Return the error for a Spark that did not start."""
-    return LakeUnavailable(
-        f"Spark did not start: {_last_message(log_path(settings))}",
-        hint=start_hint(settings.user_settings),
-    )
+_HEAP_SIGNS: Final = ("INVALID_DRIVER_MEMORY", "Invalid maximum heap size")
+"""What Spark and Java print if `spark.driver.memory` is not a size that they accept."""
+
+
+def start_error(settings: SparkSettings, error: Exception | None = None) -> LockstepError:
+    """Return the error for a Spark that did not start. `error`: what was raised."""
+    log = log_path(settings)
+    message = f"Spark did not start: {_last_message(log)}"
+    texts = (str(error), log.read_text(errors="replace") if log.is_file() else "")
+    if any(sign in text for sign in _HEAP_SIGNS for text in texts):
+        hint = "correct `spark.driver.memory` in the [spark] table of lockstep.toml: 512m or more"
+        return ConfigurationError(message, hint=hint)
+    return LakeUnavailable(message, hint=start_hint(settings.user_settings))
 
 
 def start_hint(user_settings: Mapping[str, str]) -> str:
@@ -371,7 +382,7 @@ def _open_session(
         _load_delta_settings(session)
         require_log_store(session, lake)
     except (PySparkException, Py4JError, OSError) as error:
-        raise start_error(settings) from error
+        raise start_error(settings, error) from error
     return session
 
 

@@ -1,5 +1,5 @@
-"""The catalogue: a file beside lockstep.toml that lists the captured tables, so that
-Dagster can load its definitions while all servers are down.
+"""The list of captured tables, kept in a file beside lockstep.toml, so that Dagster can
+load its definitions while all servers are down.
 
 `.lockstep/catalogue.json` is `{"sources": {name: {"tables": [entry, …]}}}`. It only
 serves Dagster's page, and may be missing or old. A table keeps its index in the list,
@@ -30,7 +30,7 @@ FILE = "catalogue.json"
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueEntry:
+class TableEntry:
     """A captured table.
 
     `mirror`, `changelog`: paths relative to the lake.
@@ -54,35 +54,35 @@ class CatalogueEntry:
         return TableName(self.database, self.name)
 
 
-Catalogue = Mapping[str, Sequence[CatalogueEntry]]
+TableLists = Mapping[str, Sequence[TableEntry]]
 """The captured tables of each source, by its name."""
 
-_ENTRY_ADAPTER: Final = TypeAdapter(CatalogueEntry)
+_ENTRY_ADAPTER: Final = TypeAdapter(TableEntry)
 
 
-def read_catalogue(folder: Path, source: str) -> tuple[CatalogueEntry, ...]:
+def read_table_list(folder: Path, source: str) -> tuple[TableEntry, ...]:
     """Return the source's tables in their fixed order; none if the file is missing or
     damaged."""
     return _valid_entries(read_json_object(folder / FILE), source)
 
 
-def fingerprint(catalogue: Catalogue) -> str:
+def fingerprint(table_lists: TableLists) -> str:
     """Return 16 hex digits that change whenever Dagster's definitions of the tables
     change."""
     entries = {
-        source: [asdict(_shown(entry)) for entry in catalogue[source]] for source in catalogue
+        source: [asdict(_shown(entry)) for entry in table_lists[source]] for source in table_lists
     }
     text = json.dumps(entries, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def catalogue_entries(
+def table_entries(
     states: Mapping[TableName, TableState], reported: Mapping[TableName, str] = MappingProxyType({})
-) -> list[CatalogueEntry]:
+) -> list[TableEntry]:
     """Return an entry for each table that has a state in the ledger. `reported`: the
     digest of the state that was last reported to Dagster, for tables that have one."""
     return [
-        CatalogueEntry(
+        TableEntry(
             table.database,
             table.name,
             state.mirror,
@@ -95,8 +95,8 @@ def catalogue_entries(
     ]
 
 
-def update_catalogue(
-    folder: Path, source: str, updates: Iterable[CatalogueEntry], *, complete: bool
+def update_table_list(
+    folder: Path, source: str, updates: Iterable[TableEntry], *, complete: bool
 ) -> tuple[TableName, ...]:
     """Replace entries of the source by their updates, and append new ones. Return the
     tables whose definitions in Dagster change. An update without `reported` keeps the
@@ -120,7 +120,7 @@ def update_catalogue(
     )
 
 
-def _shown(entry: CatalogueEntry) -> CatalogueEntry:
+def _shown(entry: TableEntry) -> TableEntry:
     """Return the entry without the fields on which Dagster's definitions do not depend."""
     return replace(entry, reported="", key=())
 
@@ -128,7 +128,7 @@ def _shown(entry: CatalogueEntry) -> CatalogueEntry:
 def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, ...]]) -> None:
     """Record the keys that a translator chose. If they are unchanged, the file is not
     even locked, because Dagster's page may run without permission to write."""
-    if all(entry.key == keys.get(entry.table, ()) for entry in read_catalogue(folder, source)):
+    if all(entry.key == keys.get(entry.table, ()) for entry in read_table_list(folder, source)):
         return
     with edit_json_object(folder / FILE) as content:
         entries = _valid_entries(content, source)
@@ -137,7 +137,7 @@ def record_keys(folder: Path, source: str, keys: Mapping[TableName, tuple[str, .
         )
 
 
-def _store_entries(content: dict[str, Any], source: str, entries: Iterable[CatalogueEntry]) -> None:
+def _store_entries(content: dict[str, Any], source: str, entries: Iterable[TableEntry]) -> None:
     tables = {"tables": [asdict(entry) for entry in entries]}
     content["sources"] = {**_source_sections(content), source: tables}
 
@@ -147,11 +147,11 @@ def _source_sections(content: Mapping[str, Any]) -> dict[str, Any]:
     return sources if isinstance(sources, dict) else {}
 
 
-def _valid_entries(content: Mapping[str, Any], source: str) -> tuple[CatalogueEntry, ...]:
+def _valid_entries(content: Mapping[str, Any], source: str) -> tuple[TableEntry, ...]:
     """Return the entries of a file that may be damaged: the valid ones, each table once."""
     section = _source_sections(content).get(source)
     items = section.get("tables") if isinstance(section, dict) else None
-    entries: dict[TableName, CatalogueEntry] = {}
+    entries: dict[TableName, TableEntry] = {}
     for item in items if isinstance(items, list) else ():
         with suppress(ValidationError):
             entry = _ENTRY_ADAPTER.validate_python(item)
