@@ -199,11 +199,10 @@ def open_read(settings: ConnectionSettings, structure: TableStructure) -> Iterat
         translate_table_errors(settings, structure.name, structure.names),
     ):
         dialect = read_dialect(query_cursor)
-        flavour = "mariadb" if dialect.is_mariadb else "mysql"
         yield ComparedRead(
             cursor,
             query_cursor,
-            HashSql(structure, flavour),
+            HashSql(structure, dialect.flavour),
             dialect,
             has_snapshot=has_snapshots(query_cursor, structure.name) is True,
             is_ordered=commits_in_order(query_cursor, dialect),
