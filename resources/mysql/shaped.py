@@ -233,6 +233,7 @@ class ShapedServer:
         since: Coordinates | None = None,
     ) -> Bound | None:
         shaped_table = self._shaped_table(schema.name)
+        self._require_same(shaped_table, schema)
         if shaped_table is None or not shaped_table.hides_bounds:
             return self._server.next_bound(schema, after, rows, since=since)
         if self._shaping.key is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -236,7 +236,7 @@ missing."""
 
 
 @pytest.mark.parametrize("has_dropped_column", [False, True])
-@pytest.mark.parametrize("method", ["snapshot", "chunk"])
+@pytest.mark.parametrize("method", ["snapshot", "chunk", "next_bound"])
 def test_a_table_that_is_not_seen_is_not_read_as_it_is(
     mysql: MySqlStand,
     database: str,
@@ -262,6 +262,7 @@ def test_a_table_that_is_not_seen_is_not_read_as_it_is(
     reads: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         "snapshot": lambda: server.snapshot(schema),
         "chunk": lambda: server.chunk(schema, Range()),
+        "next_bound": lambda: nullcontext(server.next_bound(schema, None, 1)),
     }
     with pytest.raises(StructureMoved), reads[method]():
         pytest.fail("it was read")
