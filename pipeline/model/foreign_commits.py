@@ -41,7 +41,7 @@ from lockstep.pipeline.model.lake_commit import (
     STATISTICS_OPERATION,
     FileAction,
     LakeCommit,
-    LogAbove,
+    LogSince,
 )
 from lockstep.pipeline.values.intent import Intent, SettledWrite
 
@@ -156,7 +156,7 @@ class MirrorRecord:
         return -1 if self.settled is None else self.settled.delta_version
 
 
-def judge_mirror_log(log: LogAbove, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
+def judge_mirror_log(log: LogSince, expected: MirrorRecord, *, replaced: bool = False) -> Judgement:
     """Return the judgement about a mirror's commits after `expected.examined_through`.
     `log`: its log from there on. `replaced`: all its rows are about to be replaced, so
     foreign commits do not matter.
@@ -184,7 +184,7 @@ def judge_mirror_log(log: LogAbove, expected: MirrorRecord, *, replaced: bool = 
     return AllExpected(log.newest)
 
 
-def _newest(log: LogAbove) -> int:
+def _newest(log: LogSince) -> int:
     return -1 if log.newest is None else log.newest
 
 
@@ -228,7 +228,7 @@ def _by_other_ledger(commit: LakeCommit, ledger: str) -> Ahead | None:
 
 
 def judge_changelog_log(
-    log: LogAbove,
+    log: LogSince,
     examined_version: int | None,
     ledger: str,
     batches: Mapping[int, Batch],

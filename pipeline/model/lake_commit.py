@@ -137,7 +137,7 @@ class LakeCommit:
 
 
 @dataclass(frozen=True, slots=True)
-class LogAbove:
+class LogSince:
     """A table's log from a given version on. `base`: the commit of that version, or
     None if the log no longer has it. `commits`: the commits after it, ascending and
     without a hole. `newest`: the table's newest version, or None if there is no table.

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lockstep.pipeline.model.lake_commit import LogAbove
+from lockstep.pipeline.model.lake_commit import LogSince
 from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.values.segment import SegmentFile
 
@@ -82,7 +82,7 @@ class Changelog(Protocol):
         """Return the files that the table lists, each with its size in bytes; None if
         there is no table."""
 
-    def log_above(self, folder: str, version: int) -> LogAbove:
+    def log_since(self, folder: str, version: int) -> LogSince:
         """Return the commit of the version and all commits after it."""
 
     def revise(

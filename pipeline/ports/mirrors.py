@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogSince
 from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.ports.mirror_writes import MirrorStep, MirrorWrite
 from lockstep.pipeline.proof.sampling import ValueRange
@@ -178,7 +178,7 @@ class Mirrors(Protocol):
         `examined_versions`. For each of them, this looks up two file names, however
         long its log is."""
 
-    def log_above(self, mirror: str, version: int) -> LogAbove:
+    def log_since(self, mirror: str, version: int) -> LogSince:
         """Return the commit of the version and all commits after it."""
 
     def rows(

@@ -548,6 +548,10 @@ class Dialect:
     is_mariadb: bool
     version: int
 
+    @property
+    def flavour(self) -> str:
+        return "mariadb" if self.is_mariadb else "mysql"
+
     def mysql_from(self, major: int, minor: int = 0, patch: int = 0) -> bool:
         """Return whether this is MySQL of that version or later."""
         return not self.is_mariadb and self.version >= major * 10_000 + minor * 100 + patch

@@ -125,7 +125,6 @@ def _fetch_rows(cursor: Cursor, query: str) -> Iterable[tuple[Any, ...]]:
 
 
 def _statement_context(dialect: Dialect, database: str, modes: str) -> StatementContext:
-    flavour = "mariadb" if dialect.is_mariadb else "mysql"
-    server_dialect = ServerDialect(version=dialect.version, flavour=flavour)
+    server_dialect = ServerDialect(version=dialect.version, flavour=dialect.flavour)
     bits = sum(SQL_MODES.get(word, 0) for word in str(modes or "").upper().split(","))
     return StatementContext(server_dialect, database, bits)

@@ -27,7 +27,7 @@ from lockstep.pipeline.model.foreign_commits import (
     judge_changelog_log,
     judge_foreign,
 )
-from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove, metadata_text
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogSince, metadata_text
 from lockstep.pipeline.model.table_state import OrderKind, TableState
 from lockstep.pipeline.ports.changelog import Published
 from lockstep.pipeline.ports.mirror_writes import MirrorWrite
@@ -36,7 +36,7 @@ from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.resources.lake.changelog.changelog import DeltaChangelog
 from lockstep.resources.lake.changelog.claims import FileClaims
 from lockstep.resources.lake.delta import delta_log
-from lockstep.resources.lake.delta.delta_log import log_above
+from lockstep.resources.lake.delta.delta_log import log_since
 from lockstep.resources.lake.delta.pin import Head
 from lockstep.resources.lake.mirror.mirror import SparkMirrors
 from lockstep.resources.lake.spark.log_store import FILE_LOG_STORE, FILE_LOG_STORE_SETTING
@@ -102,7 +102,7 @@ def _path(table: DeltaTable) -> Path:
 def test_what_may_have_changed_a_table_is_foreign(made: DeltaTable, name: str) -> None:
     """Whatever the operation is called: what it did to files and columns decides."""
     CHANGING[name](made)
-    found = log_above(_path(made), 1)
+    found = log_since(_path(made), 1)
     assert [commit.delta_version for commit in found.commits][:1] == [2]
     assert any(judge_foreign(commit) is not None for commit in found.commits)
 
@@ -110,7 +110,7 @@ def test_what_may_have_changed_a_table_is_foreign(made: DeltaTable, name: str) -
 @pytest.mark.parametrize("name", NEUTRAL)
 def test_what_leaves_a_table_as_it_was_is_neutral(made: DeltaTable, name: str) -> None:
     NEUTRAL[name](made)
-    found = log_above(_path(made), 1)
+    found = log_since(_path(made), 1)
     assert [judge_foreign(commit) for commit in found.commits] == [None] * len(found.commits)
 
 
@@ -127,7 +127,7 @@ def test_a_commit_that_lies_about_itself_is_found(made: DeltaTable) -> None:
             action["add"]["stats"] = json.dumps({**stats, "numRecords": stats["numRecords"] - 1})
             lines[number] = json.dumps(action)
     file.write_text("\n".join(lines) + "\n")
-    (commit,) = log_above(path, 1).commits
+    (commit,) = log_since(path, 1).commits
     assert judge_foreign(commit) is not None
 
 
@@ -137,7 +137,7 @@ def test_line_separators_in_statistics_do_not_end_an_action(made: DeltaTable) ->
         made, ROWS.set_column(1, "v", [["a\u2028b", "c\u2029d", "e\x85f"]]), mode="append"
     )
     assert "a\u2028b" in (_path(made) / "_delta_log" / f"{2:020d}.json").read_text("utf-8")
-    (commit,) = log_above(_path(made), 1).commits
+    (commit,) = log_since(_path(made), 1).commits
     assert [file.row_count for file in commit.adds] == [3]
 
 
@@ -151,10 +151,10 @@ def test_commits_that_were_cleaned_up_unseen_are_unknown(made: DeltaTable) -> No
     newest = DeltaTable(path).version()
     for version in range(newest):
         delta_log.commit_file(path, version).unlink()
-    unseen = judge_changelog_log(log_above(path, 1), 1, "ledger", {})
+    unseen = judge_changelog_log(log_since(path, 1), 1, "ledger", {})
     assert isinstance(unseen, Unknown | Foreign)
-    assert log_above(path, newest).commits == ()
-    assert log_above(path, newest).missing is None
+    assert log_since(path, newest).commits == ()
+    assert log_since(path, newest).missing is None
 
 
 def _batch(number: int, end: str, captured: datetime) -> Batch:
@@ -185,7 +185,7 @@ def test_whose_batch_a_commit_is_about(pruned: int, batches: list[Batch], judgem
     """It has to be the ledger's own, by its place and its moment. Only a batch that the ledger has
     forgotten may be unknown: it lies in the ledger's past."""
     said = {"ledger": "ledger", "batches": [1, 7], "position": END, "captured_at": AT.isoformat()}
-    seen = LogAbove(1, commits=(LakeCommit(1, user_metadata=metadata_text(said)),))
+    seen = LogSince(1, commits=(LakeCommit(1, user_metadata=metadata_text(said)),))
     known = {batch.id: batch for batch in batches}
     assert isinstance(judge_changelog_log(seen, 0, "ledger", known, pruned), judgement)
     assert isinstance(judge_changelog_log(seen, 0, "another", known, pruned), Ahead)
@@ -214,7 +214,7 @@ def test_a_look_reads_what_came_since_then(
     monkeypatch.setattr(delta_log, "read_commit", counted)
     monkeypatch.setattr(Path, "iterdir", nobody)
     assert delta_log.newest_version(path) == 2999
-    assert len(log_above(path, 2997).commits) == 2
+    assert len(log_since(path, 2997).commits) == 2
     assert reads == [2997, 2998, 2999, 3000]
 
 

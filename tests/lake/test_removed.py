@@ -157,7 +157,7 @@ def test_no_file_has_what_it_showed(
     for _ in range(2):
         noted: list[int] = []
         mirrors.delete_history(MIRROR, version, said, noted.append)
-        (commit,) = mirrors.log_above(MIRROR, version).commits
+        (commit,) = mirrors.log_since(MIRROR, version).commits
         version += 1
         assert (noted, commit.repeated_version, judge_foreign(commit)) == (
             [version],
@@ -169,7 +169,7 @@ def test_no_file_has_what_it_showed(
     assert mirrors.reason_unreadable(MIRROR, version - 1) is not None
     assert (
         mirrors.reason_unreadable(MIRROR, version),
-        mirrors.log_above(MIRROR, version).commits,
+        mirrors.log_since(MIRROR, version).commits,
     ) == (None, ())
     assert content(mirrors, MIRROR, PEOPLE, version) == BARE[3:]
     again = mirrors.write(a_write(mirrors, 15, "merge", [{"id": 1, "name": "y"}])).delta_version

@@ -18,7 +18,7 @@ from lockstep.pipeline.model.foreign_commits import (
 from lockstep.pipeline.model.lake_commit import (
     FileAction,
     LakeCommit,
-    LogAbove,
+    LogSince,
     WriteKind,
     metadata_of_kind,
     metadata_text,
@@ -82,7 +82,7 @@ def test_a_commit_of_upkeep_is_held_to_what_it_says(added: int, removed: int, la
     log any more, it tells a new ledger what the write did."""
     commit = a_repeat(added, removed)
     expected = MirrorRecord("l", APP, None, None, examined_version=8, last_txn_version=last)
-    found = judge_mirror_log(LogAbove(9, None, (commit,)), expected)
+    found = judge_mirror_log(LogSince(9, None, (commit,)), expected)
     if last < 5:
         assert isinstance(found, Ahead)
     else:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lockstep.pipeline.mirror.generations import can_take
-from lockstep.pipeline.model.lake_commit import LogAbove, has_published, is_same_write
+from lockstep.pipeline.model.lake_commit import LogSince, has_published, is_same_write
 from lockstep.pipeline.ports.changelog import Published, Restatement, is_revised
 from lockstep.pipeline.ports.lease_check import RequireHeld, no_check
 from lockstep.pipeline.values.errors import ForeignCommit, SegmentsLost, TableError
@@ -75,8 +75,8 @@ class MemoryChangelog:
         commits = self._lake.tables.get(folder)
         return dict.fromkeys(sorted(_names(commits)), 0) if commits else None
 
-    def log_above(self, folder: str, version: int) -> LogAbove:
-        return self._lake.log_above(folder, version)
+    def log_since(self, folder: str, version: int) -> LogSince:
+        return self._lake.log_since(folder, version)
 
     def revise(
         self,

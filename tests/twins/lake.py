@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lockstep.pipeline.model.claim import Claim
-from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogSince
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class MemoryLake:
     begins: dict[str, int] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def log_above(self, folder: str, version: int) -> LogAbove:
+    def log_since(self, folder: str, version: int) -> LogSince:
         commits = [one.told(at) for at, one in enumerate(self.tables.get(folder, []))]
         newest, begins = len(commits) - 1 if commits else None, self.begins.get(folder, 0)
         base = commits[version] if begins <= version < len(commits) else None
         if version + 1 < begins:
-            return LogAbove(newest, base, (), version + 1)
-        return LogAbove(newest, base, tuple(commits[version + 1 :]))
+            return LogSince(newest, base, (), version + 1)
+        return LogSince(newest, base, tuple(commits[version + 1 :]))
 
     def path(self, relative: str) -> str:
         return f"memory:/{relative}"

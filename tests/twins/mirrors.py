@@ -16,7 +16,7 @@ import pyarrow as pa
 from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
-    LogAbove,
+    LogSince,
     WriteKind,
     is_same_write,
     metadata_of_kind,
@@ -117,8 +117,8 @@ class MemoryMirrors:
             one for one, version in examined_versions.items() if self.version(one) != version
         )
 
-    def log_above(self, mirror: str, version: int) -> LogAbove:
-        return self._lake.log_above(mirror, version)
+    def log_since(self, mirror: str, version: int) -> LogSince:
+        return self._lake.log_since(mirror, version)
 
     def evolve(
         self,
@@ -155,7 +155,7 @@ class MemoryMirrors:
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         begins = self._lake.begins.get(folder, 0)
-        yield from reversed(self._lake.log_above(folder, begins - 1).commits)
+        yield from reversed(self._lake.log_since(folder, begins - 1).commits)
 
     def reason_unreadable(
         self, mirror: str, version: int, *, table_id: str | None = None, batch: int | None = None

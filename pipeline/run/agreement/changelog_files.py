@@ -32,7 +32,7 @@ from lockstep.pipeline.model.changelog_listing import (
     foreign_files,
 )
 from lockstep.pipeline.model.foreign_commits import AllExpected, Behind, changes_more_than_files
-from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogAbove
+from lockstep.pipeline.model.lake_commit import RESTORE_OPERATION, LogSince
 from lockstep.pipeline.model.table_state import TableState
 from lockstep.pipeline.ports.ledger import LAST_BATCH, batch_content
 from lockstep.pipeline.run.agreement.lake_logs import (
@@ -284,9 +284,9 @@ def _correct_once(
     result of earlier rounds."""
     folder, commits = changelog.folder, earlier.commits
     log = (
-        LogAbove(None)
+        LogSince(None)
         if examined_version is None
-        else ports.changelog.log_above(folder, examined_version)
+        else ports.changelog.log_since(folder, examined_version)
     )
     error = earlier.error
     if examined_version is not None and error is None:
@@ -343,7 +343,7 @@ def correct_changelogs(ports: RunPorts, lease: Lease) -> Iterator[ChangelogCheck
 
 
 def _is_in_doubt(ports: RunPorts, folder: str, examined_version: int) -> bool:
-    log = ports.changelog.log_above(folder, examined_version)
+    log = ports.changelog.log_since(folder, examined_version)
     if not isinstance(changelog_judgement(ports, log, examined_version), AllExpected):
         return True
     return any(batch_of(path) is None for path in ports.changelog.listed_files(folder) or ())

@@ -28,7 +28,7 @@ from lockstep.pipeline.model.foreign_commits import (
     judge_changelog_log,
     judge_mirror_log,
 )
-from lockstep.pipeline.model.lake_commit import LakeCommit, LogAbove
+from lockstep.pipeline.model.lake_commit import LakeCommit, LogSince
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableState
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reload_hint
@@ -94,13 +94,13 @@ def mirror_judgement(
         last_txn_version=newest_writes.last_txn_version,
     )
     return judge_mirror_log(
-        ports.mirrors.log_above(state.mirror, expected.examined_through),
+        ports.mirrors.log_since(state.mirror, expected.examined_through),
         expected,
         replaced=will_be_replaced,
     )
 
 
-def changelog_judgement(ports: RunPorts, log: LogAbove, examined_version: int) -> Judgement:
+def changelog_judgement(ports: RunPorts, log: LogSince, examined_version: int) -> Judgement:
     """Return the judgement on the commits to a changelog, or to a system table
     (`_transactions`, `_ddl`), after `examined_version`. `log`: these commits."""
     ledger, source = ports.ledger, ports.source.name
@@ -206,7 +206,7 @@ def unknown_batch_error(ports: RunPorts) -> ForeignCommit | None:
         if commit is None:
             continue
         judgement = changelog_judgement(
-            ports, LogAbove(commit.delta_version, commits=(commit,)), -1
+            ports, LogSince(commit.delta_version, commits=(commit,)), -1
         )
         if isinstance(judgement, Ahead):
             return _ahead_error(ports, folder, judgement)
@@ -220,7 +220,7 @@ def _changelogs_with_new_commits(ports: RunPorts) -> Iterator[tuple[str, Judgeme
     versions = ports.ledger.examined_versions(ports.source.name)
     versions = {folder: versions[folder] for folder in versions.keys() - mirrors}
     for folder in sorted(ports.mirrors.changed_since(versions)):
-        log = ports.changelog.log_above(folder, versions[folder])
+        log = ports.changelog.log_since(folder, versions[folder])
         yield folder, changelog_judgement(ports, log, versions[folder])
 
 

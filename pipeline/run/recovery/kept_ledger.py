@@ -205,7 +205,7 @@ def _used_numbers(ports: RunPorts) -> tuple[list[int], list[int]]:
     write_numbers = [0]
     examined_versions = ports.ledger.examined_versions(source)
     for state in ports.ledger.table_states(source).values():
-        log = ports.mirrors.log_above(state.mirror, examined_versions.get(state.mirror, -1))
+        log = ports.mirrors.log_since(state.mirror, examined_versions.get(state.mirror, -1))
         if log.missing is not None:
             app_id = application_id(source, state, "mirror")
             write_numbers.append(

@@ -118,7 +118,7 @@ def _versions_to_record(
     examined_versions = ports.ledger.examined_versions(ports.source.name)
     for folder in (changelog.folder for changelog in changelogs):
         if folder in examined_versions:
-            log = ports.changelog.log_above(folder, examined_versions[folder])
+            log = ports.changelog.log_since(folder, examined_versions[folder])
             judgement = changelog_judgement(ports, log, examined_versions[folder])
             if isinstance(judgement, AllExpected) and judgement.newest is not None:
                 yield folder, judgement.newest

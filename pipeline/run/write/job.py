@@ -554,7 +554,7 @@ def _readable_version(
     later one, with the same rows and columns, if upkeep cut the mirror's log after
     it."""
     if records.upkeep_version > last_written_version:
-        commit = ports.mirrors.log_above(task.state.mirror, records.upkeep_version).base
+        commit = ports.mirrors.log_since(task.state.mirror, records.upkeep_version).base
         if commit is not None and commit.repeated_version == last_written_version:
             return records.upkeep_version
     return last_written_version

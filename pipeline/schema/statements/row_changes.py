@@ -330,7 +330,7 @@ class _Walk:
         elif word == "TABLE" and not is_call:
             reader.next()
             self.reads[self._take_table()] = None
-        elif word in _JOIN_WORDS:
+        elif word in _JOIN_WORDS and reader.previous.keyword != "FOR":
             reader.next()
             level.expects_table = level.in_table_list
         elif reader.accept("ON", "DUPLICATE", "KEY", "UPDATE"):
@@ -342,6 +342,13 @@ class _Walk:
             reader.next()
             if reader.accept_any("UPDATE", "SHARE"):
                 level.end_table_list()
+            elif reader.accept("PORTION", "OF"):
+                # MariaDB inserts what is left of a row before and after the portion.
+                references = level.references or []
+                for table in [*self.writes, *(reference.table for reference in references)]:
+                    self._record_write(table, INSERT)
+            else:
+                reader.accept("SYSTEM_TIME", "FROM")
         elif word in _TABLE_LIST_ENDS and reader.previous.keyword != "FOR":
             if word == "SET" and level.awaits_set:
                 self._record_updated(level)

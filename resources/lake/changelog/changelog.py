@@ -20,7 +20,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 
 from lockstep.pipeline.model.lake_commit import (
-    LogAbove,
+    LogSince,
     WriteKind,
     has_published,
     is_same_write,
@@ -42,7 +42,7 @@ from lockstep.resources.lake.delta.columns import refuse_other_columns
 from lockstep.resources.lake.delta.delta_log import (
     commits_newest_first,
     is_newest_version,
-    log_above,
+    log_since,
     newest_version,
 )
 from lockstep.resources.lake.store.answers import CONFLICT_EXPLANATION
@@ -106,8 +106,8 @@ class DeltaChangelog:
             table = table_if_exists(path)
             return None if table is None else _listed_sizes(table)
 
-    def log_above(self, folder: str, version: int) -> LogAbove:
-        return log_above(self._lake / folder, version)
+    def log_since(self, folder: str, version: int) -> LogSince:
+        return log_since(self._lake / folder, version)
 
     def revise(
         self,

@@ -31,7 +31,7 @@ from lockstep.pipeline.model.lake_commit import (
     STATISTICS_OPERATION,
     FileAction,
     LakeCommit,
-    LogAbove,
+    LogSince,
     MetadataChange,
 )
 from lockstep.pipeline.values.errors import ForeignCommit, LakeUnavailable
@@ -108,7 +108,7 @@ def read_commit(path: LakePath, version: int, *kinds: str) -> LakeCommit | None:
     return None if content is None else _parse_commit(version, content.decode(), kinds)
 
 
-def log_above(path: LakePath, version: int) -> LogAbove:
+def log_since(path: LakePath, version: int) -> LogSince:
     """Return the commits after a version (-1: all commits), and the commit of that
     version."""
     base = read_commit(path, version) if version >= 0 else None
@@ -120,7 +120,7 @@ def log_above(path: LakePath, version: int) -> LogAbove:
         # No such files: the log ends earlier, was cleaned up, or there is none.
         newest = newest_version(path)
         missing_version = version + 1 if newest is not None and newest > version else None
-        return LogAbove(newest, None, (), missing_version)
+        return LogSince(newest, None, (), missing_version)
     with lake_errors(path):
         checkpoint_version = _checkpoint_version(path)
     missing_version = (
@@ -129,7 +129,7 @@ def log_above(path: LakePath, version: int) -> LogAbove:
         else None
     )
     newest = last_version if missing_version is None else newest_version(path)
-    return LogAbove(newest, base, tuple(commits), missing_version)
+    return LogSince(newest, base, tuple(commits), missing_version)
 
 
 def commits_newest_first(path: LakePath) -> Iterator[LakeCommit]:

@@ -24,7 +24,7 @@ from lockstep.pipeline.mirror.layout import DELETED_AT
 from lockstep.pipeline.mirror.strategy import FEW, Scale, Size, scale
 from lockstep.pipeline.model.lake_commit import (
     LakeCommit,
-    LogAbove,
+    LogSince,
     WriteKind,
     is_same_write,
     metadata_of_kind,
@@ -56,7 +56,7 @@ from lockstep.resources.lake.delta.delta_log import (
     commits_newest_first,
     find_commit,
     is_newest_version,
-    log_above,
+    log_since,
     newest_version,
 )
 from lockstep.resources.lake.delta.pin import Head, head_of, pinned_errors
@@ -228,9 +228,9 @@ class SparkMirrors:
         with self._folder_of(mirror) as path:
             return is_newest_version(path, version)
 
-    def log_above(self, mirror: str, version: int) -> LogAbove:
+    def log_since(self, mirror: str, version: int) -> LogSince:
         with self._folder_of(mirror) as path:
-            return log_above(path, version)
+            return log_since(path, version)
 
     def history(self, folder: str) -> Iterator[LakeCommit]:
         with self._folder_of(folder) as path:
