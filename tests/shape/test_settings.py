@@ -219,9 +219,13 @@ def test_it_comes_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> N
     assert customers.mirror() == [hiding(row) for row in customers.rows()]
 
 
+ALL_HIDDEN = (
+    'hash_columns = ["email"], mask_columns = { "phone" = "last:4" }, '
+    'exclude_columns = ["ssn", "kind"]'
+)
 OTHER_NAMES = (
-    ("rename table t0 to t0_old", "t0_old", "email", 'hash_columns = ["email"]'),
-    ("create table t1_like like t1", "t1_like", "email", 'hash_columns = ["email"]'),
+    ("rename table t0 to t0_old", "t0_old", "email", ALL_HIDDEN),
+    ("create table t1_like like t1", "t1_like", "email", ALL_HIDDEN),
     ("alter table t2 rename column email to mail", "t2", "mail", 'hash_columns = ["mail"]'),
     ("alter table t3 rename column ssn to social", "t3", "social", 'exclude_columns = ["social"]'),
     (
@@ -231,7 +235,7 @@ OTHER_NAMES = (
         'mask_columns = { "mobile" = "last:4" }',
     ),
 )
-"""A statement, the table that stops behind it, for the sake of a column, and the setting that is
+"""A statement, the table that stops behind it, for the sake of a column, and the settings that are
 missing."""
 
 
@@ -336,6 +340,37 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
             with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
                 plan_reload(customers.follower.ports(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
+
+
+def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: str) -> None:
+    """Each column and the condition on rows, with the lines that hide all of it; who adds some of
+    them is told what the lake will show. With all of them nothing more is shown than before."""
+    hiding_rows = replace(HIDING, rows="id <> 3", types={})
+    customers = Customers(mysql, database, hiding_rows)
+    customers.run()
+    customers.do("rename table c to d")
+    customers.run()
+    table = TableName(database, "d")
+    state = customers.follower.states()[table]
+    for column in ("email", "ssn", "phone", "kind"):
+        assert f"its column {column!r} shows more" in (state.reason or "")
+    assert "leave rows out" in (state.reason or "")
+    hidden = (state.hint or "").partition(" to a [[sources.table]]")[0].removeprefix("add ")
+    assert hidden == f'{ALL_HIDDEN}, rows = "id <> 3"'
+    asked = OrderRequest(table, "ada", "because")
+    consent = "your consent to what the lake then shows of it: "
+    customers.follower.shapes = {}
+    told = plan_resume(customers.follower.ports(), asked).sentence
+    assert told.endswith(f"{consent}every column and row as it is")
+    customers.follower.shapes = {f"{database}.d": ShapeRules(hash_columns={"email": Hash.EXACT})}
+    told = plan_resume(customers.follower.ports(), asked).sentence
+    assert "email" in told.partition(consent)[2]
+    assert "phone" not in told.partition(consent)[2]
+    customers.follower.shapes = {f"{database}.d": hiding_rows}
+    customers.order(OrderKind.RESUME, asked)
+    customers.run()
+    wanted = [{**hiding(row), "active": row["active"]} for row in customers.rows("d")]
+    assert customers.mirror("d") == [row for row in wanted if row["id"] != 3]
 
 
 def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, database: str) -> None:
