@@ -15,6 +15,7 @@ from lockstep.pipeline.schema.model import ServerSchema
 from lockstep.pipeline.schema.statements.row_changes import (
     BUILT_IN_FUNCTIONS,
     KEYWORDS,
+    read_create_select,
     read_row_change,
 )
 from lockstep.pipeline.values.table import TableName
@@ -184,3 +185,25 @@ def test_a_change_of_a_portion_of_a_period_has_every_event_that_its_triggers_get
         access = read_row_change(statement, StatementContext(facts, database))
     [(_, events)] = access.writes
     assert got <= {*events}
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("create table t as values (own())", "it calls own, which is not a built-in function"),
+        ("create table t (a int) values (abs(1))", None),
+    ],
+)
+def test_a_table_may_be_created_from_values(statement: str, reason: str | None) -> None:
+    """MariaDB calls the functions in VALUES, which may change any table."""
+    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
+    access = read_create_select(statement, StatementContext(facts, "shop"))
+    assert access is not None
+    assert access.reason == reason
+
+
+@pytest.mark.parametrize("values", ["less than (5)", "in (1, 2)"])
+def test_the_values_of_a_partition_are_no_query(values: str) -> None:
+    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
+    text = f"create table t (a int) partition by list (a) (partition p values {values})"
+    assert read_create_select(text, StatementContext(facts, "shop")) is None
