@@ -50,7 +50,7 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
-from lockstep.pipeline.values.errors import StructureMoved, TableError
+from lockstep.pipeline.values.errors import NotSampled, StructureMoved, TableError
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.survey import Survey
@@ -360,7 +360,7 @@ class ShapedServer:
         if shaped_table is None:
             return self._server.sample(structure, starts)
         if shaped_table.hides_bounds:
-            raise TableError(
+            raise NotSampled(
                 "the table's key is hashed or rows are left out, so samples cannot be compared",
                 hint=f"compare the whole table by `lockstep verify {structure.name}`",
             )

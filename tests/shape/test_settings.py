@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from lockstep.pipeline.run.orders.table_orders import (
     plan_resume,
 )
 from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
@@ -340,6 +342,15 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
             with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
                 plan_reload(customers.follower.ports(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
+
+
+def test_a_table_that_has_no_sample_is_no_difference(mysql: MySqlStand, database: str) -> None:
+    """Rows are left out, so that nobody knows which of the server's are to be in the lake."""
+    customers = Customers(mysql, database, replace(HIDING, rows="id <> 3", types={}))
+    customers.run()
+    report = verify_sample(customers.follower.ports(), None, 100, Random(1))
+    assert not report.differs
+    assert ["rows are left out" in table.reason for table in report.not_proven] == [True]
 
 
 def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: str) -> None:
