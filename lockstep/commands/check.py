@@ -23,6 +23,7 @@ from lockstep.pipeline.check import (
     past_columns,
     preflight,
 )
+from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.reshaping import versions_under_present_key
 from lockstep.pipeline.values.errors import (
@@ -140,7 +141,7 @@ def _preflight(
         plan.patterns,
         longest_pause=longest_pause_from_now(source.schedule),
         extents=extents,
-        mirrors=list(_readable_mirrors(adapters, states.values())),
+        mirrors=list(_readable_mirrors(adapters, source.name, states.values())),
         keep_versions=settings.version_retention(),
         snapshot_plan=plan.snapshot,
         allowed_statements=plan.allowed_statements,
@@ -155,7 +156,9 @@ def _preflight(
     return preflight(server, evidence, states)
 
 
-def _readable_mirrors(adapters: Adapters, states: Iterable[TableState]) -> Iterator[MirrorEvidence]:
+def _readable_mirrors(
+    adapters: Adapters, source: str, states: Iterable[TableState]
+) -> Iterator[MirrorEvidence]:
     """Yield the mirrors whose logs can be read. Other checks report the others."""
     mirrors = adapters.lake().mirrors
     for state in states:
@@ -166,8 +169,15 @@ def _readable_mirrors(adapters: Adapters, states: Iterable[TableState]) -> Itera
                 reason = (
                     mirrors.reason_unreadable(state.mirror, version) if state.is_complete else None
                 )
+                folders = [changelog.folder for changelog in changelogs_of(source, [state])]
+                reasons = (
+                    mirrors.reason_unreadable(folder, newest)
+                    for folder in folders
+                    if (newest := mirrors.version(folder)) is not None
+                )
+                changelog_reason = next(filter(None, reasons), None)
                 path = mirrors.path(state.mirror)
-                yield MirrorEvidence(state.table, path, retention, reason)
+                yield MirrorEvidence(state.table, path, retention, reason, changelog_reason)
 
 
 def next_start_finding(ports: RunPorts) -> Finding:

@@ -510,6 +510,17 @@ def _judge_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
             )
 
 
+def _judge_changelog_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    for mirror in evidence.mirrors:
+        if mirror.changelog_reason is not None:
+            yield Fault(
+                f"its changelog cannot be read as a whole: {mirror.changelog_reason}",
+                str(mirror.table),
+                "restore the files from a copy of the lake; or `lockstep replay --from earliest "
+                f"--to latest --tables {mirror.table}` writes what the server's log still has",
+            )
+
+
 KEEPING_RULES: Final = with_topic(
     "the mirrors",
     CheckRule(
@@ -521,6 +532,15 @@ KEEPING_RULES: Final = with_topic(
         "that only appends goes on",
         "restore the files, or `lockstep reload TABLE --reason …`",
         _judge_files,
+    ),
+    CheckRule(
+        "files of changelogs",
+        "the same of each changelog",
+        "warning",
+        "readers of the changelog fail; runs go on, because they only add to it",
+        "restore the files, or `lockstep replay --from earliest --to latest --tables TABLE`, which "
+        "writes the changes again that the server's log still has",
+        _judge_changelog_files,
     ),
     CheckRule(
         "versions kept",

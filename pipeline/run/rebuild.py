@@ -465,6 +465,7 @@ def _rebuild_origin(
 _REASONS_FOR_REFUSAL: Final = frozenset(
     {MissingReason.STOPPED, MissingReason.READING, MissingReason.BEHIND, MissingReason.LATER}
 )
+"""Reasons for which the changelog, too, may lack changes up to the end of the batch."""
 
 
 def _require_captured(
@@ -616,10 +617,10 @@ def _copy_base(
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""
     mirror_schema = ports.mirrors.schema(base.mirror, base.delta_version)
-    soft = ports.source.policies_of(origin.table).deletes == Deletes.SOFT
-    has_marks = soft and DELETED_AT.name in mirror_schema.names
+    has_soft_deletes = ports.source.policies_of(origin.table).deletes == Deletes.SOFT
+    has_marks = has_soft_deletes and DELETED_AT.name in mirror_schema.names
     schema = pa.schema(
-        [field for field in mirror_schema if not (has_marks and field.name == DELETED_AT.name)]
+        field for field in mirror_schema if not has_marks or field.name != DELETED_AT.name
     )
     version = ports.ledger.schema_version(
         ports.source.name, origin.table, origin.changelog_origin.version

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from textwrap import shorten
 from typing import Final
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
@@ -47,6 +48,15 @@ class RowCondition:
 
     text: str
     limits: tuple[Limit, ...] = ()
+
+    @property
+    def short_text(self) -> str:
+        """The text for a sentence: a list of hundreds of keys is cut off."""
+        return shorten(self.text, _SHORT_TEXT, placeholder=" …")
+
+
+_SHORT_TEXT: Final = 160
+"""Largest number of characters of a condition in a sentence."""
 
 
 def read_condition(text: str, facts: ServerDialect | None = None) -> RowCondition:

@@ -601,6 +601,10 @@ class TableError(Exception):
         self.need, self.by = need, by
 
 
+class NotSampled(TableError):
+    """No sample of the table's rows can be compared, only the whole table."""
+
+
 class StructureUnknown(TableError):
     """The log has rows of a table whose structure is unknown."""
 

@@ -46,8 +46,9 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 def test_damaged_mirrors_are_made_whole_by_a_command(
     mysql: MySqlStand, database: str, follow: Follow
 ) -> None:
-    """`check` names the one whose files are lost. Each is quarantined alone with the command that
-    helps, and the source goes on; afterwards each is equal, without a row read from the source."""
+    """`check` names the one whose files are lost, also those of a changelog. Each is quarantined
+    alone with the command that helps, and the source goes on; afterwards each is equal, without a
+    row read from the source."""
     tables = [*DAMAGE, "whole"]
     project = follow(
         *(f"create table `{table}` (id int primary key, v int)" for table in tables),
@@ -77,6 +78,11 @@ def test_damaged_mirrors_are_made_whole_by_a_command(
     mysql.execute(f"use {database}", *(f"insert into `{t}` values (9, 9)" for t in tables))
     project.run("run")
     assert project.proven() == {f"{database}.{table}" for table in tables}
+    _lose(project.lake / "shop" / "_changes" / database / "whole")
+    findings = project.json("check")["sources"]["shop"]["findings"]
+    [unreadable] = [one for one in findings if "cannot be read as a whole" in one["sentence"]]
+    assert unreadable["subject"] == f"{database}.whole"
+    assert "changelog" in unreadable["sentence"]
 
 
 @pytest.mark.soak

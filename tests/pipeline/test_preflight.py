@@ -369,6 +369,11 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
         looked(mirrors=(replace(SHORT, reason_unreadable="1 of its files were deleted"),)),
         "warning",
     ),
+    (
+        "files of changelogs",
+        looked(mirrors=(replace(SHORT, changelog_reason="1 of its files were deleted"),)),
+        "warning",
+    ),
 ]
 
 

@@ -254,7 +254,7 @@ def _put_matching(
         matching_rows.put(batch)
         hashes.append(hasher.key_hashes(batch))
     ports.progress.note(
-        f"{order.table}: rows read where {order.condition.text}: {matching_rows.row_count:,}"
+        f"{order.table}: rows read where {order.condition.short_text}: {matching_rows.row_count:,}"
     )
     return np.unique(np.concatenate(hashes))
 

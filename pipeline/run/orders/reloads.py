@@ -244,8 +244,9 @@ def plan_condition_reload(
         else "all rows of the mirror (it compares no column with a plain number or date)"
     )
     sentence = (
-        f"rows of {table} are read from the source again, where {condition.text}; {other_rows} and "
-        "that are not read are looked up by key, and deleted where the source has none"
+        f"rows of {table} are read from the source again, where {condition.short_text}; "
+        f"{other_rows} and that are not read are looked up by key, and deleted where the source "
+        "has none"
     )
     source, rows = Supplier.SOURCE, step.price.rows
     return Reload(request, source, source, sentence, estimated_rows=rows, condition_rows=order)

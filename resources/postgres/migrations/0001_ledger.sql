@@ -758,10 +758,11 @@ create index database_versions_at on lockstep.database_versions (
 create index database_versions_by_batch on lockstep.database_versions (source, batch);
 
 -- A table's structure from a place of the log on, for every table of the server. Versions of a table
--- are numbered without a gap. `generation` counts the tables that had this name: a column's values
--- go on from one version to the next only within one. `columns_from` names, for each column, the
--- column of the version before whose values it goes on with. `shown_as` is how the lake shows the
--- table, null for one that is shown as it is: `schema` has no values of columns that are hidden.
+-- are numbered without a gap. `generation` is the number of the changelog that gets the rows: a new
+-- one begins where a structure or a setting does not fit the columns of the last. `columns_from`
+-- names, for each column, the column of the version before whose values it goes on with; null for a
+-- table that did not keep its rows. `shown_as` is how the lake shows the table, null for one that is
+-- shown as it is: `schema` has no values of columns that are hidden.
 create table lockstep.table_versions (
     source text not null constraint table_versions_source references lockstep.sources,
     database text not null,
