@@ -60,9 +60,9 @@ from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
     RUNS_HINT,
     batch_of_run,
+    hidden_changes,
     history_begin,
     read_until_for,
-    reason_no_longer_shown,
     unpruned_batches,
 )
 from lockstep.pipeline.run.write.job import (
@@ -504,10 +504,10 @@ def _require_captured(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
-    hidden_reason = reason_no_longer_shown(ledger, source, table, cut.batch.id)
-    if hidden_reason is not None:
+    hidden = hidden_changes(ledger, source, table)
+    if hidden is not None and cut.batch.id <= hidden.last_batch:
         raise PastRefused(
-            f"{table} cannot be made as of {cut}: {hidden_reason}",
+            f"{table} cannot be made as of {cut}: {hidden.reason}",
             hint=_earliest_hint(ports, table),
         )
     if not contents and not ledger.mirror_versions(source, table, cut.previous_batch):
