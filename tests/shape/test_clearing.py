@@ -272,7 +272,12 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
         file, offset = head(mysql)
         cleared = Cleared(mysql, name, start=f"{file}:{offset}")
         follower, table, beside = cleared.follower, cleared.table, TableName(name, "beside")
-        cleared.do(f"alter table c rename column {rename}", "insert into c (code) values ('third')")
+        cleared.do(
+            "update c set secret = 'before' where code = 'other'",
+            f"alter table c rename column {rename}",
+            "insert into c (code) values ('third')",
+            "update beside set v = 7",
+        )
         follower.run()
         assert cleared.found(word)
         cleared.hide(rules)
@@ -300,7 +305,7 @@ def test_a_replay_of_all_leaves_cleared_changes_out(
             if batch <= through and folder.endswith(f"/{name}/c")
         ]
         early = [batch for batch in report.batches if batch.batch.id <= through and batch.segments]
-        assert [batch.reason_not_recaptured for batch in early] == [None, None]
+        assert [batch.reason_not_recaptured for batch in early] == [None] * 3
         replaced = [(s.batch, s.table) for s in report.segments if s.is_replaced]
         assert replaced == [(batch, segment.table) for batch, segment in lost]
         assert report.unreplaced_segments == ()

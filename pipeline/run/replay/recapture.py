@@ -164,6 +164,7 @@ def _capture_again(
     """Capture a batch again under the conditions of its first capture, and compare the
     result with what was recorded."""
     ledger, source = ports.ledger, ports.source.name
+    ports = replace(ports, shaping=ports.shaping.without_rules_of(unshaped_tables))
     original = _ports_of_original(ports, batch)
     content = batch_content(ledger, source, batch.id)
     changed_tables = content.changed_tables
