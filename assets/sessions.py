@@ -1,8 +1,8 @@
 """The sessions of a Dagster run, as a resource that steps, checks and replays share. A
 session holds a source's lock and the open adapters for all steps of the run.
 
-Dagster is told what became of other runs: a run that takes a lock reports those that
-died as failed, also to OpenLineage.
+A session that gets a lock reports the earlier runs that died: to Dagster as failed, to
+OpenLineage as aborted.
 """
 
 from __future__ import annotations

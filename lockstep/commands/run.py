@@ -193,10 +193,13 @@ def _print_report(record: RunRecord, context: CommandContext) -> tuple[int, dict
     return exits.most_serious(codes), values
 
 
+_PLACE_KEYS: Final = (
+    "capture_report.batch_id as batch, capture_report.start as start, "
+    "capture_report.end as end, acknowledge_report.position as acknowledged"
+)
 _COUNT_KEYS: Final = (
     "capture_report.transactions as transactions, capture_report.rows as rows, "
-    "capture_report.log_bytes as bytes, "
-    "capture_report.passed_statements as passed_statements"
+    "capture_report.log_bytes as bytes, capture_report.passed_statements as passed_statements"
 )
 _SECONDS_KEYS: Final = (
     "capture_report.start_seconds as start, capture_report.capture_seconds as capture, "
@@ -212,9 +215,7 @@ def _record_values(record: RunRecord, lake: str) -> dict[str, Any]:
     acknowledgement = record.acknowledge_report
     reread_counts = capture.reread_counts if capture else None
     return {
-        **attributes(record, "capture_report.batch_id as batch, capture_report.start as start"),
-        **attributes(record, "capture_report.end as end"),
-        **attributes(record, "acknowledge_report.position as acknowledged"),
+        **attributes(record, _PLACE_KEYS),
         **{name: count or 0 for name, count in attributes(record, _COUNT_KEYS).items()},
         "requests": record.request_counts,
         "seconds": attributes(record, _SECONDS_KEYS),

@@ -24,7 +24,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     source = context.one_source(arguments.source).name
     with context.open_source(source) as (adapters, ports):
         undone = run_to_undo(ports.ledger, source, arguments.run)
-        outcome = plan_recovery(ports, undone.previous_batch)
+        outcome = plan_recovery(ports, undone.previous_batch, reread_tables=undone.reread_tables)
         assert outcome.plan is not None, "the ledger has the source"
         if arguments.yes:
             _require_embedded_with_one_source(context, source, ports.ledger, undone.previous_batch)
@@ -74,7 +74,13 @@ def _replace_ledger(
         context.open_source(source) as (_, ports),
         ports.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
-        recover(ports, lease, author=author_of(arguments), after_batch=undone.previous_batch)
+        recover(
+            ports,
+            lease,
+            author=author_of(arguments),
+            after_batch=undone.previous_batch,
+            reread_tables=undone.reread_tables,
+        )
     context.say(f"  done. Next: `lockstep run --source {source}`, then `lockstep verify`")
     return former_folder
 

@@ -17,11 +17,15 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, Ta
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history import (
+    Knowledge,
+    SchemaVersion,
+    Visibility,
+)
 from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
 from lockstep.pipeline.schema.statements.read import read_change
-from lockstep.pipeline.shape.shape import ShapeChange
+from lockstep.pipeline.shape.shape import ShapeChange, shows_no_more
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import TableError
@@ -180,9 +184,12 @@ def new_tightenings(ports: RunPorts) -> list[Tightening]:
         *_tightenings_by_settings(ports),
     ]
     return [
-        replace(tightening, last_batch=cursor.batch)
-        for tightening in tightenings
-        if _comparison_key(tightening) not in recorded_keys
+        *_tightenings_by_renames(ports),
+        *(
+            replace(tightening, last_batch=cursor.batch)
+            for tightening in tightenings
+            if _comparison_key(tightening) not in recorded_keys
+        ),
     ]
 
 
@@ -204,6 +211,44 @@ def _tightenings_by_settings(ports: RunPorts) -> Iterator[Tightening]:
         tightening = _tightening_of(version.table, change)
         if tightening.shows_less:
             yield replace(tightening, kept_because=keep_clear_reason(ports, name))
+
+
+def _tightenings_by_renames(ports: RunPorts) -> Iterator[Tightening]:
+    """Yield a tightening for each captured column that was shown until it got a name that
+    the settings hide. Its last batch is that of the statement, which may have values
+    from before it; the next batch read the table again."""
+    ledger, source = ports.ledger, ports.source.name
+    tables = [table for table in ledger.table_states(source) if ports.shaping.rules_of(table)]
+    noted = {
+        (note.table, column): note.tightening.last_batch
+        for note in ledger.uncleared_values(source)
+        for column in note.tightening.columns
+    }
+    newest = dict[TableName, SchemaVersion]()
+    for version in ledger.schema_versions(source, *tables) if tables else ():
+        before, newest[version.table] = newest.get(version.table), version
+        columns = tuple(
+            column
+            for column in (() if before is None else _columns_hidden_by(before, version))
+            if noted.get((version.table, column), 0) < version.batch
+        )
+        if columns and version.batch > ledger.deletion_notes(source, version.table).last_batch:
+            reason = keep_clear_reason(ports, version.table)
+            yield Tightening(version.table, version.batch, columns, kept_because=reason)
+
+
+def _columns_hidden_by(before: SchemaVersion, after: SchemaVersion) -> Iterator[str]:
+    """Yield the columns of a version that show less than the columns of the version
+    before it whose values they have."""
+    if after.schema is None or after.columns_from is None:
+        return
+    treatments_before, treatments = before.treatments, after.treatments
+    for column, origin in zip(after.schema.names, after.columns_from, strict=True):
+        if origin is None or origin.lower() == column.lower():
+            continue
+        shown_before = treatments_before.get(origin.lower(), Visibility.SHOWN)
+        if not shows_no_more(shown_before, treatments.get(column.lower(), Visibility.SHOWN)):
+            yield column
 
 
 def _versions_with_settings(

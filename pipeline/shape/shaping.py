@@ -90,6 +90,15 @@ class Shaping:
     def _key_fingerprint(self) -> str | None:
         return None if self.key is None else self.key.fingerprint
 
+    def without_rules_of(self, tables: Collection[TableName]) -> Shaping:
+        """Return the settings without those of these tables, which do not count as
+        captured: a new version of them shows no more than the version before it."""
+        return replace(
+            self,
+            rules_of=lambda table: None if table in tables else self.rules_of(table),
+            is_captured=lambda table: table not in tables and self.is_captured(table),
+        )
+
     def shape(self, schema: TableSchema) -> Shape | None:
         """Return the shape of a structure; None if the lake shows it as it is. Raise
         TableError if the rules cannot be applied."""
@@ -535,7 +544,7 @@ def _redact_key_part(part: KeyPart) -> KeyPart:
 
 def consent_hint(table: TableName, setting: str | None = None) -> str:
     """Return the hint for a table of which the lake would show more than before.
-    `setting`: the line of lockstep.toml that hides it; None if it is not known."""
+    `setting`: the lines of lockstep.toml that hide it; None if they are not known."""
     cure = f"add {setting} to" if setting else "hide its columns or rows in"
     return (
         f"{cure} a [[sources.table]] block that matches {table}, then `lockstep resume {table} "
@@ -551,43 +560,56 @@ def _reason_shows_more(
     origins: Mapping[str, str],
 ) -> tuple[str, str] | None:
     """Return how the lake would show more of a table than of the version `before`, from
-    which the table has its rows or columns, and the line of lockstep.toml that hides
-    it; None if it shows no more. `origins`: the columns' names in that version, by
-    their names now, both in lower case."""
+    which the table has its rows or columns, and the lines of lockstep.toml that hide
+    all of it; None if it shows no more. `origins`: the columns' names in that version,
+    by their names now, both in lower case."""
     shown_before = before.shown_as
     if shown_before is None or before.schema is None:
         return None
     treatments_before = before.treatments
     treatments = (Visibility.SHOWN,) * len(schema.columns) if after is None else after.treatments
+    reasons: list[str] = []
+    hiding: dict[str, Treatment] = {}
     for column, treatment in zip(schema.columns, treatments, strict=True):
         origin = origins.get(column.name.lower())
         treatment_before = treatments_before.get(origin or "", Visibility.SHOWN)
         if origin is None or shows_no_more(treatment, treatment_before):
             continue
-        reason = (
+        hiding[column.name] = treatment_before
+        reasons.append(
             f"its column {column.name!r} shows more than the settings of {before.table} show of "
             f"{origin!r}, whose values it has"
         )
-        return reason, _hiding_line(column.name, treatment_before)
+    lines = [*_hiding_lines(hiding)]
     rows = shown_before.row_condition
     if rows is not None and (after is None or after.row_condition != rows):
-        reason = f"the settings of {before.table} leave rows out, and its own take them"
-        return reason, f"rows = {json.dumps(rows, ensure_ascii=False)}"
-    return None
+        reasons.append(f"the settings of {before.table} leave rows out, and its own take them")
+        lines.append(f"rows = {_toml(rows)}")
+    return ("; ".join(reasons), ", ".join(lines)) if reasons else None
 
 
-def _hiding_line(column: str, treatment: Treatment) -> str:
-    """Return the line of lockstep.toml that gives a column this treatment."""
-    name = json.dumps(column, ensure_ascii=False)
-    match treatment:
-        case Hash.EXACT:
-            return f"hash_columns = [{name}]"
-        case Hash.LOWER:
-            return f'hash_columns = {{ {name} = "lower" }}'
-        case Mask():
-            return f'mask_columns = {{ {name} = "{treatment}" }}'
-        case _:
-            return f"exclude_columns = [{name}]"
+def _hiding_lines(treatments: Mapping[str, Treatment]) -> Iterator[str]:
+    """Yield the lines of lockstep.toml that give columns, by name, these treatments."""
+    hashes = {name: hash for name, hash in treatments.items() if isinstance(hash, Hash)}
+    masks = {name: mask for name, mask in treatments.items() if isinstance(mask, Mask)}
+    left_out = treatments.keys() - hashes.keys() - masks.keys()
+    if set(hashes.values()) == {Hash.EXACT}:
+        yield f"hash_columns = {_toml([*hashes])}"
+    elif hashes:
+        kinds = {name: hash.name.lower() for name, hash in hashes.items()}
+        yield f"hash_columns = {_toml_table(kinds)}"
+    if masks:
+        yield f"mask_columns = {_toml_table({name: str(mask) for name, mask in masks.items()})}"
+    if left_out:
+        yield f"exclude_columns = {_toml([name for name in treatments if name in left_out])}"
+
+
+def _toml(value: str | list[str]) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _toml_table(values: Mapping[str, str]) -> str:
+    return f"{{ {', '.join(f'{_toml(name)} = {_toml(text)}' for name, text in values.items())} }}"
 
 
 # -- shapes of structures ----------------------------------------------------------------------

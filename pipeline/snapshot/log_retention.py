@@ -32,9 +32,15 @@ def log_retention(settings: Mapping[str, str]) -> timedelta | None:
     ever."""
     if settings.get("binlog_expire_logs_auto_purge", "ON").upper() == "OFF":
         return None
-    seconds = float(settings.get("binlog_expire_logs_seconds") or 0)
-    days = float(settings.get("expire_logs_days") or 0)
-    return timedelta(seconds=seconds) or timedelta(days=days) or None
+    return timedelta(seconds=_seconds(settings)) or timedelta(days=_days(settings)) or None
+
+
+def _seconds(settings: Mapping[str, str]) -> float:
+    return float(settings.get("binlog_expire_logs_seconds") or 0)
+
+
+def _days(settings: Mapping[str, str]) -> float:
+    return float(settings.get("expire_logs_days") or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +97,13 @@ class ReadingTime:
 
 def week_setting(settings: Mapping[str, str]) -> tuple[str, str]:
     """Return the variable for the log's retention on a server with these global
-    variables, and its value for a week. MySQL 5.7 and MariaDB before 10.6 count
-    days."""
-    if "binlog_expire_logs_seconds" in settings or "expire_logs_days" not in settings:
-        return "binlog_expire_logs_seconds", str(_WEEK_DAYS * _DAY_SECONDS)
-    return "expire_logs_days", str(_WEEK_DAYS)
+    variables, and its value for a week. MySQL 5.7 and MariaDB before 10.6 count days.
+    MySQL 8.0 may count either, and refuses seconds while `expire_logs_days` is set (its
+    manual, "Binary Logging Options and Variables")."""
+    only_days = "expire_logs_days" in settings and "binlog_expire_logs_seconds" not in settings
+    if only_days or (_days(settings) and not _seconds(settings)):
+        return "expire_logs_days", str(_WEEK_DAYS)
+    return "binlog_expire_logs_seconds", str(_WEEK_DAYS * _DAY_SECONDS)
 
 
 def week_statement(settings: Mapping[str, str]) -> str:

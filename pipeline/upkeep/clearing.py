@@ -22,7 +22,7 @@ earlier.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -30,6 +30,8 @@ from lockstep.pipeline.schema.history import SchemaStatement, SchemaVersion
 from lockstep.pipeline.schema.model import TableSchema
 from lockstep.pipeline.values.segment import SegmentFile, SystemTable
 from lockstep.pipeline.values.table import TableName
+
+_FORMER_HASHES: Final = "hashes made with another key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +58,18 @@ class Tightening:
         """The values that the change hides, as part of a sentence."""
         nouns = [", ".join(self.columns)] if self.columns else []
         nouns += ["rows that a condition leaves out"] if self.has_fewer_rows else []
-        nouns += ["hashes made with another key"] if self.is_rehashed else []
+        nouns += [_FORMER_HASHES] if self.is_rehashed else []
         return " and ".join(nouns)
 
     @property
     def plaintext_clause(self) -> str:
-        """The beginning of a sentence: "a, b are in plaintext"."""
-        is_one_column = len(self.columns) == 1 and not (self.has_fewer_rows or self.is_rehashed)
-        return f"{self.hidden_in_words} {'is' if is_one_column else 'are'} in plaintext"
+        """The beginning of a sentence: "a, b are in plaintext". Hashes are not."""
+        if not self.is_rehashed:
+            is_one_column = len(self.columns) == 1 and not self.has_fewer_rows
+            return f"{self.hidden_in_words} {'is' if is_one_column else 'are'} in plaintext"
+        plain_values = replace(self, is_rehashed=False).hidden_in_words
+        prefix = f"{plain_values} in plaintext and " if plain_values else ""
+        return f"{prefix}{_FORMER_HASHES} are"
 
 
 @dataclass(frozen=True, slots=True)

@@ -318,8 +318,9 @@ class EndNotReached(OperatorNeeded):
 class HistoryRewritten(OperatorNeeded):
     """The log at the cursor is not the log that was read.
 
-    Find out which server this is. Begin again under a new source name, or accept what
-    is missing: `lockstep start-at earliest --reason …`.
+    If its log was only reset, or its data restored, accept what is missing: `lockstep
+    start-at earliest --reason …`, `lockstep run`, `lockstep verify --repair`. If it is
+    another server, begin again under a new source name.
     """
 
 
@@ -599,6 +600,10 @@ class TableError(Exception):
         self.hint = printable(hint, keep="\n")
         super().__init__(self.reason)
         self.need, self.by = need, by
+
+
+class NotSampled(TableError):
+    """No sample of the table's rows can be compared, only the whole table."""
 
 
 class StructureUnknown(TableError):

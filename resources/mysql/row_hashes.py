@@ -33,7 +33,7 @@ from lockstep.pipeline.snapshot.bounds import beyond
 from lockstep.pipeline.snapshot.pace import Patience
 from lockstep.pipeline.values.errors import StructureMoved, TableError
 from lockstep.pipeline.values.server_errors import quotable_names, require_harmless
-from lockstep.pipeline.values.table import TableStructure, quoted, quoted_table
+from lockstep.pipeline.values.table import Column, TableStructure, quoted, quoted_table
 from lockstep.resources.mysql.connection import ConnectionSettings, Dialect, connect, read_dialect
 from lockstep.resources.mysql.reader import reading_cursor, translate_table_errors
 from lockstep.resources.mysql.receiving import ReadingCursor
@@ -262,7 +262,7 @@ def _read_stretch(read: ComparedRead, start: Key) -> pa.Table:
         read.cursor,
         structure,
         where=_condition_from(structure.primary_key) if start else None,
-        parameters=_parameters_from(start),
+        parameters=_parameters_from(structure, start),
         order=structure.primary_key,
         limit=STRETCH_ROWS,
     )
@@ -275,8 +275,27 @@ def _condition_from(key: Sequence[str]) -> str:
     return beyond(names, ["%s"] * len(names), ">", ">=")
 
 
-def _parameters_from(start: Key) -> list[str | bytes]:
+def _parameters_from(structure: TableStructure, start: Key) -> list[str | bytes | int]:
     """Return the values of a key as `_condition_from` takes them: all but the last one
     twice."""
-    texts = [value if isinstance(value, bytes) else str(value) for value in start]
-    return [text for text in texts[:-1] for _ in range(2)] + texts[-1:]
+    columns = {column.name: column for column in structure.columns}
+    values = [
+        _parameter(columns[name], value)
+        for name, value in zip(structure.primary_key, start, strict=False)
+    ]
+    return [value for value in values[:-1] for _ in range(2)] + values[-1:]
+
+
+def _parameter(column: Column, value: Any) -> str | bytes | int:
+    """Return a value of a key as a statement's parameter. Servers order BIT, ENUM and
+    SET by number, and compare them as numbers only with numbers."""
+    match column.type:
+        case "bit":
+            return int(value)
+        case "enum":
+            return column.members.index(value) + 1 if value in column.members else 0
+        case "set":
+            chosen = value.split(",")
+            return sum(1 << bit for bit, member in enumerate(column.members) if member in chosen)
+        case _:
+            return value if isinstance(value, bytes) else str(value)

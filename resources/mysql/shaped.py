@@ -50,7 +50,7 @@ from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Bound, Range
 from lockstep.pipeline.snapshot.condition import RowCondition
 from lockstep.pipeline.snapshot.pace import PIECE_SECONDS, SourceLoad
-from lockstep.pipeline.values.errors import StructureMoved, TableError
+from lockstep.pipeline.values.errors import NotSampled, StructureMoved, TableError
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.survey import Survey
@@ -211,11 +211,11 @@ class ShapedServer:
         exact: bool = False,
     ) -> Iterator[TableSnapshot]:
         shaped_table = self._shaped_table(table.name)
+        self._require_same(shaped_table, table)
         if shaped_table is None:
             with self._server.snapshot(table, columns, exact=exact) as snapshot:
                 yield snapshot
             return
-        self._require_same(shaped_table, table)
         shaper = shaped_table.shaper
         if columns is not None:
             key = row_structure(shaped_table.schema).primary_key
@@ -233,6 +233,7 @@ class ShapedServer:
         since: Coordinates | None = None,
     ) -> Bound | None:
         shaped_table = self._shaped_table(schema.name)
+        self._require_same(shaped_table, schema)
         if shaped_table is None or not shaped_table.hides_bounds:
             return self._server.next_bound(schema, after, rows, since=since)
         if self._shaping.key is None:
@@ -253,8 +254,8 @@ class ShapedServer:
         since: Coordinates | None = None,
     ) -> Iterator[TableSnapshot]:
         shaped_table = self._shaped_table(schema.name)
+        self._require_same(shaped_table, schema)
         if shaped_table is not None:
-            self._require_same(shaped_table, schema)
             rows = self._decrypt_bounds(shaped_table, rows)
         with self._server.chunk(
             schema if shaped_table is None else shaped_table.schema,
@@ -292,11 +293,11 @@ class ShapedServer:
         most_seconds: float = PIECE_SECONDS,
     ) -> Iterator[ConditionSnapshot]:
         shaped_table = self._shaped_table(schema.name)
+        self._require_same(shaped_table, schema)
         if shaped_table is None:
             with self._server.rows_where(schema, condition, most_seconds=most_seconds) as snapshot:
                 yield snapshot
             return
-        self._require_same(shaped_table, schema)
         if shaped_table.hides_bounds:
             # Rows are read again by their keys, which do not tell whether the settings
             # take them.
@@ -359,7 +360,7 @@ class ShapedServer:
         if shaped_table is None:
             return self._server.sample(structure, starts)
         if shaped_table.hides_bounds:
-            raise TableError(
+            raise NotSampled(
                 "the table's key is hashed or rows are left out, so samples cannot be compared",
                 hint=f"compare the whole table by `lockstep verify {structure.name}`",
             )
@@ -416,10 +417,16 @@ class ShapedServer:
             )
         return shaped_table
 
-    def _require_same(self, shaped_table: ShapedTable, table: TableSchema | TableStructure) -> None:
+    def _require_same(
+        self, shaped_table: ShapedTable | None, table: TableSchema | TableStructure
+    ) -> None:
         """Raise `StructureMoved` if the table has another structure now, apart from the
-        hidden attributes of hidden columns."""
-        if isinstance(table, TableStructure):
+        hidden attributes of hidden columns. A table that now has no shape may be read
+        as it is only if it had none with the structure `table` either: a replica may
+        still have the columns that its settings hide."""
+        if shaped_table is None:
+            same = isinstance(table, TableStructure) or self._shaping.shape(table) is None
+        elif isinstance(table, TableStructure):
             same = table.fingerprint == shaped_table.lake_structure.fingerprint
         else:
             now = self._shaping.redact(shaped_table.schema)

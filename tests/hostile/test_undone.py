@@ -25,6 +25,8 @@ from lockstep.pipeline.run.rebuild import origin_at, rebuild_as_of
 from lockstep.pipeline.run.replay.selection import select_batches
 from lockstep.pipeline.run.status.span_report import report_of_span
 from lockstep.pipeline.run.status.status import log_state
+from lockstep.pipeline.snapshot.condition import read_condition
+from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.errors import (
     ForeignCommit,
     LedgerRefused,
@@ -44,7 +46,16 @@ from tests.hostile.histories import brought_together, changelog, go_on, lake_of,
 from tests.hostile.test_recovered import recovered, undone
 from tests.mysql.logged import head
 from tests.mysql.reading import server
-from tests.outside import RunPorts, capture, merge, plan_recovery, publish, recover
+from tests.outside import (
+    RunPorts,
+    acknowledge,
+    capture,
+    merge,
+    plan_recovery,
+    publish,
+    recover,
+    run_to_undo,
+)
 from tests.positions.follower import SOURCE, Follower, KeptLedger
 from tests.twins.copies import MemoryCopies
 from tests.twins.lake import MemoryCommit, MemoryLake
@@ -384,6 +395,42 @@ def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: st
     states = follower.states()
     assert states[TableName(database, "a")].condition is TableCondition.DROPPED
     assert not follower.ledger.pending_batches(SOURCE)
+
+
+def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None:
+    """A row that was changed without the log, and read from the source by a run that is undone.
+    Other tables go on with their mirrors."""
+    follower = begun(mysql, database, *TWO_TABLES, "insert into b values (1)")
+    mysql.execute(
+        f"use {database}",
+        "insert into a values (2)",
+        "set sql_log_bin = 0",
+        "update a set id = 9 where id = 1",
+        "set sql_log_bin = 1",
+    )
+    order = RereadRows(TableName(database, "a"), read_condition("id in (1, 9)"), "ann", "differs")
+    ports = follower.ports()
+    with follower.ledger.lock(SOURCE, "test", "the-repair") as lease:
+        reading = replace(ports, source=replace(ports.source, reread_rows=order))
+        capture(reading, lease)
+        merge(ports, lease)
+        acknowledge(ports, lease)
+    require_equal(follower, mysql, database)
+    run = run_to_undo(follower.ledger, SOURCE, "the-repair")
+    assert run.reread_tables == (TableName(database, "a"),)
+    shown = plan_recovery(ports, run.previous_batch, reread_tables=run.reread_tables)
+    assert [table for table, _ in shown.reloads] == [TableName(database, "a")]
+    follower.lose_ledger()
+    with follower.leased() as lease:
+        recover(
+            follower.ports(),
+            lease,
+            author="ann",
+            after_batch=run.previous_batch,
+            reread_tables=run.reread_tables,
+        )
+    go_on(follower)
+    require_equal(follower, mysql, database)
 
 
 # -- by chance ----------------------------------------------------------------------------------

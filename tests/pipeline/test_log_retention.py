@@ -44,11 +44,19 @@ def test_how_long_logs_are_kept(settings: dict[str, str], kept: timedelta | None
             "set global binlog_expire_logs_seconds = 604800;",
         ),
         (
+            {"expire_logs_days": "3", "binlog_expire_logs_seconds": "0"},
+            "set global expire_logs_days = 7;",
+        ),
+        (
+            {"expire_logs_days": "3.000000", "binlog_expire_logs_seconds": "259200"},
+            "set global binlog_expire_logs_seconds = 604800;",
+        ),
+        (
             {"binlog_expire_logs_seconds": "60"},
             "set global binlog_expire_logs_seconds = 604800;",
         ),
     ],
-    ids=["MySQL 5.7", "MySQL 8.0", "MySQL 9.7"],
+    ids=["MySQL 5.7", "MySQL 8.0", "MySQL 8.0 that counts days", "MariaDB", "MySQL 9.7"],
 )
 def test_a_log_is_kept_longer_by_a_variable_that_the_server_has(
     settings: dict[str, str], statement: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,3 +86,20 @@ def test_people_read_these_words() -> None:
         "unseen",
         "following",
     ]
+
+
+@pytest.mark.parametrize(
+    ("tightening", "sentence"),
+    [
+        (Tightening(TABLE, 3, ("a",)), "a is in plaintext"),
+        (Tightening(TABLE, 3, ("a", "b")), "a, b are in plaintext"),
+        (Tightening(TABLE, 3, is_rehashed=True), "hashes made with another key are"),
+        (
+            Tightening(TABLE, 3, ("a",), is_rehashed=True),
+            "a in plaintext and hashes made with another key are",
+        ),
+    ],
+)
+def test_former_hashes_are_not_called_plaintext(tightening: Tightening, sentence: str) -> None:
+    note = UnclearedValues(1, tightening, NOW)
+    assert note.sentence == f"{sentence} in what was captured up to batch 3"

@@ -16,7 +16,7 @@ from lockstep.pipeline.run.orders.table_orders import OrderRequest, give_order
 from lockstep.pipeline.run.status import plan_reading
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.status import standing_of
-from lockstep.pipeline.snapshot.log_retention import week_setting, week_statement
+from lockstep.pipeline.snapshot.log_retention import log_retention, week_setting, week_statement
 from lockstep.pipeline.start.question import Start, StartRule
 from lockstep.pipeline.status.facts import Standing
 from lockstep.pipeline.status.verdict import State, verdict
@@ -60,6 +60,23 @@ def kept_a_week(mysql: MySqlStand) -> Iterator[timedelta]:
     mysql.execute(week_statement(settings))
     yield timedelta(days=7)
     mysql.execute(f"set global {name} = {settings[name]}")
+
+
+@pytest.mark.parametrize("name", ["mysql80", "mariadb"])
+def test_a_server_that_counts_days_takes_the_statement_to_keep_its_log_for_a_week(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    """MySQL 8.0 refuses a number of seconds while it counts days."""
+    stand = request.getfixturevalue(name)
+    before = server(stand).facts().settings
+    stand.execute("set global binlog_expire_logs_seconds = 0", "set global expire_logs_days = 3")
+    try:
+        stand.execute(week_statement(server(stand).facts().settings))
+        assert log_retention(server(stand).facts().settings) == timedelta(days=7)
+    finally:
+        stand.execute("set global expire_logs_days = 0")
+        seconds = before["binlog_expire_logs_seconds"]
+        stand.execute(f"set global binlog_expire_logs_seconds = {seconds}")
 
 
 def standing(follower: Follower, *, away: LockstepError | None = None) -> Standing:

@@ -21,6 +21,15 @@ KEYS = {
     "bytes": ("k binary(8) primary key, v int", "unhex(lpad(hex({n} * 77777), 16, '0')), {n}"),
     "a name with percent signs": ("`k%s` varchar(9) primary key, v int", "concat('k', {n}), {n}"),
     "a moment": ("k datetime(3) primary key, v int", "'2024-01-01' + interval {n} hour, {n}"),
+    "bits": ("k bit(20) primary key, v int", "{n} * 4001, {n}"),
+    "an ENUM and a number": (
+        "k enum('z', 'y', 'x', 'a'), n int, v int, primary key (k, n)",
+        "elt(1 + {n} % 4, 'z', 'y', 'x', 'a'), {n}, {n}",
+    ),
+    "a SET and a number": (
+        "k set('z', 'y', 'x', 'a'), n int, v int, primary key (k, n)",
+        "{n} % 16, {n}, {n}",
+    ),
     "a text and a number": (
         "k varchar(9), n int, v int, primary key (k, n)",
         "concat('k', {n} div 25), {n}, {n}",

@@ -15,6 +15,7 @@ from lockstep.pipeline.schema.model import ServerSchema
 from lockstep.pipeline.schema.statements.row_changes import (
     BUILT_IN_FUNCTIONS,
     KEYWORDS,
+    read_create_select,
     read_row_change,
 )
 from lockstep.pipeline.values.table import TableName
@@ -140,3 +141,69 @@ def test_no_word_before_a_parenthesis_calls_a_stored_function(made: Server) -> N
             called += [word] if int(now) else []
         made.cursor.execute(f"drop function {made.here}.`{word}`")
     assert called == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update t use index for join (v) set v = 1",
+        "update t for portion of p from '2001-01-01' to '2002-01-01' set v = 1",
+        "delete from t for portion of p from '2001-01-01' to '2002-01-01'",
+        "select v from t for system_time from '2001-01-01' to '2002-01-01'",
+    ],
+)
+def test_what_follows_for_is_no_list_of_tables(statement: str) -> None:
+    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
+    access = read_row_change(statement, StatementContext(facts, "shop"))
+    tables = {*access.reads, *(table for table, _ in access.writes)}
+    assert (access.reason, tables) == (None, {TableName("shop", "t")})
+
+
+@pytest.mark.parametrize("change", ["update t {portion} set v = 2", "delete from t {portion}"])
+def test_a_change_of_a_portion_of_a_period_has_every_event_that_its_triggers_get(
+    mariadb: MySqlStand, change: str
+) -> None:
+    """MariaDB inserts what is left of the row before and after the portion."""
+    statement = change.format(portion="for portion of p from '2001-01-01' to '2002-01-01'")
+    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
+    with mariadb.own_database() as database:
+        mariadb.execute(
+            "create table got (event varchar(6))",
+            "create table t (v int, a date, b date, period for p (a, b))",
+            "insert into t values (1, '2000-01-01', '2005-01-01')",
+            *(
+                f"create trigger on_{event} before {event} on t for each row"
+                f" insert into got values ('{event}')"
+                for event in ("insert", "update", "delete")
+            ),
+            statement,
+            database=database,
+        )
+        with mariadb.connect(database) as connection, connection.cursor() as cursor:
+            cursor.execute("select distinct upper(event) from got")
+            got = {event for (event,) in cursor.fetchall()}
+        access = read_row_change(statement, StatementContext(facts, database))
+    [(_, events)] = access.writes
+    assert got <= {*events}
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("create table t as values (own())", "it calls own, which is not a built-in function"),
+        ("create table t (a int) values (abs(1))", None),
+    ],
+)
+def test_a_table_may_be_created_from_values(statement: str, reason: str | None) -> None:
+    """MariaDB calls the functions in VALUES, which may change any table."""
+    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
+    access = read_create_select(statement, StatementContext(facts, "shop"))
+    assert access is not None
+    assert access.reason == reason
+
+
+@pytest.mark.parametrize("values", ["less than (5)", "in (1, 2)"])
+def test_the_values_of_a_partition_are_no_query(values: str) -> None:
+    facts = replace(ServerDialect(), version=101_100, flavour="mariadb")
+    text = f"create table t (a int) partition by list (a) (partition p values {values})"
+    assert read_create_select(text, StatementContext(facts, "shop")) is None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -19,11 +20,11 @@ from lockstep.pipeline.run.orders.table_orders import (
     plan_resume,
 )
 from lockstep.pipeline.run.proof.verify_rows import verify
+from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
-from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.shape.shaping import Shaping
@@ -220,9 +221,13 @@ def test_it_comes_in_the_middle_of_a_load(mysql: MySqlStand, database: str) -> N
     assert customers.mirror() == [hiding(row) for row in customers.rows()]
 
 
+ALL_HIDDEN = (
+    'hash_columns = ["email"], mask_columns = { "phone" = "last:4" }, '
+    'exclude_columns = ["ssn", "kind"]'
+)
 OTHER_NAMES = (
-    ("rename table t0 to t0_old", "t0_old", "email", 'hash_columns = ["email"]'),
-    ("create table t1_like like t1", "t1_like", "email", 'hash_columns = ["email"]'),
+    ("rename table t0 to t0_old", "t0_old", "email", ALL_HIDDEN),
+    ("create table t1_like like t1", "t1_like", "email", ALL_HIDDEN),
     ("alter table t2 rename column email to mail", "t2", "mail", 'hash_columns = ["mail"]'),
     ("alter table t3 rename column ssn to social", "t3", "social", 'exclude_columns = ["social"]'),
     (
@@ -232,15 +237,22 @@ OTHER_NAMES = (
         'mask_columns = { "mobile" = "last:4" }',
     ),
 )
-"""A statement, the table that stops behind it, for the sake of a column, and the setting that is
+"""A statement, the table that stops behind it, for the sake of a column, and the settings that are
 missing."""
 
 
-@pytest.mark.parametrize("method", ["snapshot", "chunk", "rows"])
+@pytest.mark.parametrize("has_dropped_column", [False, True])
+@pytest.mark.parametrize("method", ["snapshot", "chunk", "next_bound"])
 def test_a_table_that_is_not_seen_is_not_read_as_it_is(
-    mysql: MySqlStand, database: str, monkeypatch: pytest.MonkeyPatch, method: str
+    mysql: MySqlStand,
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    *,
+    has_dropped_column: bool,
 ) -> None:
-    """MariaDB omits a table that it could not open in time, and is able to when rows are read."""
+    """MariaDB omits a table that it could not open in time, and may open it when rows are read. A
+    replica may still have the column that is gone at the source."""
     table = TableName(database, "customers")
     mysql.execute(
         "create table customers (id int primary key, ssn char(9))",
@@ -251,11 +263,12 @@ def test_a_table_that_is_not_seen_is_not_read_as_it_is(
     shaping = Shaping({table: rules}.get, PrivacyKey(KEY), has_rules=True)
     unshaped = MySqlServer(settings(mysql))
     server, (schema,) = ShapedServer(unshaped, shaping), unshaped.baseline([table]).tables
-    monkeypatch.setattr(shaped, "read_schemas", lambda *_: ())
+    seen = (replace(schema, columns=schema.columns[:1]),) if has_dropped_column else ()
+    monkeypatch.setattr(shaped, "read_schemas", lambda *_: seen)
     reads: dict[str, Callable[[], AbstractContextManager[Any]]] = {
         "snapshot": lambda: server.snapshot(schema),
         "chunk": lambda: server.chunk(schema, Range()),
-        "rows": lambda: server.rows(row_structure(schema)),
+        "next_bound": lambda: nullcontext(server.next_bound(schema, None, 1)),
     }
     with pytest.raises(StructureMoved), reads[method]():
         pytest.fail("it was read")
@@ -329,6 +342,46 @@ def test_rows_that_tables_exchange_are_not_shown(mysql: MySqlStand, database: st
             with pytest.raises(LedgerRefused, match="the settings of one of them hide something"):
                 plan_reload(customers.follower.ports(), asked, Supplier.SOURCE)
         assert customers.mirror("p") == []
+
+
+def test_a_table_that_has_no_sample_is_no_difference(mysql: MySqlStand, database: str) -> None:
+    """Rows are left out, so that nobody knows which of the server's are to be in the lake."""
+    customers = Customers(mysql, database, replace(HIDING, rows="id <> 3", types={}))
+    customers.run()
+    report = verify_sample(customers.follower.ports(), None, 100, Random(1))
+    assert not report.differs
+    assert ["rows are left out" in table.reason for table in report.not_proven] == [True]
+
+
+def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: str) -> None:
+    """Each column and the condition on rows, with the lines that hide all of it; who adds some of
+    them is told what the lake will show. With all of them nothing more is shown than before."""
+    hiding_rows = replace(HIDING, rows="id <> 3", types={})
+    customers = Customers(mysql, database, hiding_rows)
+    customers.run()
+    customers.do("rename table c to d")
+    customers.run()
+    table = TableName(database, "d")
+    state = customers.follower.states()[table]
+    for column in ("email", "ssn", "phone", "kind"):
+        assert f"its column {column!r} shows more" in (state.reason or "")
+    assert "leave rows out" in (state.reason or "")
+    hidden = (state.hint or "").partition(" to a [[sources.table]]")[0].removeprefix("add ")
+    assert hidden == f'{ALL_HIDDEN}, rows = "id <> 3"'
+    asked = OrderRequest(table, "ada", "because")
+    consent = "your consent to what the lake then shows of it: "
+    customers.follower.shapes = {}
+    told = plan_resume(customers.follower.ports(), asked).sentence
+    assert told.endswith(f"{consent}every column and row as it is")
+    customers.follower.shapes = {f"{database}.d": ShapeRules(hash_columns={"email": Hash.EXACT})}
+    told = plan_resume(customers.follower.ports(), asked).sentence
+    assert "email" in told.partition(consent)[2]
+    assert "phone" not in told.partition(consent)[2]
+    customers.follower.shapes = {f"{database}.d": hiding_rows}
+    customers.order(OrderKind.RESUME, asked)
+    customers.run()
+    wanted = [{**hiding(row), "active": row["active"]} for row in customers.rows("d")]
+    assert customers.mirror("d") == [row for row in wanted if row["id"] != 3]
 
 
 def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, database: str) -> None:

@@ -215,6 +215,8 @@ class CapturedTables:
     - `open_loads`: tables whose rows are being read from the source, each with True if an earlier
       batch has begun to capture the table's changes during that reading.
     - `in_scratch_folder`: files are written to the folder of replays, not to the changelogs.
+    - `counted_only`: tables whose changes are counted and not written, because they are no longer
+      shown.
     - `names`: the rules for the names of mirrors. If two mirrors would have the same folder, the
       table that comes earlier in `folder_precedence` gets it.
     - `used_folders`: folders that mirrors used before; no new mirror gets one of them.
@@ -234,6 +236,7 @@ class CapturedTables:
         policies_of: PoliciesOf = lambda table: LakePolicies(),
         open_loads: Mapping[TableName, bool] | None = None,
         in_scratch_folder: bool = False,
+        counted_only: Collection[TableName] = (),
         names: MirrorNames | None = None,
         folder_precedence: Sequence[TableName] = (),
         used_folders: Collection[str] = (),
@@ -242,7 +245,7 @@ class CapturedTables:
         self.change_count = 0
         """Number of changes so far: row images, and marks that stand for all rows of a
         table."""
-        self.policies_of = policies_of
+        self.policies_of, self.counted_only = policies_of, counted_only
         self.events: list[TableEvent] = []
         self.snapshots: list[SnapshotFiles] = []
         self.followed_loads: list[LoadFollowed] = []
@@ -451,7 +454,10 @@ class CapturedTables:
 
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
-        tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`."""
+        tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`. Rows of a table in
+        `counted_only` are discarded."""
+        if segment.version.table in self.counted_only:
+            return
         segment.unwritten_rows.add(rows)
         self._unwritten_bytes += rows.nbytes
         if segment.unwritten_rows.is_full:

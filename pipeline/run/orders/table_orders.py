@@ -58,6 +58,7 @@ from lockstep.pipeline.values.errors import (
     HostUnknown,
     LedgerRefused,
     LockstepError,
+    Need,
     NothingMatches,
     Recovery,
     SourceRefused,
@@ -361,7 +362,8 @@ def _resume_sentence(ports: RunPorts, order: TableOrder, place: HistoryAtStop) -
         state = ports.ledger.table_states(ports.source.name)[table]
         # What stopped it may be cured by now.
         cause = f"it stopped because {step.reason}" if step.reason == state.reason else step.reason
-        return f"the next run reads {table} from the source: {cause}; {_GOES_ON}"
+        consent = _consent_clause(ports, table) if state.need is Need.CONSENT else ""
+        return f"the next run reads {table} from the source: {cause}; {_GOES_ON}{consent}"
     if plan.span is not None:
         end = "the others" if returns.cursor is None else returns.cursor.position.at
         sentence = f"catches {table} up through the log, from {plan.span.low} to {end}"
@@ -383,6 +385,16 @@ def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
     except TableError:
         return None
     return unsupported_error(schemas[table]) if table in schemas else None
+
+
+def _consent_clause(ports: RunPorts, table: TableName) -> str:
+    """Return to what a resume consents: how the settings of now show the table. The
+    reason for which it stopped says only what they showed less of then."""
+    schema = ports.server.current_schemas([table]).tables.get(table)
+    if schema is None:
+        return ""
+    shown = ports.shaping.describe(schema) or "every column and row as it is"
+    return f". To resume it is your consent to what the lake then shows of it: {shown}"
 
 
 _GOES_ON: Final = "then it goes on with the others"

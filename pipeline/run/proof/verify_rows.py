@@ -35,6 +35,7 @@ from lockstep.pipeline.run.stop_errors import (
 from lockstep.pipeline.values.errors import (
     MirrorRefused,
     NothingMatches,
+    NotSampled,
     SourceMoving,
     StructureMoved,
     TableBusy,
@@ -232,6 +233,8 @@ def try_to_compare(table: TableName, compare: Callable[[], T | Comparison]) -> T
     except TableBusy as error:
         hint = f"`lockstep verify {table}` again, in a while"
         return UncomparedTable(table, error.reason, hint, is_readable=True)
+    except NotSampled as error:
+        return UncomparedTable(table, error.reason, error.hint, is_readable=True)
     except TableError as error:
         return UncomparedTable(table, error.reason, error.hint)
     except NothingMatches as error:

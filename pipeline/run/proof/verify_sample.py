@@ -47,8 +47,8 @@ from lockstep.pipeline.run.proof.verify_rows import (
     tables_to_compare,
     try_to_compare,
 )
-from lockstep.pipeline.run.reports import TableComparison, UncomparedTable, VerifyReport
-from lockstep.pipeline.values.errors import LockstepError
+from lockstep.pipeline.run.reports import TableComparison, VerifyReport
+from lockstep.pipeline.values.errors import LockstepError, NotSampled
 from lockstep.pipeline.values.table import TableName
 
 SAMPLED_TABLES: Final = 5
@@ -141,7 +141,7 @@ def _sample_table(
     sides = sides_of(ports, lake, table)
     if not sides.has_key:
         reason = "it has no key by which a sample of rows could be drawn"
-        return UncomparedTable(table, reason, f"`lockstep verify {table}`", is_readable=True)
+        raise NotSampled(reason, hint=f"`lockstep verify {table}`")
     if has_integer_key(sides.hasher.structure):
         return _sample_by_number(ports, sides, row_count, randomness)
     return _sample_by_value(ports, sides, row_count, randomness)

@@ -25,7 +25,7 @@ of this ledger.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import assert_never
@@ -35,7 +35,13 @@ from lockstep.pipeline.mirror.system_tables import system_table_app_id
 from lockstep.pipeline.model.batch import CaptureRecord
 from lockstep.pipeline.model.claim import Unclaimed
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
-from lockstep.pipeline.model.table_state import Extent, Handover, TableCondition, TableState
+from lockstep.pipeline.model.table_state import (
+    Extent,
+    Handover,
+    TableCondition,
+    TableEventKind,
+    TableState,
+)
 from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.ports.lease_check import RequireHeld
 from lockstep.pipeline.ports.ledger import Ledger
@@ -114,13 +120,18 @@ class RecoveryOutcome:
 
 
 def plan_recovery(
-    ports: RunPorts, after_batch: int | None = None, *, start_over: bool = False
+    ports: RunPorts,
+    after_batch: int | None = None,
+    *,
+    start_over: bool = False,
+    reread_tables: Collection[TableName] = (),
 ) -> RecoveryOutcome:
     """Return what a recovery would do; nothing is written. `after_batch`: the batch
     after which the ledger is to continue. With it, the outcome is shown even if the
-    ledger still has the source, which `recover` refuses. Raise `ForeignCommit`,
+    ledger still has the source, which `recover` refuses. `reread_tables`: those of
+    `RunToUndo`. Raise `ForeignCommit`,
     `PositionPurged` or `VersionSetUnknown` if a recovery is impossible."""
-    outcome, basis = _outcome_and_basis(ports, after_batch, start_over, is_plan=True)
+    outcome, basis = _outcome_and_basis(ports, after_batch, start_over, reread_tables, is_plan=True)
     if outcome.case is RecoveryCase.KEEP_LEDGER:
         outcome = _with_lake_changes(outcome, plan_lake_changes(ports, outcome.reloads))
     return replace(outcome, table_plans=_tables_after(ports, outcome, basis))
@@ -164,9 +175,13 @@ def recover(
     reason: str = "",
     after_batch: int | None = None,
     start_over: bool = False,
+    reread_tables: Collection[TableName] = (),
 ) -> RecoveryOutcome:
-    """Carry out the recovery, and record who ordered it and why."""
-    outcome, basis = _outcome_and_basis(ports, after_batch, start_over, is_plan=False)
+    """Carry out the recovery, and record who ordered it and why. The other parameters are
+    those of `plan_recovery`."""
+    outcome, basis = _outcome_and_basis(
+        ports, after_batch, start_over, reread_tables, is_plan=False
+    )
     if basis is not None:
         return _make_ledger_from_lake(ports, lease, basis, outcome, author, reason)
     if outcome.case is RecoveryCase.FINISH:
@@ -187,7 +202,12 @@ def recover(
 
 
 def _outcome_and_basis(
-    ports: RunPorts, after_batch: int | None, start_over: bool, *, is_plan: bool
+    ports: RunPorts,
+    after_batch: int | None,
+    start_over: bool,
+    reread_tables: Collection[TableName],
+    *,
+    is_plan: bool,
 ) -> tuple[RecoveryOutcome, RecoveryBasis | None]:
     """Return the outcome of a recovery, and its basis if a ledger is made from the
     lake. Raise an error if that is refused; `is_plan` shows it for a named batch all
@@ -204,7 +224,7 @@ def _outcome_and_basis(
         raise _source_held_error(ports)
     if case in (RecoveryCase.FROM_LAKE, RecoveryCase.REFUSED):
         basis = _choose_basis(ports, after_batch)
-        return _outcome_from_lake(ports, case, basis), basis
+        return _outcome_from_lake(ports, case, basis, reread_tables), basis
     if case is RecoveryCase.START_OVER:
         error = lake_error(ports)
         return RecoveryOutcome(case, None if error is None else error.message), None
@@ -327,7 +347,10 @@ def _choose_basis(ports: RunPorts, after_batch: int | None) -> RecoveryBasis:
 
 
 def _outcome_from_lake(
-    ports: RunPorts, case: RecoveryCase, basis: RecoveryBasis
+    ports: RunPorts,
+    case: RecoveryCase,
+    basis: RecoveryBasis,
+    reread_tables: Collection[TableName],
 ) -> RecoveryOutcome:
     """Return the outcome with only those adopted tables whose structures are known at
     the place."""
@@ -354,8 +377,15 @@ def _outcome_from_lake(
         for changelog in basis.lake.changelogs
         if changelog.must_change(plan.lake_end.batch)
     )
+    lost_rows = (
+        (table, "rows of it were read from the source, by what is undone now")
+        for table in sorted(structures.adopted_tables.intersection(reread_tables))
+    )
     return RecoveryOutcome(
-        case, plan=plan, reloads=structures.reloads, shortened_changelogs=shortened_changelogs
+        case,
+        plan=plan,
+        reloads=(*structures.reloads, *lost_rows),
+        shortened_changelogs=shortened_changelogs,
     )
 
 
@@ -562,12 +592,15 @@ class RunToUndo:
     """A run to undo. `run`: its full id. `first_batch`: its first batch.
     `previous_batch`: the batch before that one, to which the ledger goes back.
     `later_count`: number of batches that other runs captured afterwards, which are
-    undone too."""
+    undone too. `reread_tables`: tables of which any of all these batches has rows that
+    were read from the source. The log need not have what was wrong with them, so they
+    are read again."""
 
     run: str
     first_batch: int
     previous_batch: int
     later_count: int
+    reread_tables: tuple[TableName, ...] = ()
 
 
 def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
@@ -597,4 +630,12 @@ def run_to_undo(ledger: Ledger, source: str, run: str) -> RunToUndo:
                 hint=f"undo the run once these values are cleared: {note.hint}",
             )
     later_count = sum(other.id > own_batches[-1] for other in batches)
-    return RunToUndo(name, own_batches[0], earlier_batches[-1], later_count)
+    reread_tables = {
+        event.table
+        for content in ledger.contents(source, own_batches[0], newest.batch)
+        for event in content.events
+        if event.kind in (TableEventKind.REREAD, TableEventKind.REFRESHED)
+    }
+    return RunToUndo(
+        name, own_batches[0], earlier_batches[-1], later_count, tuple(sorted(reread_tables))
+    )

@@ -263,9 +263,9 @@ def _completion(ports: RunPorts, job: Job) -> StagedFiles | None:
 @contextmanager
 def _lost_rows(ports: RunPorts, job: Job) -> Iterator[FoldedChanges]:
     """Yield the rows that the table lost when it was emptied, in files that exist until
-    the context ends. They are deletions or rows that stay (`Fold.losses`). Rows of which
-    the job's images say nothing are not among them, nor any if some images lack
-    columns: these stay as the mirror has them."""
+    the context ends. They are deletions or rows that stay (`Fold.losses`). A row
+    without an image in the job's files stays as the mirror has it; so do all rows if
+    some images lack columns."""
     parts = _parts_of_lost_rows(ports, job) if job.emptying_stamps else []
     if not parts:
         yield FoldedChanges()

@@ -105,8 +105,8 @@ def read_row_change(text: str, context: StatementContext) -> TableAccess:
 
 
 def read_create_select(text: str, context: StatementContext) -> TableAccess | None:
-    """Return the tables that the query of CREATE TABLE … SELECT changes and reads; None
-    if the statement has no query."""
+    """Return the tables that the query of CREATE TABLE … SELECT or … VALUES changes and
+    reads; None if the statement has no query."""
 
     def read(reader: StatementReader) -> TableAccess | None:
         read_settings(reader)
@@ -120,15 +120,18 @@ def read_create_select(text: str, context: StatementContext) -> TableAccess | No
             reader.next()
         return None if reader.is_over else _Walk(reader).walk_to_end(inside=True)
 
-    return read_or_reason(text, context, read) if "select" in text.lower() else None
+    has_query_word = any(word in text.lower() for word in ("select", "values"))
+    return read_or_reason(text, context, read) if has_query_word else None
 
 
 def _begins_query(reader: StatementReader) -> bool:
     """Return whether a query comes next. Some options of CREATE TABLE also begin with
-    WITH."""
+    WITH, and bounds of partitions with VALUES."""
     first, third = reader.peek(), reader.peek(2)
     if first.keyword == "WITH":
         return reader.sees("WITH", "RECURSIVE") or third.keyword == "AS" or third.text == "("
+    if first.keyword == "VALUES":
+        return reader.sees_symbol("(", 1)
     return first.keyword == "SELECT"
 
 
@@ -330,7 +333,7 @@ class _Walk:
         elif word == "TABLE" and not is_call:
             reader.next()
             self.reads[self._take_table()] = None
-        elif word in _JOIN_WORDS:
+        elif word in _JOIN_WORDS and reader.previous.keyword != "FOR":
             reader.next()
             level.expects_table = level.in_table_list
         elif reader.accept("ON", "DUPLICATE", "KEY", "UPDATE"):
@@ -342,6 +345,13 @@ class _Walk:
             reader.next()
             if reader.accept_any("UPDATE", "SHARE"):
                 level.end_table_list()
+            elif reader.accept("PORTION", "OF"):
+                # MariaDB inserts what is left of a row before and after the portion.
+                references = level.references or []
+                for table in [*self.writes, *(reference.table for reference in references)]:
+                    self._record_write(table, INSERT)
+            else:
+                reader.accept("SYSTEM_TIME", "FROM")
         elif word in _TABLE_LIST_ENDS and reader.previous.keyword != "FOR":
             if word == "SET" and level.awaits_set:
                 self._record_updated(level)
