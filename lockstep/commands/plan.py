@@ -61,7 +61,10 @@ def _plan_source(
     show_plan(context, source, plan)
     if plan.refusal is not None:
         return plan.refusal.recovery.exit_code, plan_values(plan)
-    has_quarantined = plan.stopped_tables or (plan.reading is not None and plan.reading.quarantines)
+    returning = {t for t, steps in plan.table_plans.plans.items() if steps.reason_to_wait is None}
+    has_quarantined = any(stopped.table not in returning for stopped in plan.stopped_tables) or (
+        plan.reading is not None and plan.reading.quarantines
+    )
     return (exits.QUARANTINED if has_quarantined else exits.DONE), plan_values(plan)
 
 
@@ -79,6 +82,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
         **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
         **({"shapes": dict(plan.shapes)} if plan.shapes else {}),
+        **({"left_out": dict(plan.left_out)} if plan.left_out else {}),
         **({"error": plan.refusal} if plan.refusal else {}),
     }
 
@@ -210,6 +214,8 @@ def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'nothing is left'}"
     for table, shape in plan.shapes.items():
         yield from _shape_lines(table, shape)
+    for table, reason in plan.left_out.items():
+        yield f"  stops   {table}: {reason}; its mirror stays as it is"
     yield from supply_lines(plan.table_plans)
     for sentence in plan.load_forecasts:
         yield f"          {sentence}"
