@@ -85,6 +85,7 @@ def plan_values(plan: RunPlan) -> dict[str, Any]:
         **attributes(plan, "stopped_tables as already_quarantined, active_run.holder as busy"),
         **({"settings": dict(plan.settings)} if plan.settings else {}),
         **({"shapes": dict(plan.shapes)} if plan.shapes else {}),
+        **({"left_out": dict(plan.left_out)} if plan.left_out else {}),
         **({"error": plan.refusal} if plan.refusal else {}),
     }
 
@@ -223,6 +224,8 @@ def plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
         yield f"  merge   batch {batch} first: {', '.join(map(str, tables)) or 'nothing is left'}"
     for table, shape in plan.shapes.items():
         yield from _shape_lines(table, shape)
+    for table, reason in plan.left_out.items():
+        yield f"  stops   {table}: {reason}; its mirror stays as it is"
     yield from supply_lines(plan.table_plans)
     for sentence in plan.load_forecasts:
         yield f"          {sentence}"

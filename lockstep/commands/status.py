@@ -19,6 +19,7 @@ from lockstep.pipeline.model.json_values import attributes, to_json
 from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableOrder, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences, proof_times
 from lockstep.pipeline.run.catalog import CatalogStanding, registrations_of
+from lockstep.pipeline.run.left_out import states_as_captured
 from lockstep.pipeline.run.table_plans import only_server_supplies
 from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.status.facts import Headroom, Standing, reason_not_by_gtid
@@ -49,7 +50,8 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
             now, ledger = datetime.now(UTC), adapters.ledger()
             plan = source.plan()
             standing, source_verdict = assess_source(adapters, source, now)
-            states, orders = ledger.table_states(source.name), ledger.open_orders(source.name)
+            states = states_as_captured(ledger, source.name, plan.patterns)
+            orders = ledger.open_orders(source.name)
             tables = inactive_tables(states, orders, plan.patterns.matches)
             decisions = ledger.decisions(source.name)
             code = exit_code(standing, now, longest_pause_from_now(source.schedule))

@@ -13,6 +13,7 @@ from lockstep.pipeline.model.json_values import attributes
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.ports.source import SourceServer
 from lockstep.pipeline.run.dump.table_extents import partial_tables
+from lockstep.pipeline.run.left_out import states_as_captured
 from lockstep.pipeline.values.table import TablePatterns
 from lockstep.printing import show_table
 
@@ -58,7 +59,8 @@ def table_values(
     table stopped. `begins`: the place where the part begins that the lake has of a
     table, null if the lake has all of it.
     """
-    states, cursor = ledger.table_states(source), ledger.cursors(source).acknowledged
+    states = states_as_captured(ledger, source, patterns)
+    cursor = ledger.cursors(source).acknowledged
     server_tables = {table.name: table for table in server.tables()}
     extents = {extent.table: extent for extent in partial_tables(ledger, source, patterns)}
     invisible = {

@@ -122,9 +122,11 @@ def judge_claim(claim: Claim, ledger: LedgerSide) -> ForeignCommit | None:
         )
     if ledger.contradicted:
         return ForeignCommit(
-            f"the lake is behind its ledger: the folder {source} went back to the end of batch "
-            f"{ledger.contradicted[0].after}, and {ledger_clause}",
-            hint=hint,
+            f"the lake is behind its ledger: with another copy of this ledger, the folder {source} "
+            f"went back to the end of batch {ledger.contradicted[0].after}, and {ledger_clause}",
+            hint="stop the runs of one of the two copies for good, and go on with the one that "
+            f"agrees with the lake; or with this one: `lockstep recover --source {source}` "
+            f"({_DRY_RUN})",
         )
     if (
         claim.batch is not None

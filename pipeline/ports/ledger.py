@@ -383,6 +383,12 @@ class Tables(Protocol):
         """Return the state of each captured table. A table without any change so far
         has none."""
 
+    def complete_since(self, source: str) -> dict[TableName, int]:
+        """Return, for each table, the newest live batch in which it was created, read from
+        the source, or started again after a stop: the lake lacks no changes from before.
+        A version after an ALTER is no beginning: the rows of the version before it
+        remain."""
+
     def partial_tables(self, source: str) -> list[Extent]:
         """Return the tables of which the lake has only a part, by name, as of the
         newest live batch."""

@@ -103,7 +103,7 @@ def batches_in_span(
         _require_ascending(span, span.since.moment < span.until.moment)
     all_times = list(map(BatchTimes.of, chain)) if times is None else times
     for place in (span.until, span.since):
-        if _is_before(place, chain, begin):
+        if is_before_history(place, chain, begin):
             raise SpanRefused(
                 f"no transaction up to {place} is known: {beginning_sentence(chain[0], begin)}",
                 hint=f"`--from earliest` begins there; {_SPAN_HINT}",
@@ -141,9 +141,9 @@ def needed_id_ranges(span: Span, times: Sequence[BatchTimes]) -> list[tuple[int,
     return [*ranges, (inside[0], inside[-1])] if inside else ranges
 
 
-def _is_before(place: Place, chain: Sequence[Batch], begin: datetime | None) -> bool:
-    """Return whether a place is certainly before the first batch. `begin`: as for
-    `batches_in_span`."""
+def is_before_history(place: Place, chain: Sequence[Batch], begin: datetime | None) -> bool:
+    """Return whether a place is certainly before the first batch of `chain`, before
+    which there is no history. `begin`: as for `batches_in_span`."""
     first = chain[0]
     if first.follows is not None:  # The callers refuse deleted changes: they know up to where.
         return False

@@ -16,7 +16,7 @@ from lockstep.pipeline.check import require_ready
 from lockstep.pipeline.model.batch import Batch, BatchState
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.load import SourceReading
-from lockstep.pipeline.model.table_state import TableCondition
+from lockstep.pipeline.model.table_state import StoppedTable, TableCondition
 from lockstep.pipeline.ports.ledger import unproven_structures
 from lockstep.pipeline.run.abandon import abandon
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
@@ -35,6 +35,7 @@ from lockstep.pipeline.run.dump.structure_proof import (
 from lockstep.pipeline.run.dump.table_extents import partial_tables_at_start
 from lockstep.pipeline.run.expected_log import waiting_log_bytes
 from lockstep.pipeline.run.follow_pasts import follow_pasts
+from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.load.by_condition import (
     ConditionRead,
     read_by_condition,
@@ -187,6 +188,7 @@ def _capture_once(
         # The first run of a source fails here instead, before it writes anything.
         ports.mirrors.require_ready()
     invisible_tables = require_ready(ports.server, ports.ledger, ports.source)
+    _stop_left_out_tables(ports, lease)
     stop_reshaped_tables(ports, lease)
     past_report = follow_pasts(ports, lease)
     return_plans = plan_returns(ports, open_orders(ports, lease))
@@ -214,6 +216,15 @@ def _capture_once(
         if isinstance(report_before, CaptureReport):
             report = _joined_report(report_before, report)
     return report
+
+
+def _stop_left_out_tables(ports: RunPorts, lease: Lease) -> None:
+    """Stop the tables that the patterns leave or left out, before this run reads on."""
+    cursor = ports.ledger.cursors(ports.source.name).captured
+    place = "" if cursor is None else str(cursor.position.at)
+    for table, error in left_out_now(ports).items():
+        ports.ledger.quarantine(lease, StoppedTable.of(table, error, place))
+        ports.progress.note(f"{table}: {error.reason}")
 
 
 def _joined_report(before: CaptureReport, report: CaptureReport) -> CaptureReport:

@@ -12,7 +12,7 @@ the batch of the tightening is cleared, in five steps:
    that the mirror had before are deleted.
 4. Texts of old statements are removed from the system table `_transactions`, and values in these
    texts from the system table `_ddl`. New files replace the old ones, first in the lake and then in
-   the ledger, and the old files are deleted.
+   the ledger, and the old files are deleted. So are files that a killed replay left.
 5. Values in recorded structures, such as DEFAULTs, are removed from the lake and then from the
    ledger, which also removes them from statements and records that the table is cleared.
 
@@ -115,6 +115,9 @@ def _clear_values(ports: RunPorts, lease: Lease, note: UnclearedValues) -> None:
     _clear_changes(ports, lease, note)
     _clear_mirror(ports, lease, note)
     _clear_former_folders(ports, lease, note)
+    if ports.ledger.revisions(ports.source.name).open is None:
+        # A replay that was killed may have left files with the values there.
+        ports.segments.remove_folder(scratch_path(ports.source.name))
     for system_table in SystemTable:
         _clear_texts(ports, lease, note, system_table, statements)
     _clear_structures(ports, note)
@@ -258,7 +261,8 @@ def _system_files(
 ) -> Iterator[tuple[int, SegmentFile]]:
     """Yield the files of the batches after `above` and up to `through`, each with its
     batch. They include files that only the lake lists, because the ledger that recorded
-    them was lost."""
+    them was lost. Files that are missing have no values: a clearing deleted them that
+    this ledger does not know, because it was restored from a copy of before."""
     folder = system_table_path(ports.source.name, system_table)
     listed = {**(ports.changelog.listed_files(folder) or {})}
     for first in range(above + 1, through + 1, _PAGE_SIZE):
@@ -267,10 +271,17 @@ def _system_files(
             for segment in content.system_segments:
                 for file in segment.files if segment.table is system_table else ():
                     listed.pop(file.path, None)
-                    yield content.batch, file
+                    if not _is_missing(ports, folder, file.path):
+                        yield content.batch, file
     for path, size in listed.items():
-        if above < (batch := batch_of(path) or 0) <= through:
+        is_in_range = above < (batch := batch_of(path) or 0) <= through
+        if is_in_range and not _is_missing(ports, folder, path):
             yield batch, SegmentFile(path, size=size)
+
+
+def _is_missing(ports: RunPorts, folder: str, path: str) -> bool:
+    # Of a file without a recorded size and checksum, nothing else can be wrong.
+    return bool(ports.segments.damage_sentences(folder, [SegmentFile(path)]))
 
 
 def _redacted_file(

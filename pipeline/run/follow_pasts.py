@@ -404,7 +404,6 @@ def _capture_pasts(
         needless_loads=tuple(
             loads[table].id for table in pasts.keys() - tables_to_load - stopped_tables
         ),
-        scope=ports.source.patterns,
     )
     ports.ledger.record_capture(lease, batch.id, record)
     return capture.report(record, timer_start=timer_start)

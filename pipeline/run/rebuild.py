@@ -49,8 +49,10 @@ from lockstep.pipeline.ports.mirrors import Copies, Mirrors
 from lockstep.pipeline.replay.spans import (
     TRANSACTION_COLUMNS,
     batch_at,
+    beginning_sentence,
     count_transactions_up_to,
     end_text,
+    is_before_history,
 )
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.status.version_sets import explain_missing
@@ -58,8 +60,9 @@ from lockstep.pipeline.run.stop_errors import arrow_errors_as_table_error
 from lockstep.pipeline.run.unpruned_batches import (
     RUNS_HINT,
     batch_of_run,
+    hidden_changes,
+    history_begin,
     read_until_for,
-    reason_no_longer_shown,
     unpruned_batches,
 )
 from lockstep.pipeline.run.write.job import (
@@ -120,6 +123,11 @@ def cut_at(ports: RunPorts, place: Place) -> Cut:
     if it lacks the batch, and `SpanRefused` for a place that occurs in several servers'
     logs."""
     batches = unpruned_batches(ports.ledger, ports.source.name)
+    begin = history_begin(ports.ledger, batches)
+    if batches and is_before_history(place, batches, begin):
+        raise PastRefused(
+            f"{place} lies too early: {beginning_sentence(batches[0], begin)}", hint=_LATER_HINT
+        )
     runs = _batch_of_named_run(ports, place)
     within = batch_at(place, batches, runs, read_until_for(ports.ledger, place, batches))
     if within.is_batch_end:
@@ -133,6 +141,9 @@ def cut_at(ports: RunPorts, place: Place) -> Cut:
             "batches whose versions the lake still has: `lockstep versions --list`",
         )
     return _cut_inside(ports, place, within.batch, is_oldest=within.batch.id == batches[0].id)
+
+
+_LATER_HINT: Final = "name a later place: `lockstep versions --list` shows the ends of batches"
 
 
 def _end_of_batch(batch: Batch) -> Cut:
@@ -177,7 +188,7 @@ def _cut_inside(ports: RunPorts, place: Place, batch: Batch, *, is_oldest: bool)
             raise PastRefused(
                 f"{place} lies before the first transaction that was captured"
                 f"{_committed_clause(transactions)}",
-                hint="name a later place: `lockstep versions --list` shows the ends of batches",
+                hint=_LATER_HINT,
             )
         if previous_batch.captured_end.at == batch.start.at:
             return _end_of_batch(previous_batch)
@@ -493,10 +504,10 @@ def _require_captured(
             f"{table} had been dropped, or had got another name, at {version.since}, before {cut}",
             hint=f"name an earlier place: `lockstep schema {table}` shows when it existed",
         )
-    hidden_reason = reason_no_longer_shown(ledger, source, table, cut.batch.id)
-    if hidden_reason is not None:
+    hidden = hidden_changes(ledger, source, table)
+    if hidden is not None and cut.batch.id <= hidden.last_batch:
         raise PastRefused(
-            f"{table} cannot be made as of {cut}: {hidden_reason}",
+            f"{table} cannot be made as of {cut}: {hidden.reason}",
             hint=_earliest_hint(ports, table),
         )
     if not contents and not ledger.mirror_versions(source, table, cut.previous_batch):

@@ -8,7 +8,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from lockstep.pipeline.model.table_state import StoppedTable, TableState
+from lockstep.pipeline.model.batch import Cursor
+from lockstep.pipeline.model.life import next_state, quarantine_event
+from lockstep.pipeline.model.table_state import StoppedTable, StopPlace, TableState
 from lockstep.pipeline.schema.consequences import (
     ENGINE_REFUSED_RULE,
     VERSIONED_RULE,
@@ -145,6 +147,19 @@ def stopped_tables(
         for table, state in sorted(states.items())
         if state.stopped_by is not None and is_captured(table)
     )
+
+
+def states_once_stopped(
+    states: Mapping[TableName, TableState], at: Cursor, errors: Mapping[TableName, TableError]
+) -> dict[TableName, TableState]:
+    """Return the tables' states as they will be once these errors stopped some of them.
+    `at`: the end of the newest batch, where they stop."""
+    stopped_states, place = dict(states), at.position.at
+    for table, error in errors.items():
+        quarantine = StoppedTable.of(table, error, str(place))
+        event = quarantine_event(quarantine, StopPlace(at.batch, place))
+        stopped_states[table] = next_state(table, states[table], event)
+    return stopped_states
 
 
 @contextmanager

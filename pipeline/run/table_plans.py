@@ -30,11 +30,9 @@ from lockstep.pipeline.mirror.merging import (
     reload_origin,
 )
 from lockstep.pipeline.model.batch import Batch, Cursor, PreparedTransaction, TableContent, Xid
-from lockstep.pipeline.model.life import next_state, quarantine_event
 from lockstep.pipeline.model.load import Load, reason_void
 from lockstep.pipeline.model.table_state import (
     OrderKind,
-    StoppedTable,
     StopPlace,
     Supplier,
     TableCondition,
@@ -52,6 +50,7 @@ from lockstep.pipeline.run.mirror_places import (
     pending_moves,
     replace_mirror,
 )
+from lockstep.pipeline.run.stop_errors import states_once_stopped
 from lockstep.pipeline.run.write.job import (
     lineage_of_copy,
     lineage_over,
@@ -108,12 +107,7 @@ class KnownTables:
     def with_stopped(self, at: Cursor, errors: Mapping[TableName, TableError]) -> KnownTables:
         """Return the tables as they will be once these errors stopped some of them.
         `at`: the end of the newest batch, where they stop."""
-        states, place = dict(self.states), at.position.at
-        for table, error in errors.items():
-            quarantine = StoppedTable.of(table, error, str(place))
-            event = quarantine_event(quarantine, StopPlace(at.batch, place))
-            states[table] = next_state(table, states[table], event)
-        return replace(self, states=states)
+        return replace(self, states=states_once_stopped(self.states, at, errors))
 
 
 # -- orders ----------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from batch `pruned_through` on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -16,6 +17,7 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import Decisions, Deletions, Ledger, log_ends
 from lockstep.pipeline.replay.spans import end_text, is_unread
 from lockstep.pipeline.upkeep.changes import KEEP_CHANGES
+from lockstep.pipeline.upkeep.clearing import Tightening
 from lockstep.pipeline.values.decisions import LogEnd
 from lockstep.pipeline.values.errors import SpanRefused
 from lockstep.pipeline.values.places import AtMoment, InFile, Place
@@ -111,18 +113,36 @@ def pruned_clause(ledger: Ledger, source: str) -> str:
     return f"; the ledger no longer has what was read before {begin}, as {KEEP_CHANGES} says"
 
 
-def reason_no_longer_shown(
-    ledger: Deletions, source: str, table: TableName, batch: int, *, from_log: bool = False
-) -> str | None:
-    """Return a sentence that says why the changes of a table in this batch are no
-    longer shown; None if they are shown. `from_log`: they would be read from the log
-    again, so that their values would be hashed with the present key."""
+@dataclass(frozen=True, slots=True)
+class HiddenChanges:
+    """The changes of a table up to `last_batch`, which are no longer shown. `reason`: a
+    sentence that says why."""
+
+    last_batch: int
+    reason: str
+
+
+def hidden_changes(
+    ledger: Deletions,
+    source: str,
+    table: TableName,
+    *,
+    from_log: bool = False,
+    unrecorded: Iterable[Tightening] = (),
+) -> HiddenChanges | None:
+    """Return the changes of a table that are no longer shown; None if all are.
+    `from_log`: they would be read from the log again, so that their values would be
+    hashed with the present key. `unrecorded`: tightenings that the ledger has not
+    recorded yet."""
+    hidden = []
     deletion = ledger.deletion_notes(source, table).newest
-    if deletion is not None and deletion.table is not None and batch <= deletion.last_batch:
-        return deletion.sentence
-    for note in ledger.uncleared_values(source):
-        through = note.tightening.last_batch
-        is_hidden = note.kept_because is None or (from_log and note.tightening.is_rehashed)
-        if note.table == table and is_hidden and batch <= through:
-            return f"less is shown of {note.tightening.hidden_in_words} than up to batch {through}"
-    return None
+    if deletion is not None and deletion.table is not None:
+        hidden.append(HiddenChanges(deletion.last_batch, deletion.sentence))
+    recorded = (note.tightening for note in ledger.uncleared_values(source))
+    for tightening in (*recorded, *unrecorded):
+        is_hidden = tightening.kept_because is None or (from_log and tightening.is_rehashed)
+        if tightening.table == table and is_hidden:
+            through = tightening.last_batch
+            reason = f"less is shown of {tightening.hidden_in_words} than up to batch {through}"
+            hidden.append(HiddenChanges(through, reason))
+    return max(hidden, key=lambda changes: changes.last_batch, default=None)

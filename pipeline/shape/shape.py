@@ -8,7 +8,7 @@ with a reason. Two shapes can be compared by what they show.
 | include_columns | patterns of names | these columns, and no other |
 | exclude_columns | patterns of names | all columns but these |
 | hash_columns | patterns of names, or names with `exact` or `lower` | HMAC-SHA-256 of the value |
-| mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part of the value |
+| mask_columns | names with `first:N`, `last:N`, `year` or `null` | that part, else `***` |
 | types | names with `boolean`, `uuid`, `microseconds` or `string` | the value as that type |
 | rows | a condition | the rows for which it is TRUE |
 | keep_clear | a reason | old values stay in plaintext if less is shown; else they are purged |

@@ -90,6 +90,15 @@ class Shaping:
     def _key_fingerprint(self) -> str | None:
         return None if self.key is None else self.key.fingerprint
 
+    def without_rules_of(self, tables: Collection[TableName]) -> Shaping:
+        """Return the settings without those of these tables, which do not count as
+        captured: a new version of them shows no more than the version before it."""
+        return replace(
+            self,
+            rules_of=lambda table: None if table in tables else self.rules_of(table),
+            is_captured=lambda table: table not in tables and self.is_captured(table),
+        )
+
     def shape(self, schema: TableSchema) -> Shape | None:
         """Return the shape of a structure; None if the lake shows it as it is. Raise
         TableError if the rules cannot be applied."""

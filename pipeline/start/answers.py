@@ -140,9 +140,9 @@ def history_rewritten(question: Question) -> Answer:
         return None
     return HistoryRewritten(
         f"the log at the cursor {cursor.position} is not the log that was read: {reason}",
-        hint="the server was reset, restored or cloned, and its data is not a continuation of "
-        "the lake's. Begin again with a new source name and lake folder, or accept "
-        f"what may be missing: {start_at('earliest', question.source)}",
+        hint="the server's log was reset, or its data was restored or cloned. Accept what may be "
+        f"missing: {start_at('earliest', question.source)}; or, if it is another server, begin "
+        "again with a new source name and lake folder",
     )
 
 

@@ -12,12 +12,14 @@ from lockstep.pipeline.model.table_state import Extent, TableState
 from lockstep.pipeline.proof.proven import ComparisonRecord, open_differences
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 
 class TableHealth(StrEnum):
     """The most important fact about a table. The first member that applies counts."""
 
+    LEFT_OUT = "left out"
+    """The source's patterns do not match it, so no run reads its changes."""
     STOPPED_BY_SYSTEM = "stopped by Lockstep"
     DIFFERS = "differs"
     STOPPED_BY_PERSON = "stopped by a person"
@@ -60,6 +62,7 @@ class TableStanding:
 
 def table_standings(
     states: Mapping[TableName, TableState],
+    patterns: TablePatterns,
     *,
     extents: Iterable[Extent] = (),
     loads: Iterable[LoadProgress] = (),
@@ -67,7 +70,8 @@ def table_standings(
     proofs: Sequence[ComparisonRecord] = (),
     uncleared_values: Iterable[UnclearedValues] = (),
 ) -> dict[TableName, TableStanding]:
-    """Return the health of each table that has a state or is partial."""
+    """Return the health of each table that has a state or is partial. `patterns`: those
+    of the source."""
     extent_of = {extent.table: extent for extent in extents}
     note_of = {note.table: note for note in uncleared_values}
     load_of = {load.table: load for load in loads}
@@ -75,7 +79,9 @@ def table_standings(
     oldest_first = sorted((gap for gap in gaps if gap.is_open), key=lambda gap: gap.batch)
     gap_of = {table: gap for gap in oldest_first for table in gap.open_tables}
     return {
-        table: _standing(
+        table: _left_out_standing(table, states.get(table), reason)
+        if (reason := patterns.exclusion_reason(table)) is not None
+        else _standing(
             table,
             states.get(table),
             proof_of.get(table),
@@ -91,6 +97,14 @@ def table_standings(
 def unseen_standing(table: TableName) -> TableStanding:
     """Return the health of a table that the ledger does not know."""
     return TableStanding(table, TableHealth.UNSEEN, "nothing of it was captured yet")
+
+
+def _left_out_standing(table: TableName, state: TableState | None, reason: str) -> TableStanding:
+    """Return the health of a table that no pattern matches; nothing is wanted of it."""
+    sentence = f"no run reads its changes: {reason}; the mirror keeps what it had"
+    return TableStanding(
+        table, TableHealth.LEFT_OUT, sentence, position="" if state is None else state.place
+    )
 
 
 def _standing(

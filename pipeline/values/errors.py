@@ -318,8 +318,9 @@ class EndNotReached(OperatorNeeded):
 class HistoryRewritten(OperatorNeeded):
     """The log at the cursor is not the log that was read.
 
-    Find out which server this is. Begin again under a new source name, or accept what
-    is missing: `lockstep start-at earliest --reason …`.
+    If its log was only reset, or its data restored, accept what is missing: `lockstep
+    start-at earliest --reason …`, `lockstep run`, `lockstep verify --repair`. If it is
+    another server, begin again under a new source name.
     """
 
 

@@ -201,7 +201,8 @@ def _asks_for_helpers(pattern: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class CaptureScope:
     """The patterns with which a batch and its successors were captured, up to the next
-    scope. `start` is the position at which the batch starts."""
+    scope. `start` is the position from which the log is read with them: where the batch
+    starts, or for a batch in which tables catch up, where it ends."""
 
     batch: int
     start: str

@@ -49,8 +49,8 @@ _WRONG_PASSWORD = 1045  # ER_ACCESS_DENIED_ERROR
 
 _LOGIN_HINT: Final = "check user and password of the source in lockstep.toml"
 _EXPIRED_HINT: Final = (
-    "at the server, give the account a new password, or `alter user … password expire never`; then "
-    "run again"
+    "at the server, `alter user … identified by … password expire never`, because only a new "
+    "password ends this; then run again with it"
 )
 _LOCKED_HINT: Final = "at the server, `alter user … account unlock`; then run again"
 _ACCOUNT_HINTS: Final = {

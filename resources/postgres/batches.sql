@@ -234,9 +234,16 @@ where not exists (
 )
 
 -- name: capture_scopes
-select c.batch, c.include, c.exclude, b.start_base, b.start_number, b.start_offset
+-- Where a batch in which tables catch up ends, the next ordinary batch begins.
+select c.batch, c.include, c.exclude, p.base as start_base, p.number as start_number,
+       p.offset as start_offset
 from lockstep.capture_scopes c
 join lockstep.batches b on b.id = c.batch and b.state not in ('capturing', 'abandoned')
+cross join lateral (
+    select b.start_base, b.start_number, b.start_offset where b.kind <> 'catching-up'
+    union all
+    select b.end_base, b.end_number, b.end_offset where b.kind = 'catching-up'
+) p (base, number, "offset")
 where c.source = %(source)s
 order by c.batch
 

@@ -59,6 +59,10 @@ class PostgresTables(LedgerTables):
         states = self._cached(state_of, "table_states", source=source)
         return {state.table: state for state in states}
 
+    def complete_since(self, source: str) -> dict[TableName, int]:
+        rows = self._all("complete_since", source=source)
+        return {table_of(row): row["batch"] for row in rows}
+
     def partial_tables(self, source: str) -> list[Extent]:
         return self._cached(_extent, "partial_tables", source=source)
 

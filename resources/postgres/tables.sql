@@ -3,6 +3,18 @@
 -- name: table_states
 select * from lockstep.table_states where source = %(source)s order by database, name
 
+-- A version with columns from the one before it continues that.
+-- name: complete_since
+select t.database, t.name, max(t.batch) as batch from (
+    select database, name, batch from lockstep.table_versions
+    where source = %(source)s and knowledge = 'known' and columns_from is null
+    union all
+    select database, name, batch from lockstep.table_life
+    where source = %(source)s and event = 'rejoined'
+) t
+join lockstep.batches b on b.id = t.batch and b.state <> 'abandoned'
+group by t.database, t.name
+
 -- name: partial_tables
 select n.* from (
     select distinct on (e.database, e.name) e.* from lockstep.extents e

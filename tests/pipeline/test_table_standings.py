@@ -16,7 +16,7 @@ from lockstep.pipeline.status.tables import TableHealth, table_standings
 from lockstep.pipeline.upkeep.clearing import Tightening, UnclearedValues
 from lockstep.pipeline.values.errors import Need, StoppedBy
 from lockstep.pipeline.values.position import Coordinates
-from lockstep.pipeline.values.table import TableName
+from lockstep.pipeline.values.table import TableName, TablePatterns
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TABLE = TableName("shop", "orders")
@@ -45,6 +45,7 @@ def test_the_worst_is_told(
     only where nothing does; and whatever is the matter has a cure."""
     found = table_standings(
         {TABLE: STATES[health]},
+        TablePatterns(("*.*",)),
         extents=[EXTENT] if part else [],
         gaps=[GAP] if gap else [],
         proofs=[PROOF] if differs else [],
@@ -59,9 +60,20 @@ def test_the_worst_is_told(
     assert found.follows == (holds == {TableHealth.FOLLOWING}) == (not found.hint)
 
 
+def test_of_a_table_that_is_left_out_nothing_is_wanted() -> None:
+    """Whatever happened to it: a cure would be refused."""
+    for state in STATES.values():
+        found = table_standings(
+            {TABLE: state}, TablePatterns(("*.*",), (str(TABLE),)), proofs=[PROOF]
+        )
+        assert (found[TABLE].health, found[TABLE].hint) == (TableHealth.LEFT_OUT, "")
+        assert not found[TABLE].follows
+
+
 def test_people_read_these_words() -> None:
     """On a table's page in Dagster; the list's digests begin with them."""
     assert [health.value for health in TableHealth] == [
+        "left out",
         "stopped by Lockstep",
         "differs",
         "stopped by a person",

@@ -290,7 +290,7 @@ def test_any_place_of_the_past(mysql: MySqlStand, database: str, seed: int) -> N
     future = moment_text(datetime.now(UTC) + timedelta(days=1))
     for place, why in (
         (future, "does not show"),
-        (f"{past.seen[0].at.split(':')[0]}:4", "no transaction up to"),
+        (f"{past.seen[0].at.split(':')[0]}:4", "the history begins at"),
     ):
         with pytest.raises(ConfigurationError, match=why):
             past.made(TableName(database, "a"), parse_place(place), "/past/never")
@@ -300,7 +300,8 @@ def test_a_moment_between_two_batches_is_the_end_of_the_first(
     mysql: MySqlStand, database: str
 ) -> None:
     """Also where the table stood still in the second, and came back with it. A place where it stood
-    still is refused with the last one before that works, not with the first of all."""
+    still is refused with the last one before that works, not with the first of all. Before the
+    first batch there is no past."""
     file, offset = head(mysql)
     follower = Follower(server(mysql), [f"{database}.*"], start=f"{file}:{offset}")
     shop = Shop(mysql, database, follower)
@@ -326,6 +327,12 @@ def test_a_moment_between_two_batches_is_the_end_of_the_first(
     with pytest.raises(PastRefused, match="it was stopped") as refused:
         origin_at(ports, table, parse_place(str(stopped)))
     assert str(places[1]) in refused.value.hint
+    snapshot = Follower(shop.follower.server, shop.follower.tables, "snapshot")
+    snapshot.run()
+    shop.do("insert into a values (5)")
+    snapshot.run()
+    with pytest.raises(PastRefused, match="the history begins at"):
+        origin_at(snapshot.ports(), table, parse_place("2020-01-01T00:00:00Z"))
 
 
 def place_of(stand: MySqlStand) -> Place:

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lockstep.pipeline.mirror.layout import scratch_path
 from lockstep.pipeline.model.lake_commit import WriteKind, metadata_of_kind
 from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.replay.spans import Span
@@ -23,6 +25,7 @@ from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.rebuild import origin_at
 from lockstep.pipeline.run.recovery.recover import recover, run_to_undo
 from lockstep.pipeline.run.replay.replay import replay
+from lockstep.pipeline.run.replay.segment_comparison import changelog_folder
 from lockstep.pipeline.run.reshaping import plaintext_sentence, stop_reshaped_tables
 from lockstep.pipeline.schema.history import Hash
 from lockstep.pipeline.shape.hashes import PrivacyKey
@@ -36,10 +39,13 @@ from lockstep.pipeline.values.errors import (
 )
 from lockstep.pipeline.values.places import parse_place
 from lockstep.pipeline.values.policies import Deletes, LakePolicies
+from lockstep.pipeline.values.segment import Segment
 from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.interrupted import Crash
+from tests.positions.servers import head
+from tests.positions.test_replays import changelogs
 from tests.shape.follower import KEY, ShapedFollower
 
 WORD = "canary"
@@ -58,7 +64,7 @@ class Cleared:
         beside = "create table beside (id int primary key, v int)"
         self.do(_TABLE, beside, "insert into beside values (1, 1)")
         self.do(f"insert into c values ('{WORD}1', '{WORD} a', 1), ('other', '{WORD} b', 2)")
-        self.follower = ShapedFollower(stand, [f"{name}.*"], {}, start="snapshot", **options)
+        self.follower = ShapedFollower(stand, [f"{name}.*"], {}, **{"start": "snapshot", **options})
         self.follower.run()
         self.do(
             f"alter table c alter secret set default '{WORD}''s later'",
@@ -249,6 +255,161 @@ def test_a_time_before_does_not_come_back(cleared: Cleared) -> None:
     assert cleared.found() == []
 
 
+@pytest.mark.parametrize(
+    ("rename", "rules", "word"),
+    [
+        ("secret to ssn", ShapeRules(exclude_columns=("ssn",)), f"{WORD} a"),
+        ("v to person", ShapeRules(rows="person <> 1"), f"{WORD}1"),
+    ],
+)
+def test_a_replay_of_all_leaves_cleared_changes_out(
+    mysql: MySqlStand, rename: str, rules: ShapeRules, word: str
+) -> None:
+    """They are not written, nor said to be damaged, though the column had another name when they
+    were captured. Other tables of their batches are whole afterwards, and so are later changes of
+    this one."""
+    with mysql.own_database() as name:
+        file, offset = head(mysql)
+        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        follower, table, beside = cleared.follower, cleared.table, TableName(name, "beside")
+        cleared.do(
+            "update c set secret = 'before' where code = 'other'",
+            f"alter table c rename column {rename}",
+            "insert into c (code) values ('third')",
+            "update beside set v = 7",
+        )
+        follower.run()
+        assert cleared.found(word)
+        cleared.hide(rules)
+        follower.run()
+        cleared.clear()
+        assert (cleared.found(word), cleared.notes()) == ([], [])
+        through = follower.ledger.deletion_notes(SOURCE, table).last_batch
+        cleared.do("insert into c values ('fourth', null, 4)", "update beside set v = 3")
+        follower.run()
+        before = changelogs(follower)
+        lost = _lose_files(follower, {table, beside}, after=through + 1, of_all=beside)
+        assert {segment.table for _, segment in lost} == {table, beside}
+        ports = follower.ports()
+        segments: Any = Opened(ports.segments)
+        with follower.leased() as lease:
+            report = replay(
+                replace(ports, segments=segments),
+                lease,
+                Span(parse_place("earliest"), parse_place("latest")),
+            )
+        assert cleared.found(word) == []
+        assert not [
+            batch
+            for folder, batch in segments.opened
+            if batch <= through and folder.endswith(f"/{name}/c")
+        ]
+        early = [batch for batch in report.batches if batch.batch.id <= through and batch.segments]
+        assert [batch.reason_not_recaptured for batch in early] == [None] * 3
+        replaced = [(s.batch, s.table) for s in report.segments if s.is_replaced]
+        assert replaced == [(batch, segment.table) for batch, segment in lost]
+        assert report.unreplaced_segments == ()
+        assert min(s.batch for s in report.segments if s.table == table) > through
+        assert report.tables == (beside, table)
+        assert [mirror.wrong for mirror in report.mirrors] == [0, 0]
+        assert changelogs(follower) == before
+
+
+def test_one_person_after_another_is_left_out_of_replays(mysql: MySqlStand) -> None:
+    """Changes of whoever was left out already were not numbered, those of the next one were."""
+    with mysql.own_database() as name:
+        file, offset = head(mysql)
+        cleared = Cleared(mysql, name, start=f"{file}:{offset}")
+        follower, beside = cleared.follower, TableName(name, "beside")
+        for person in (1, 2):
+            cleared.hide(ShapeRules(rows=f"v > {person}"))
+            follower.run()
+            cleared.clear()
+            cleared.do(
+                f"insert into c values ('p{person}', '{WORD}', {person}), ('later', '', 9)",
+                f"update beside set v = {person + 5}",
+                "delete from c where code = 'later'",
+            )
+            follower.run()
+        assert (cleared.notes(), cleared.found("p1")) == ([], [])
+        before = changelogs(follower)
+        lost = _lose_files(follower, {beside}, after=0, of_all=beside)
+        with follower.leased() as lease:
+            report = replay(
+                follower.ports(), lease, Span(parse_place("earliest"), parse_place("latest"))
+            )
+        assert [segment.is_replaced for segment in report.segments].count(True) == len(lost) == 4
+        assert (changelogs(follower), cleared.found("p1")) == (before, [])
+
+
+def _lose_files(
+    follower: ShapedFollower, tables: set[TableName], *, after: int, of_all: TableName
+) -> list[tuple[int, Segment]]:
+    """Delete the files of these tables, of the batches after one; of one table, of all batches."""
+    lost = []
+    for batch, segment in follower.ledger.recorded(SOURCE):
+        if segment.table in tables and (batch > after or segment.table == of_all):
+            folder = changelog_folder(follower.ports(), segment)
+            for file in segment.files:
+                follower.lake.files.pop(follower.lake.path(f"{folder}/{file.path}"), None)
+            lost.append((batch, segment))
+    return lost
+
+
+class Opened:
+    """The store of segments, and the folder and batch of each that was begun."""
+
+    def __init__(self, port: Any) -> None:
+        self._port, self.opened = port, list[tuple[str, int]]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._port, name)
+
+    def open(self, folder: str, *, batch: int, **options: Any) -> Any:
+        self.opened.append((folder, batch))
+        return self._port.open(folder, batch=batch, **options)
+
+
+@pytest.mark.parametrize("is_read_again", [False, True])
+def test_a_ledger_of_before_it_was_cleared(cleared: Cleared, is_read_again: bool) -> None:
+    """It records files that the clearing deleted. Nothing of them comes back, neither before the
+    next run finds the settings nor after it cleared what it read."""
+    follower, kept = cleared.follower, cleared.follower.kept_ledger()
+    cleared.hide()
+    follower.run()
+    if is_read_again:
+        kept = follower.kept_ledger()
+    cleared.clear()
+    assert cleared.found() == []
+    follower.restore_ledger(kept)
+    everything = Span(parse_place("earliest"), parse_place("latest"))
+    with follower.leased() as lease:
+        recover(follower.ports(), lease, author="somebody")
+        replay(follower.ports(), lease, everything)
+    assert not [path for path in cleared.found() if "shop/" in path]
+    follower.run()
+    assert len(cleared.clear()) == 1
+    assert (cleared.found(), cleared.notes()) == ([], [])
+    with follower.leased() as lease:
+        report = replay(follower.ports(), lease, everything)
+    assert (cleared.found(), report.unreplaced_segments) == ([], ())
+    cleared.do("insert into c (code, v) values ('new', 3)")
+    follower.run()
+    assert len(follower.mirror(f"{cleared.name}.c")) == 3
+
+
+def test_files_of_a_killed_replay_are_cleared(cleared: Cleared) -> None:
+    folder = f"{scratch_path(SOURCE)}/_changes/{cleared.name}/c"
+    lake = cleared.follower.lake
+    lake.files[lake.path(f"{folder}/batch-000000000001-v1-00000.parquet")] = pa.table(
+        {"secret": [WORD]}
+    )
+    cleared.hide()
+    cleared.follower.run()
+    assert len(cleared.clear()) == 1
+    assert cleared.found() == []
+
+
 def test_a_column_that_gets_a_hidden_name_is_cleared_of_what_it_showed(cleared: Cleared) -> None:
     """Nobody changed the settings: a pattern hides its new name. The batch of the statement may
     have values from before it."""
@@ -383,6 +544,13 @@ def test_names_that_a_table_had_and_tables_that_nothing_reads(cleared: Cleared) 
         follower.run()
         cleared.clear()
     assert (cleared.found(), cleared.notes()) == ([], [])
+    # A replay has nothing to compare with mirrors that were deleted.
+    with follower.leased() as lease:
+        report = replay(
+            follower.ports(), lease, Span(parse_place("earliest"), parse_place("latest"))
+        )
+    assert {table.name for table in report.tables} == {"beside", "e", "left_out"}
+    assert cleared.found() == []
 
 
 def test_tables_that_one_statement_renamed_are_told_apart(cleared: Cleared) -> None:

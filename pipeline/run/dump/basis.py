@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
 
 from lockstep.pipeline.model.batch import PreparedTransaction, Xid
 from lockstep.pipeline.run.agreement.lake_logs import foreign_mirrors
@@ -116,6 +117,7 @@ def tables_of(
         for earlier in ranges_before(ports.ledger.capture_scopes(source), batch_id, str(start))
         if catch_up_before is None or earlier.last_batch < catch_up_before
     ]
+    complete_since = cache(partial(ports.ledger.complete_since, source))
     only_tables = None if catch_up_before is None else frozenset(resumed_tables)
     matches = ports.source.patterns.matches
     return CapturedTables(
@@ -126,7 +128,7 @@ def tables_of(
         is_captured=lambda table: matches(table) and (only_tables is None or table in only_tables),
         states=states,
         past_ranges=past_ranges_read,
-        recorded_versions=lambda table: ports.ledger.schema_versions(source, table),
+        complete_since=lambda table: complete_since().get(table),
         policies_of=ports.source.policies_of,
         open_loads=open_loads,
         names=ports.source.mirror_names,

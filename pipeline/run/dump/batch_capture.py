@@ -79,6 +79,7 @@ class BatchCapture:
             joined_loads=tuple(tables.joined_loads),
             server_process=self.basis.run_start.facts.server_process,
             passed_statements=sum(reading.row_statements.passed_counts.values()),
+            scope=self.basis.ports.source.patterns,
         )
         if self._extents is None or self._system_table_rows is None:
             return record
@@ -94,7 +95,6 @@ class BatchCapture:
             system_segments=self._system_table_rows.finish(record.history),
             extents=self._extents.changed_extents(end.at),
             set_anchors=reading.last_transactions.anchors(self.basis.ports.server),
-            scope=self.basis.ports.source.patterns,
         )
 
     def drop(self) -> None:

@@ -37,9 +37,10 @@ from lockstep.pipeline.model.table_state import (
     TableState,
 )
 from lockstep.pipeline.ports.segments import SegmentStore, SegmentWriter
+from lockstep.pipeline.run.left_out import hole_sentence
 from lockstep.pipeline.run.stop_errors import collision_error, unsupported_error
 from lockstep.pipeline.schema.consequences import Consequence, PoliciesOf
-from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
+from lockstep.pipeline.schema.history import SchemaVersion
 from lockstep.pipeline.snapshot.progress import LoadProgress
 from lockstep.pipeline.values.errors import Need, TableError
 from lockstep.pipeline.values.mirror_names import MirrorNames
@@ -208,12 +209,14 @@ class CapturedTables:
     - `last_sequence_before`: the sequence number before the batch's first change.
     - `states`: the tables' states in the ledger; a table without one is new.
     - `past_ranges`: the ranges of the log that earlier runs read, with the patterns of each.
-    - `recorded_versions`: returns the versions of a table's structure that earlier batches
-      recorded.
+    - `complete_since`: returns the batch before which the lake lacks no changes of a table, as
+      the ledger's method of this name.
     - `policies_of`: returns a table's policies.
     - `open_loads`: tables whose rows are being read from the source, each with True if an earlier
       batch has begun to capture the table's changes during that reading.
     - `in_scratch_folder`: files are written to the folder of replays, not to the changelogs.
+    - `counted_only`: tables whose changes are counted and not written, because they are no longer
+      shown.
     - `names`: the rules for the names of mirrors. If two mirrors would have the same folder, the
       table that comes earlier in `folder_precedence` gets it.
     - `used_folders`: folders that mirrors used before; no new mirror gets one of them.
@@ -229,10 +232,11 @@ class CapturedTables:
         is_captured: Callable[[TableName], bool] = lambda table: True,
         states: Mapping[TableName, TableState],
         past_ranges: Sequence[PastRange] = (),
-        recorded_versions: Callable[[TableName], Sequence[SchemaVersion]] = lambda table: (),
+        complete_since: Callable[[TableName], int | None] = lambda table: None,
         policies_of: PoliciesOf = lambda table: LakePolicies(),
         open_loads: Mapping[TableName, bool] | None = None,
         in_scratch_folder: bool = False,
+        counted_only: Collection[TableName] = (),
         names: MirrorNames | None = None,
         folder_precedence: Sequence[TableName] = (),
         used_folders: Collection[str] = (),
@@ -241,7 +245,7 @@ class CapturedTables:
         self.change_count = 0
         """Number of changes so far: row images, and marks that stand for all rows of a
         table."""
-        self.policies_of = policies_of
+        self.policies_of, self.counted_only = policies_of, counted_only
         self.events: list[TableEvent] = []
         self.snapshots: list[SnapshotFiles] = []
         self.followed_loads: list[LoadFollowed] = []
@@ -262,7 +266,7 @@ class CapturedTables:
         self._folder_owners: dict[TableName, TableName] = {}
         for table in (*folder_precedence, *states) if self._names.rules else ():
             self._folder_owners.setdefault(self._names.lower_case_name(table), table)
-        self._past_ranges, self._recorded_versions = past_ranges, recorded_versions
+        self._past_ranges, self._complete_since = past_ranges, complete_since
 
     def __getitem__(self, name: TableName) -> CapturedTable:
         if name not in self._tables:
@@ -393,20 +397,10 @@ class CapturedTables:
         if any_end is None or captured_table.has_all_rows or captured_table.has_determined_rows:
             return None
         return (
-            end_of_hole(table, self._first_batch(table), self._past_ranges)
+            end_of_hole(table, self._complete_since(table), self._past_ranges)
             if captured_table.is_known
             else any_end
         )
-
-    def _first_batch(self, table: TableName) -> int | None:
-        """Return the batch in which the table was created or first read; None if no
-        version of its structure was recorded. A version after an ALTER does not count:
-        it has `columns_from`, because the rows of the version before it remain."""
-        batch = None
-        for version in self._recorded_versions(table):
-            if version.knowledge is Knowledge.KNOWN and version.columns_from is None:
-                batch = version.batch
-        return batch
 
     def name_conflict(self, table: TableName) -> TableError | None:
         """Return an error if the table is new and its mirror would have the folder of
@@ -460,7 +454,10 @@ class CapturedTables:
 
     def add(self, segment: TableSegment, rows: pa.RecordBatch) -> None:
         """Keep rows in memory. Write them if they fill a row group; write the largest
-        tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`."""
+        tables if the rows of all tables reach `MOST_UNWRITTEN_BYTES`. Rows of a table in
+        `counted_only` are discarded."""
+        if segment.version.table in self.counted_only:
+            return
         segment.unwritten_rows.add(rows)
         self._unwritten_bytes += rows.nbytes
         if segment.unwritten_rows.is_full:
@@ -630,8 +627,7 @@ class CapturedTables:
         table = version.table
         if (end := self.end_of_missed_log(table)) is not None:
             raise TableError(
-                f"the patterns of earlier runs left it out, so that its changes up to {end} "
-                "were not read",
+                hole_sentence(end),
                 hint=f"`lockstep resume {table} --reason …` reads it from the source",
                 need=Need.ROWS,
             )

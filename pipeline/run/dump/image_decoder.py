@@ -20,7 +20,7 @@ columns either. (Tried on MySQL 9.7.4, MariaDB 10.11.19 and 11.4.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Collection, Iterator, Set
 from dataclasses import replace
 
 import numpy as np
@@ -151,7 +151,8 @@ class ImageDecoder:
     """Decodes the events of one buffer, with a decoder for each table map and version
     of a structure. A shaper then hides or changes columns as the settings say.
     `policies_of`: returns a table's policies, which say whether its changelog records
-    the columns that each update changed."""
+    the columns that each update changed. `unshaped_tables`: tables whose images are
+    yielded as the log has them."""
 
     buffer: TransactionBuffer
 
@@ -161,10 +162,11 @@ class ImageDecoder:
         shaping: Shaping,
         *,
         policies_of: PoliciesOf = lambda table: LakePolicies(),
+        unshaped_tables: Collection[TableName] = (),
     ) -> None:
         self._structures, self._shaping = structures, shaping
         self._shapers: dict[tuple[int, int], Shaper | None] = {}
-        self._policies_of = policies_of
+        self._policies_of, self._unshaped_tables = policies_of, unshaped_tables
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.tables_with_defaults: set[TableName] = set()
         """Tables with inserted rows whose missing columns got the DEFAULT of the
@@ -194,6 +196,9 @@ class ImageDecoder:
 
     def _images_of_map(self, map_index: int, events: Block, at: Coordinates) -> Iterator[RowImages]:
         version, decoder = self.decoder_of_map(map_index, at)
+        if version.table in self._unshaped_tables:
+            yield from decoder.decode(events)
+            return
         is_mariadb = self.buffer.maps.table_maps[map_index].writer.is_mariadb
         shaper = self._shapers[map_index, version.version]
         filled_later = frozenset[int]() if shaper is None else shaper.late_fill_indexes
@@ -236,7 +241,8 @@ class ImageDecoder:
         key = map_index, version.version
         if key not in self._decoders:
             hidden, structure = checked_hidden_columns(version, table_map), version.structure
-            self._shapers[key] = self._shaping.shaper(version)
+            is_shaped = version.table not in self._unshaped_tables
+            self._shapers[key] = self._shaping.shaper(version) if is_shaped else None
             keys = () if version.schema is None else key_columns(version.schema)
             self._decoders[key] = TableDecoder(
                 structure,

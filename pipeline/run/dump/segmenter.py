@@ -4,7 +4,7 @@ with all changes)."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -42,6 +42,8 @@ from lockstep.pipeline.values.table import TableName
 class Segmenter:
     """The `LogTaker` of a capture. It decodes the groups of one buffer and adds the
     rows to `tables`; `table_changes` applies everything else to them.
+    `unshaped_tables`: those of `tables.counted_only` whose rows are counted as if the
+    table was shown as it is.
 
     `nulled_counts`: number of values, by column, that a policy replaced by NULL.
     `undefined_code_counts`: number of texts, by column, with a code that has no
@@ -54,13 +56,20 @@ class Segmenter:
         shaping: Shaping,
         table_changes: TableChanges,
         system_table_rows: SystemTableRows | None = None,
+        *,
+        unshaped_tables: Collection[TableName] = (),
     ) -> None:
         self._tables = tables
         self._structures = structures
         self._table_changes = table_changes
         self._system_table_rows = system_table_rows
         self._watch = CascadeWatch(structures, tables.is_wanted)
-        self._decoder = ImageDecoder(structures, shaping, policies_of=tables.policies_of)
+        self._decoder = ImageDecoder(
+            structures,
+            shaping,
+            policies_of=tables.policies_of,
+            unshaped_tables=unshaped_tables,
+        )
         self.row_count = 0
         self.nulled_counts, self.undefined_code_counts = Counter[str](), Counter[str]()
         self.new_names: Mapping[TableName, TableName] = {}
@@ -229,6 +238,8 @@ class Segmenter:
         """Add a table's rows to its segment. `first_sequence`: for each event, the
         sequence number of its first image."""
         segment = decoded.segment
+        if segment.version.table in self._tables.counted_only:
+            return
         if group.is_from_file:
             self._tables.begin_part(segment)
         first_row = _first_rows(segment, group, decoded)

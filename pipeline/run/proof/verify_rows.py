@@ -132,8 +132,8 @@ def tables_to_compare(
         return sorted(tables)
     following = TableCondition.FOLLOWING
     not_followed = {table for table, state in states.items() if state.condition is not following}
-    matching_tables = {table for table in server_tables if ports.source.patterns.matches(table)}
-    return sorted((matching_tables | states.keys()) - not_followed)
+    captured_tables = filter(ports.source.patterns.matches, server_tables | states.keys())
+    return sorted({*captured_tables} - not_followed)
 
 
 def sides_of(ports: RunPorts, lake: QuietLake, table: TableName) -> BothSides:

@@ -7,6 +7,12 @@ the result is checked. It must have as many changes, the same segments with the 
 sequence numbers, the same events, and no structure version that is not recorded.
 Otherwise the result is discarded.
 
+Changes that are no longer shown are only counted, since the sequence numbers of all
+tables depend on their number. Conditions on rows and hidden columns change that number,
+and how the table was shown then is no longer recorded once it is cleared. So they are
+counted as if the table had been shown as it is, and, if the result is wrong, as its
+versions are recorded now.
+
 The anchor of a batch is the checksum of the event at its end. If one batch continues in
 the log file in which another ended, the later anchor proves the earlier end too,
 because a binlog file only grows. The structures at a batch's start are kept for the
@@ -15,7 +21,8 @@ next batches until one records new ones.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -124,24 +131,40 @@ def _later_anchors(batches: Sequence[Batch]) -> dict[int, Batch]:
     return anchors
 
 
-def recapture(ports: RunPorts, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...]:
+def recapture(
+    ports: RunPorts, batch: Batch, facts: SpanFacts, hidden_tables: Set[TableName] = frozenset()
+) -> tuple[Segment, ...]:
     """Capture the batch again and return its segments, whose files are in the scratch
-    folder; nothing else is written. Raise `NotRecaptured` if that is not possible, or
-    if the result differs from what was recorded."""
+    folder; nothing else is written, and nothing of `hidden_tables`. Raise
+    `NotRecaptured` if that is not possible, or if the result differs from what was
+    recorded."""
     if (reason := facts.reason_not_recaptured(batch)) is not None:
         raise NotRecaptured(reason)
     try:
-        return _capture_again(ports, batch, facts)
+        if hidden_tables:
+            with suppress(NotRecaptured):
+                return _capture_again(
+                    ports, batch, facts, hidden_tables, unshaped_tables=hidden_tables
+                )
+        return _capture_again(ports, batch, facts, hidden_tables)
     except LockstepError as error:
         if error.recovery is Recovery.RETRY:
             raise
         raise NotRecaptured(error.message) from error
 
 
-def _capture_again(ports: RunPorts, batch: Batch, facts: SpanFacts) -> tuple[Segment, ...]:
+def _capture_again(
+    ports: RunPorts,
+    batch: Batch,
+    facts: SpanFacts,
+    hidden_tables: Set[TableName],
+    *,
+    unshaped_tables: Set[TableName] = frozenset(),
+) -> tuple[Segment, ...]:
     """Capture a batch again under the conditions of its first capture, and compare the
     result with what was recorded."""
     ledger, source = ports.ledger, ports.source.name
+    ports = replace(ports, shaping=ports.shaping.without_rules_of(unshaped_tables))
     original = _ports_of_original(ports, batch)
     content = batch_content(ledger, source, batch.id)
     changed_tables = content.changed_tables
@@ -156,6 +179,7 @@ def _capture_again(ports: RunPorts, batch: Batch, facts: SpanFacts) -> tuple[Seg
         states=_original_states(ports, changed_tables, facts.first_batches, batch.id),
         policies_of=partial(_original_policies, ports, content),
         in_scratch_folder=True,
+        counted_only=hidden_tables,
     )
     basis = Basis(
         original,
@@ -176,19 +200,30 @@ def _capture_again(ports: RunPorts, batch: Batch, facts: SpanFacts) -> tuple[Seg
         ports.shaping,
         decide_copies=partial(_original_copies, content.events),
     )
-    segmenter = Segmenter(tables, basis.structures, ports.shaping, table_changes)
+    segmenter = Segmenter(
+        tables,
+        basis.structures,
+        ports.shaping,
+        table_changes,
+        unshaped_tables=unshaped_tables,
+    )
     LogReading(basis, segmenter, keeps_all_prepared=True, starts_spark=False).run()
     segments = tables.finish()
     if tables.change_count != batch.changes:
         raise NotRecaptured(
             f"the log has {tables.change_count} changes now where {batch.changes} were captured"
         )
-    _require_same_sequences(content.segments, segments)
-    if any(version.table in changed_tables for version in basis.structures.history.versions):
+    shown_content = content.for_tables(changed_tables - hidden_tables)
+    _require_same_sequences(shown_content.segments, segments)
+    if any(
+        version.table in shown_content.changed_tables
+        for version in basis.structures.history.versions
+    ):
         raise NotRecaptured(
             "its statements would yield structures that are not in the recorded history"
         )
-    if _comparable_events(content.events) != _comparable_events(tables.events):
+    events = [event for event in tables.events if event.table not in hidden_tables]
+    if _comparable_events(shown_content.events) != _comparable_events(events):
         raise NotRecaptured("its statements would affect the tables differently")
     return segments
 

@@ -118,9 +118,7 @@ def plan_replay(
     batches = tuple(
         ReplayedBatch(
             batch,
-            facts.reason_not_recaptured(batch)
-            if _has_changes_of(ports, batch, only_tables)
-            else None,
+            facts.reason_not_recaptured(batch) if _has_changes(ports, batch, selection) else None,
             revision_count=facts.special_batches.revision_counts.get(batch.id, 0),
         )
         for batch in selection.batches
@@ -165,10 +163,10 @@ def replay(
     ports.segments.remove_folder(scratch_path(ports.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
-        comparison = SegmentComparison(ports, only_tables, details)
+        comparison = SegmentComparison(ports, selection, details)
         facts = SpanFacts(ports, selection.batches)
         replayed = [
-            _compare_batch(ports, batch, only_tables, facts, comparison)
+            _compare_batch(ports, batch, selection, facts, comparison)
             for batch in selection.batches
         ]
         results = [segment for _, _, segments in replayed for segment in segments]
@@ -195,7 +193,7 @@ def replay(
                     ports,
                     lease,
                     table,
-                    selection.batches,
+                    selection.batches_of(table),
                     new_segments=new_segments,
                     details=details,
                 )
@@ -309,30 +307,28 @@ def _latest_checks(
     return (*(corrected | newest).values(),)
 
 
-def _has_changes_of(
-    ports: RunPorts, batch: Batch, only_tables: frozenset[TableName] | None
-) -> bool:
-    """Return whether a batch has changes of these tables."""
+def _has_changes(ports: RunPorts, batch: Batch, selection: Selection) -> bool:
+    """Return whether changes of the batch are replayed."""
     segments = batch_content(ports.ledger, batch.source, batch.id).segments
-    return any(only_tables is None or segment.table in only_tables for segment in segments)
+    return any(selection.has(segment.table, batch) for segment in segments)
 
 
 def _compare_batch(
     ports: RunPorts,
     batch: Batch,
-    only_tables: frozenset[TableName] | None,
+    selection: Selection,
     facts: SpanFacts,
     comparison: SegmentComparison,
 ) -> tuple[Batch, str | None, tuple[SegmentResult, ...]]:
     """Read a batch again and compare its files. Return the batch, the reason why it
     cannot be read from the log again (None if it was read), and the results of the
     comparison."""
-    if not _has_changes_of(ports, batch, only_tables):
+    if not _has_changes(ports, batch, selection):
         return batch, None, ()
     reason = None
     segments: tuple[Segment, ...] = ()
     try:
-        segments = recapture(ports, batch, facts)
+        segments = recapture(ports, batch, facts, selection.hidden_tables(ports, batch))
     except NotRecaptured as error:
         reason = error.reason
         ports.progress.note(f"batch {batch.id} is replayed from its changelog alone: {reason}")

@@ -18,6 +18,7 @@ from lockstep.pipeline.model.batch import Batch
 from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.rows import ReplayDifference, row_difference
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.replay.selection import Selection
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.segment import FILE_ENDINGS, Segment, SegmentFile
 from lockstep.pipeline.values.table import TableName
@@ -81,12 +82,12 @@ class SegmentResult:
 
 @dataclass(slots=True)
 class SegmentComparison:
-    """Compares segments, batch by batch. `tables`: those to compare; None for all.
-    Each changelog's files are listed only once, because the source's lock keeps other
-    runs from changing the list."""
+    """Compares the segments of `selection`, batch by batch. Each changelog's files are
+    listed only once, because the source's lock keeps other runs from changing the
+    list."""
 
     ports: RunPorts
-    tables: frozenset[TableName] | None
+    selection: Selection
     details: Details | None = None
     _listed_files: dict[str, frozenset[str]] = field(default_factory=dict)
     _folders: dict[tuple[TableName, int], str] = field(default_factory=dict)
@@ -99,7 +100,7 @@ class SegmentComparison:
         for segment in batch_content(self.ports.ledger, batch.source, batch.id).segments:
             new_segment = recaptured.get((segment.table, segment.schema_version))
             folder = self._folder(segment)
-            if self.tables is None or segment.table in self.tables:
+            if self.selection.has(segment.table, batch):
                 results.append(self._compare(batch, segment, new_segment, folder))
             if new_segment is not None and not (
                 results and results[-1].new_files == new_segment.files

@@ -1,11 +1,17 @@
-"""Chooses the batches and tables of a replay. Only the ledger is read."""
+"""Chooses the batches and tables of a replay. Only the ledger is read.
+
+Changes that are no longer shown are left out: a replay would bring back values that
+were cleared from the lake, or will be. This holds for the changes of a table in all
+batches up to the one after which its settings showed less, even if their files are
+missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from lockstep.pipeline.model.batch import Batch, BatchTimes
+from lockstep.pipeline.ports.ledger import batch_content
 from lockstep.pipeline.replay.spans import (
     Span,
     batches_in_span,
@@ -15,10 +21,12 @@ from lockstep.pipeline.replay.spans import (
     needed_id_ranges,
 )
 from lockstep.pipeline.run.context import RunPorts
+from lockstep.pipeline.run.reshaping import new_tightenings
 from lockstep.pipeline.run.unpruned_batches import (
+    HiddenChanges,
     batch_of_run,
+    hidden_changes,
     history_begin,
-    reason_no_longer_shown,
     unpruned_batches,
 )
 from lockstep.pipeline.values.errors import NothingMatches, SpanRefused
@@ -30,11 +38,31 @@ from lockstep.pipeline.values.table import TableName
 class Selection:
     """The acknowledged batches that a span touches, oldest first. `lake_end`: the end
     of the lake if the span ends after it; else None. `tables`: requested tables that
-    have changes or events in these batches."""
+    have changes or events in these batches which are still shown. `hidden`: for each
+    table, requested or not, of which some changes are no longer shown, these
+    changes."""
 
     batches: tuple[Batch, ...]
     lake_end: str | None
-    tables: tuple[TableName, ...]
+    tables: tuple[TableName, ...] = ()
+    hidden: Mapping[TableName, HiddenChanges] = field(default_factory=dict)
+
+    def is_hidden(self, table: TableName, batch: Batch) -> bool:
+        """Return whether the table's changes in this batch are no longer shown."""
+        return table in self.hidden and batch.id <= self.hidden[table].last_batch
+
+    def hidden_tables(self, ports: RunPorts, batch: Batch) -> frozenset[TableName]:
+        """Return the tables whose changes in this batch are no longer shown."""
+        tables = batch_content(ports.ledger, batch.source, batch.id).changed_tables
+        return frozenset(table for table in tables if self.is_hidden(table, batch))
+
+    def has(self, table: TableName, batch: Batch) -> bool:
+        """Return whether the table's changes in this batch are replayed."""
+        return table in self.tables and not self.is_hidden(table, batch)
+
+    def batches_of(self, table: TableName) -> tuple[Batch, ...]:
+        """Return the batches in which the table's changes are still shown."""
+        return tuple(batch for batch in self.batches if not self.is_hidden(table, batch))
 
 
 def select_batches(
@@ -52,14 +80,20 @@ def select_batches(
     batches = _without_deleted(ports, span, in_span)
     lake_end = str(chain[-1].end) if ends_early(span, chain) else None
     if not batches:
-        return Selection((), lake_end, ())
-    tables = ledger.first_changes(source, batches[0].id, batches[-1].id).keys()
-    tables_to_read = [
-        table
-        for table in sorted(tables if requested is None else tables & requested)
-        if _may_be_read(ports, table, batches[0], is_requested=requested is not None)
-    ]
-    return Selection(batches, lake_end, tuple(tables_to_read))
+        return Selection((), lake_end)
+    first_batches = ledger.first_changes(source, batches[0].id, batches[-1].id)
+    hidden = dict(_hidden_tables(ports, first_batches))
+    tables = []
+    for table in sorted(first_batches.keys() & (first_batches if requested is None else requested)):
+        if table in hidden and requested is not None:
+            raise SpanRefused(
+                f"{table} cannot be read again from {batches[0].start.at} on: "
+                f"{hidden[table].reason}",
+                hint="begin after the run that re-read it, or name other tables",
+            )
+        if table not in hidden or _is_shown_later(ports, table, hidden[table], batches[-1]):
+            tables.append(table)
+    return Selection(batches, lake_end, tuple(tables), hidden)
 
 
 def _require_in_lake(ports: RunPorts, tables: Iterable[TableName]) -> None:
@@ -71,20 +105,29 @@ def _require_in_lake(ports: RunPorts, tables: Iterable[TableName]) -> None:
             )
 
 
-def _may_be_read(ports: RunPorts, table: TableName, first: Batch, *, is_requested: bool) -> bool:
-    """Return whether a table's changes may be read again. If the settings hide more of
-    it now, hidden values would come back: raise `SpanRefused` if the table was
-    requested by name, else leave it out."""
-    reason = reason_no_longer_shown(ports.ledger, ports.source.name, table, first.id, from_log=True)
-    if reason is None:
-        return True
-    if is_requested:
-        raise SpanRefused(
-            f"{table} cannot be read again from {first.start.at} on: {reason}",
-            hint="begin after the run that re-read it, or name other tables",
+def _hidden_tables(
+    ports: RunPorts, first_batches: Mapping[TableName, int]
+) -> Iterator[tuple[TableName, HiddenChanges]]:
+    """Yield the tables of which some changes are no longer shown, with these changes.
+    `first_batches`: each table's first batch with changes in the span. Settings that
+    show less count even if no run has seen them: the lake may lack the values already,
+    if the ledger is older than the lake."""
+    unrecorded = new_tightenings(ports)
+    for table, first_batch in first_batches.items():
+        hidden = hidden_changes(
+            ports.ledger, ports.source.name, table, from_log=True, unrecorded=unrecorded
         )
-    ports.progress.note(f"{table} is left out: {reason}")
-    return False
+        if hidden is not None and first_batch <= hidden.last_batch:
+            yield table, hidden
+
+
+def _is_shown_later(ports: RunPorts, table: TableName, hidden: HiddenChanges, last: Batch) -> bool:
+    """Return whether a table has changes up to the batch `last` that are still shown,
+    and say that the others are left out."""
+    later_tables = ports.ledger.first_changes(ports.source.name, hidden.last_batch + 1, last.id)
+    part = f" up to batch {hidden.last_batch}" if table in later_tables else ""
+    ports.progress.note(f"{table} is left out{part}: {hidden.reason}")
+    return table in later_tables
 
 
 def _without_deleted(ports: RunPorts, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:

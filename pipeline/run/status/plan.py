@@ -15,6 +15,7 @@ from lockstep.pipeline.run.begin import RunStart, StartProposal, foresee_start, 
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.find_place import snapshot_not_chosen
 from lockstep.pipeline.run.follow_pasts import plan_pasts
+from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
 from lockstep.pipeline.run.reshaping import (
     new_tightenings,
@@ -41,7 +42,7 @@ from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
-from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy
+from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
@@ -85,6 +86,7 @@ class RunPlan:
     - `load_forecasts`: sentences on reading rows from MySQL.
     - `settings`: the policies of tables that have a block in lockstep.toml.
     - `shapes`: tables whose settings show other columns or rows than the lake has.
+    - `left_out`: tables that the run stops because the patterns leave them out, with the reasons.
     """
 
     abandoned_sentences: tuple[str, ...]
@@ -99,6 +101,7 @@ class RunPlan:
     load_forecasts: tuple[str, ...] = ()
     settings: Mapping[TableName, str] = field(default_factory=dict)
     shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
+    left_out: Mapping[TableName, str] = field(default_factory=dict)
 
     @property
     def new_quarantines(self) -> list[TableName]:
@@ -125,6 +128,7 @@ def make_plan(ports: RunPorts) -> RunPlan:
     tables = TablePlans()
     load_forecasts: tuple[str, ...] = ()
     shapes: dict[TableName, PlannedShape] = {}
+    left_out: dict[TableName, TableError] = {}
     try:
         override = ports.ledger.open_override(ports.source.name)
         abandonments.extend(batches_to_abandon(ports, override))
@@ -133,7 +137,8 @@ def make_plan(ports: RunPorts) -> RunPlan:
             ports.mirrors.require_ready()
         require_ready(ports.server, ports.ledger, ports.source)
         proposal = foresee_start(ports, cursor, override)
-        shapes, known = _shapes_and_tables(ports)
+        left_out = left_out_now(ports)
+        shapes, known = _shapes_and_tables(ports, left_out)
         start = _planned_start(ports, proposal)
         tables = plan_tables(ports, proposal.run_start, known)
         if isinstance(proposal.decision, Refusal):
@@ -168,6 +173,11 @@ def make_plan(ports: RunPorts) -> RunPlan:
         load_forecasts=load_forecasts,
         settings=_settings(ports),
         shapes=shapes,
+        left_out={
+            table: error.reason
+            for table, error in left_out.items()
+            if not ports.source.patterns.matches(table)
+        },
     )
 
 
@@ -192,10 +202,12 @@ def _settings(ports: RunPorts) -> Mapping[TableName, str]:
     return settings_in_words(filter(source.patterns.matches, names), source.table_settings)
 
 
-def _shapes_and_tables(ports: RunPorts) -> tuple[dict[TableName, PlannedShape], KnownTables]:
+def _shapes_and_tables(
+    ports: RunPorts, left_out: Mapping[TableName, TableError]
+) -> tuple[dict[TableName, PlannedShape], KnownTables]:
     """Return the tables whose shape (columns and rows that are shown) the settings
-    change. Return also the states of all tables once those are stopped for it
-    (`stop_reshaped_tables`)."""
+    change. Return also the states of all tables once those, and the ones that are
+    `left_out`, are stopped for it (`stop_reshaped_tables`)."""
     known = KnownTables.of(ports)
     errors = {state.table: error for state, error in reshaped_tables(ports)}
     cursor = ports.ledger.cursors(ports.source.name).captured
@@ -203,13 +215,15 @@ def _shapes_and_tables(ports: RunPorts) -> tuple[dict[TableName, PlannedShape], 
         return {}, known
     tightened_tables = {tightening.table for tightening in new_tightenings(ports)}
     known = replace(
-        known.with_stopped(cursor, errors), stale_mirrors=known.stale_mirrors | tightened_tables
+        known.with_stopped(cursor, {**errors, **left_out}),
+        stale_mirrors=known.stale_mirrors | tightened_tables,
     )
     shapes = {
         table: PlannedShape(error.reason, None, plaintext_sentence(ports, table))
         if error.by is StoppedBy.RUN
         else PlannedShape(error.reason, error.hint)
         for table, error in errors.items()
+        if table not in left_out
     }
     return shapes, known
 
