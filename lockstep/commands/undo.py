@@ -13,7 +13,13 @@ from lockstep.commands.recover import next_run_lines, recovery_lines, recovery_v
 from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
-from lockstep.pipeline.run.recovery.recover import RunToUndo, plan_recovery, recover, run_to_undo
+from lockstep.pipeline.run.recovery.recover import (
+    RunToUndo,
+    declare_undone,
+    plan_recovery,
+    recover,
+    run_to_undo,
+)
 from lockstep.pipeline.values.errors import ConfigurationError
 from lockstep.resources.holders import holder_name
 from lockstep.resources.postgres.embedded import move_away
@@ -32,6 +38,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
                 tuple(correct_changelogs(ports, lease))
+                declare_undone(ports, lease, outcome)
         consumers = adapters.consumers().consumers(source)
         lines = list(next_run_lines(ports, outcome))
     later_runs = (

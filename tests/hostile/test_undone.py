@@ -50,6 +50,7 @@ from tests.outside import (
     RunPorts,
     acknowledge,
     capture,
+    declare_undone,
     merge,
     plan_recovery,
     publish,
@@ -395,6 +396,29 @@ def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: st
     states = follower.states()
     assert states[TableName(database, "a")].condition is TableCondition.DROPPED
     assert not follower.ledger.pending_batches(SOURCE)
+
+
+def test_an_undo_that_dies_is_ended_by_any_recovery(mysql: MySqlStand, database: str) -> None:
+    """Nobody has to say again which batch it went back to. If it died before the ledger was moved
+    away, that ledger is refused, and may go on as it is."""
+    follower = begun(mysql, database, *TWO_TABLES)
+    [kept] = follower.batches(limit=1)
+    for key in (2, 3):
+        mysql.execute(f"insert into {database}.a values ({key})")
+        follower.run()
+    for is_moved in (False, True):
+        ports = follower.ports()
+        with follower.leased() as lease:
+            declare_undone(ports, lease, plan_recovery(ports, kept.id))
+        with pytest.raises(ForeignCommit, match="went back to the end of batch"):
+            follower.run()
+        if is_moved:
+            follower.lose_ledger()
+        plan = recovered(follower).plan
+        assert is_moved is (plan is not None)
+        assert plan is None or plan.lake_end.batch == kept.id
+        go_on(follower)
+        require_equal(follower, mysql, database)
 
 
 def test_what_no_log_has_is_read_again(mysql: MySqlStand, database: str) -> None:

@@ -266,6 +266,16 @@ def _source_held_error(ports: RunPorts) -> ForeignCommit:
     )
 
 
+def declare_undone(ports: RunPorts, lease: Lease, recovery: RecoveryOutcome) -> None:
+    """Record in the lake that the batches after the one where the ledger is to continue
+    are void. If the recovery dies after this, whoever recovers later continues there,
+    too."""
+    assert recovery.plan is not None, "the ledger is made from the lake"
+    claim = claim_of(ports, recovery.plan.lake_end.ledger)
+    ports.ledger.require_held(lease)
+    ports.claims.write(claim.reset_to(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
+
+
 def _make_ledger_from_lake(
     ports: RunPorts,
     lease: Lease,
@@ -277,9 +287,7 @@ def _make_ledger_from_lake(
     """Make the ledger from the lake, in the order that the module describes."""
     require_held = partial(ports.ledger.require_held, lease)
     assert recovery.plan is not None, "the ledger is made from the lake"
-    claim = claim_of(ports, recovery.plan.lake_end.ledger)
-    require_held()
-    ports.claims.write(claim.reset_to(recovery.plan.lake_end.batch, recovery.plan.highest_batch))
+    declare_undone(ports, lease, recovery)
     adopted_mirrors, refused_tables = restore_mirrors(ports, recovery.plan.adoptions, require_held)
     examined_versions = basis.lake.newest_versions | {
         adoption.mirror.folder: version for adoption, version in adopted_mirrors

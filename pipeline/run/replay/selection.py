@@ -8,7 +8,7 @@ missing."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from lockstep.pipeline.model.batch import Batch, BatchTimes
 from lockstep.pipeline.ports.ledger import batch_content
@@ -83,12 +83,17 @@ def select_batches(
         return Selection((), lake_end)
     first_batches = ledger.first_changes(source, batches[0].id, batches[-1].id)
     hidden = dict(_hidden_tables(ports, first_batches))
-    selection = Selection(batches, lake_end, hidden=hidden)
-    tables = sorted(first_batches.keys() & (first_batches if requested is None else requested))
-    for table in tables:
-        if table in hidden:
-            _leave_out(ports, table, selection, is_requested=requested is not None)
-    return replace(selection, tables=tuple(filter(selection.batches_of, tables)))
+    tables = []
+    for table in sorted(first_batches.keys() & (first_batches if requested is None else requested)):
+        if table in hidden and requested is not None:
+            raise SpanRefused(
+                f"{table} cannot be read again from {batches[0].start.at} on: "
+                f"{hidden[table].reason}",
+                hint="begin after the run that re-read it, or name other tables",
+            )
+        if table not in hidden or _is_shown_later(ports, table, hidden[table], batches[-1]):
+            tables.append(table)
+    return Selection(batches, lake_end, tuple(tables), hidden)
 
 
 def _require_in_lake(ports: RunPorts, tables: Iterable[TableName]) -> None:
@@ -116,19 +121,13 @@ def _hidden_tables(
             yield table, hidden
 
 
-def _leave_out(
-    ports: RunPorts, table: TableName, selection: Selection, *, is_requested: bool
-) -> None:
-    """Say that changes of a table are left out. Raise `SpanRefused` if the table was
-    requested by name."""
-    hidden, first = selection.hidden[table], selection.batches[0]
-    if is_requested:
-        raise SpanRefused(
-            f"{table} cannot be read again from {first.start.at} on: {hidden.reason}",
-            hint="begin after the run that re-read it, or name other tables",
-        )
-    part = f" up to batch {hidden.last_batch}" if selection.batches_of(table) else ""
+def _is_shown_later(ports: RunPorts, table: TableName, hidden: HiddenChanges, last: Batch) -> bool:
+    """Return whether a table has changes up to the batch `last` that are still shown,
+    and say that the others are left out."""
+    later_tables = ports.ledger.first_changes(ports.source.name, hidden.last_batch + 1, last.id)
+    part = f" up to batch {hidden.last_batch}" if table in later_tables else ""
     ports.progress.note(f"{table} is left out{part}: {hidden.reason}")
+    return table in later_tables
 
 
 def _without_deleted(ports: RunPorts, span: Span, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
