@@ -46,22 +46,24 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     grammar."""
     try:
         parsed = make_parser().parse_args(arguments)
-    except UsageError:
-        _require_known_command(arguments)
-        raise
+    except UsageError as error:
+        command = _known_command(arguments)
+        if command is None:
+            raise
+        raise UsageError(error.message, hint=f"`lockstep {command} --help`") from None
     if parsed.command == "read" and parsed.table is None and not parsed.dbt:
         raise UsageError("TABLE must be given.", hint="`lockstep read --help`")
     return parsed
 
 
-def _require_known_command(arguments: Sequence[str]) -> None:
-    """Raise `UsageError`, which suggests the most similar command, if the command is
-    unknown."""
+def _known_command(arguments: Sequence[str]) -> str | None:
+    """Return the command; None if there is none. Raise `UsageError`, which suggests the
+    most similar command, if it is unknown."""
     parser = _global_options()
     parser.add_argument("command", nargs="?")
-    typed_command = parser.parse_known_args(arguments)[0].command
+    typed_command: str | None = parser.parse_known_args(arguments)[0].command
     if typed_command is None or typed_command in _COMMANDS:
-        return
+        return typed_command
     similar_commands = difflib.get_close_matches(typed_command, _COMMANDS, n=1)
     if similar_commands:
         (command,) = similar_commands

@@ -206,6 +206,12 @@ def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
         yield Fine(words, str(table))
 
 
+def _judge_exclusions(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+    names = {*(table.name for table in evidence.survey.tables), *evidence.ledger_tables}
+    for name in evidence.patterns.unmatched_exclusions(names):
+        yield Fault(f"`exclude` has {name!r}, and no table that the account can see", name)
+
+
 RUN_RULES: Final = with_topic(
     "the tables",
     CheckRule(
@@ -247,6 +253,14 @@ CHECK_RULES: Final = with_topic(
         "correct or remove it",
         _judge_table_settings,
         NothingMatches,
+    ),
+    CheckRule(
+        "exclude",
+        "names without wildcards in exclude of the source, against the tables the account sees",
+        "warning",
+        "a name that no table has may be a mistake: the table that was meant is captured",
+        "correct or remove it",
+        _judge_exclusions,
     ),
     CheckRule(
         "engine",

@@ -8,6 +8,7 @@ current rows). Not here: its structures (`schema.history`), writes to its mirror
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
@@ -18,6 +19,8 @@ from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.segment import SegmentFile
 from lockstep.pipeline.values.table import TableName
+
+_STARTING_COMMAND: Final = re.compile(r"`lockstep (?:resume|reload) ")
 
 
 class TableCondition(StrEnum):
@@ -66,7 +69,12 @@ class StoppedTable:
     def of(
         cls, table: TableName, error: TableError, position: str, at: Coordinates | None = None
     ) -> StoppedTable:
-        return cls(table, error.reason, error.hint, position, at, error.need, error.by)
+        """Return the table, stopped by the error. A hint for a person ends with the
+        command that starts the table again."""
+        hint = error.hint
+        if error.by is StoppedBy.SYSTEM and not _STARTING_COMMAND.search(hint):
+            hint += f"; then `lockstep resume {table} --reason …` brings it back"
+        return cls(table, error.reason, hint, position, at, error.need, error.by)
 
     @property
     def starts_by_itself(self) -> bool:

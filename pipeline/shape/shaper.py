@@ -168,8 +168,7 @@ class Shaper:
                 raise TableError(
                     f"its condition uses column {name!r}, which an image leaves out "
                     "(binlog_row_image is not FULL)",
-                    hint="set binlog_row_image=FULL for every session that writes this table, "
-                    "then resume it",
+                    hint="set binlog_row_image=FULL for every session that writes this table",
                 )
             columns[index] = columns[index].take(pa.array(source))
         return pa.RecordBatch.from_arrays(columns, schema=images.columns.schema)
@@ -203,8 +202,7 @@ class Shaper:
             raise TableError(
                 "a row that its condition takes from here on comes without some of its columns "
                 "(binlog_row_image is not FULL)",
-                hint="set binlog_row_image=FULL for every session that writes this table, then "
-                "resume it",
+                hint="set binlog_row_image=FULL for every session that writes this table",
             )
 
     # -- columns -------------------------------------------------------------------------------

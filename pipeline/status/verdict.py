@@ -208,7 +208,9 @@ def _latest(longest_pause: timedelta) -> timedelta:
 
 def _lake_error_verdict(standing: Standing, _: datetime) -> Verdict | None:
     error = standing.lake_error
-    return None if error is None else Verdict(State.REFUSED, error.message, error.hint)
+    if error is None:
+        return None
+    return Verdict(State.REFUSED, error.message, error.hint, error.recovery)
 
 
 def _refused_start_verdict(standing: Standing, _: datetime) -> Verdict | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -168,6 +168,16 @@ class TablePatterns:
                 for table in captured
                 if _asks_for_helpers(text) or not is_helper(table)
             )
+        ]
+
+    def unmatched_exclusions(self, tables: Collection[TableName]) -> list[str]:
+        """Return the names of `exclude`, without patterns, that none of `tables` has.
+        Names of helper tables are left out, because those tables come and go."""
+        return [
+            text
+            for text, pattern in zip(self.exclude, self._excluded, strict=True)
+            if not (_asks_for_helpers(text) or set("*?[") & set(text))
+            and not any(pattern.fullmatch(str(table)) for table in tables)
         ]
 
     @cached_property

@@ -48,6 +48,13 @@ def test_what_cannot_be_read_is_a_usage_error(line: str) -> None:
     assert caught.value.hint.endswith("--help`")
 
 
+@pytest.mark.parametrize("line", ["resume a.b c.d", "--json resume a.b --nonsense", "resume"])
+def test_the_help_that_applies_is_the_commands(line: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse(line.split())
+    assert caught.value.hint == "`lockstep resume --help`"
+
+
 @pytest.mark.parametrize(("typed", "meant"), [("stauts", "status"), ("--json varify", "verify")])
 def test_an_unknown_command_is_told_the_one_that_was_meant(typed: str, meant: str) -> None:
     with pytest.raises(UsageError, match=f"did you mean '{meant}'") as caught:

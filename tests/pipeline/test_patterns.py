@@ -75,3 +75,10 @@ def test_why_a_table_is_left_out() -> None:
     assert patterns.exclusion_reason(TableName("other", "orders")) == "no pattern matches"
     assert patterns.exclusion_reason(named("tmp_1")) == "excluded by 'shop.tmp_*'"
     assert patterns.exclusion_reason(named("orders")) is None
+
+
+def test_a_name_to_exclude_that_no_table_has_is_found() -> None:
+    """A pattern with a wildcard, and a helper table, may match a later table."""
+    exclude = ("shop.othr", "shop.kept", "shop.tmp_*", "shop.?", "shop.[ab]", "shop._a_old")
+    patterns = TablePatterns(("shop.*",), exclude)
+    assert patterns.unmatched_exclusions({TableName("shop", "kept")}) == ["shop.othr"]

@@ -209,6 +209,7 @@ SHORT = MirrorEvidence(
 CASES: list[tuple[str, SourceEvidence, str]] = [
     ("settings of tables", replace(looked(), table_settings=(block("shop.nothing"),)), "refusal"),
     ("settings of tables", replace(looked(), table_settings=(block("shop.orders"),)), "ok"),
+    ("exclude", replace(looked(), patterns=TablePatterns(("*.*",), ("shop.ordrs",))), "warning"),
     ("one server", answering(identity=("db2", "3306", "2", "uuid-2")), "refusal"),
     ("proxy", answering(version_comment="(ProxySQL)"), "warning"),
     ("proxy", answering(greeting_version="8.0.11"), "warning"),

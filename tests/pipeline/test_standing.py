@@ -38,7 +38,13 @@ from lockstep.pipeline.status.facts import (
 )
 from lockstep.pipeline.status.verdict import State, verdict
 from lockstep.pipeline.values.decisions import Attempt, AttemptOutcome, Continuity, LeaseView
-from lockstep.pipeline.values.errors import Recovery, SecretMissing, SourceUnavailable, StoppedBy
+from lockstep.pipeline.values.errors import (
+    ForeignCommit,
+    Recovery,
+    SecretMissing,
+    SourceUnavailable,
+    StoppedBy,
+)
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.table import TableName
 from tests.pipeline.start_made import (
@@ -303,6 +309,7 @@ def test_a_short_retention_is_no_alarm_by_itself() -> None:
         ({"facts": None, "start": None, "server_error": AWAY}, 3),
         ({"facts": None, "start": None, "server_error": UNSET}, 2),
         ({"start": REWRITTEN}, 5),
+        ({"lake_error": ForeignCommit("the lake is behind its ledger", hint="restore it")}, 5),
         ({"failures": STOPPED}, 5),
         ({"failures": FAILED}, 3),
         ({"failures": UNSET_UP}, 2),

@@ -13,6 +13,7 @@ from lockstep.commands.schema import schema_values
 from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.json_values import to_json
 from lockstep.pipeline.model.table_state import OrderKind
+from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
 from lockstep.pipeline.schema.history import Hash, read_mask
@@ -99,6 +100,26 @@ def test_settings_are_told_before_and_after_they_are_followed(customers: Custome
     customers.shape(HIDING)
     follower.key = b"another key that nobody guesses"
     assert isinstance(make_plan(follower.ports()).refusal, ConfigurationError)
+
+
+def test_a_table_that_settings_stopped_says_what_brings_it_back(
+    mysql: MySqlStand, database: str
+) -> None:
+    """Settings alone do not: a person resumes it, and hears first whether it would stop again."""
+    made, table = Customers(mysql, database, ShapeRules()), TableName(database, "c")
+    made.shape(None)
+    made.run()
+    made.shape(ShapeRules(exclude_columns=("id",)))
+    made.run()
+    state = made.follower.ledger.table_states(SOURCE)[table]
+    hint = "take 'id' out of exclude_columns"
+    assert state.hint == f"{hint}; then `lockstep resume {table} --reason …` brings it back"
+    asked = OrderRequest(table, "ann", "settings")
+    refused = plan_resume(made.follower.ports(), asked).sentence
+    assert refused.startswith("it would be quarantined again: ")
+    assert refused.endswith(f"First {hint}")
+    made.shape(HIDING)
+    assert "quarantined" not in plan_resume(made.follower.ports(), asked).sentence
 
 
 def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:

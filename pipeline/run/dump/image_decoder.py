@@ -299,8 +299,7 @@ def refuse_partial_updates(images: RowImages) -> None:
         raise TableError(
             "an update leaves columns out (binlog_row_image is not FULL), and MariaDB also leaves "
             "out columns that REPLACE or a trigger changed",
-            hint="set binlog_row_image=FULL for every session that writes this table, then "
-            "resume it",
+            hint="set binlog_row_image=FULL for every session that writes this table",
         )
 
 
@@ -324,5 +323,5 @@ def _default_value(field: pa.Field, schema: TableSchema | None, index: int) -> p
         raise ValueLeftOut(reason)
     raise TableError(
         reason,
-        hint="set binlog_row_image=FULL for every session that writes this table, then resume it",
+        hint="set binlog_row_image=FULL for every session that writes this table",
     )

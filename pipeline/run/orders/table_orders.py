@@ -384,7 +384,10 @@ def _present_error(ports: RunPorts, table: TableName) -> TableError | None:
         schemas = ports.server.current_schemas([table]).tables
     except TableError:
         return None
-    return unsupported_error(schemas[table]) if table in schemas else None
+    if table not in schemas:
+        return None
+    faults = ports.shaping.faults(schemas[table])
+    return unsupported_error(schemas[table]) or next(faults, None)
 
 
 def _consent_clause(ports: RunPorts, table: TableName) -> str:
