@@ -38,15 +38,15 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import CopyDecider, with_copy_decisions
-from lockstep.pipeline.run.stop_errors import quarantine_error
+from lockstep.pipeline.run.dump.renames import CopyDecider
+from lockstep.pipeline.run.dump.table_changes import StatementDecider
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
+from lockstep.pipeline.schema.consequences import Action
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import LockstepError, Recovery, TableError
+from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
@@ -325,8 +325,7 @@ class LogTally:
             table for table, plan in plans.plans.items() if plan.will_begin_load
         }
         self._captured_tables = basis.tables
-        self._policies_of = basis.ports.source.policies_of
-        self._treated = basis.ports.shaping.treatment_texts
+        self._decider = StatementDecider(basis.tables, basis.structures, basis.ports.shaping)
         self._renames = CopyDecider(basis)
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self.rereads: dict[TableName, str] = {}
@@ -371,16 +370,19 @@ class LogTally:
         """Do nothing: a plan reads no rows from MySQL."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        by_table = with_copy_decisions(
-            consequences(followed, self._policies_of, logged, self._treated),
-            self._renames(followed.effects),
-        )
+        supplies = self._renames(followed.effects)
+        by_table = self._decider.consequences(logged, followed, supplies)
         effects = []
         for table, consequence in by_table.items():
             if not self.is_wanted(table):
                 continue
-            effects.append(f"{table}: {consequence.action}, {consequence.reason}")
-            self._apply(table, consequence, logged)
+            error = self._decider.stop_error(self._captured_tables[table], consequence, followed)
+            action, reason = consequence.action, consequence.reason
+            if error is not None:
+                action = Action.REREAD if error.by is StoppedBy.RUN else Action.QUARANTINE
+                reason = error.reason
+            effects.append(f"{table}: {action}, {reason}")
+            self._apply(table, consequence.action, error, logged)
         unreadable = followed.not_understood
         stops_the_run = unreadable is not None and unreadable.possible_tables is None
         is_relevant = bool(effects) or stops_the_run
@@ -396,14 +398,16 @@ class LogTally:
         else:
             self.unlisted_statement_count += 1
 
-    def _apply(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
-        if consequence.action is Action.QUARANTINE:
-            self._quarantine(table, logged.begin, quarantine_error(table, consequence))
-        elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
+    def _apply(
+        self, table: TableName, action: Action, error: TableError | None, logged: LoggedStatement
+    ) -> None:
+        if error is not None and error.by is StoppedBy.RUN:
+            self._reread(table, error.reason)
+        elif error is not None:
+            self._quarantine(table, logged.begin, error)
+        elif action in (Action.CREATE, Action.EMPTY, Action.COPY):
             self.replaced.add(table)
             self._captured_tables[table].has_determined_rows = True
-        elif consequence.action is Action.REREAD:
-            self._reread(table, consequence.reason)
 
     def _reread(self, table: TableName, reason: str) -> None:
         self.replaced.add(table)
