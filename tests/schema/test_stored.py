@@ -85,3 +85,16 @@ def test_values_may_change(line: str) -> None:
 def test_not_null_depends_on_the_session() -> None:
     """A session that is not strict makes a value of NULL."""
     assert reason_column_values_change(*pair("int -> int not null"), is_strict=False)
+
+
+def test_the_reason_of_an_enum_is_what_changed() -> None:
+    """Its members, or only the character set in which it is shown."""
+    members = pair("enum('a','b') -> enum('b','a')")
+    charset = pair("enum('a','b') charset utf8mb4 -> enum('a','b') charset latin1")
+    reasons = [
+        reason_column_values_change(*columns, is_strict=True) for columns in (members, charset)
+    ]
+    assert reasons == [
+        "its members are others, or in another order",
+        "its character set utf8mb4 became latin1",
+    ]

@@ -251,3 +251,17 @@ def test_a_table_that_waits_to_be_read_does_not_show_more(mysql: MySqlStand, dat
         assert "'telephone' shows more" in (customers.stopped() or "")
         customers.run()
     assert "telephone" not in str(customers.mirror())
+
+
+def test_a_plan_foresees_that_a_table_is_not_read(mysql: MySqlStand, database: str) -> None:
+    """The run that would read a table finds in its log that it would show more."""
+    customers = Customers(mysql, database, replace(HIDING, rows=None))
+    customers.run()
+    customers.do("alter table c drop primary key, add primary key (id, active)")
+    customers.follower.run("latest")
+    customers.do("alter table c rename column phone to telephone")
+    plan = make_plan(customers.follower.ports())
+    customers.run()
+    assert "'telephone' shows more" in (customers.stopped() or "")
+    assert plan.new_quarantines == [TableName(database, "c")]
+    assert exit_code(plan) == exits.QUARANTINED

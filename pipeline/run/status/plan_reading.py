@@ -41,12 +41,12 @@ from lockstep.pipeline.run.dump.log_reader import (
 from lockstep.pipeline.run.dump.renames import CopyDecider
 from lockstep.pipeline.run.dump.table_changes import StatementDecider
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.schema.consequences import Action
+from lockstep.pipeline.schema.consequences import Action, Consequence
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, TableError
+from lockstep.pipeline.values.errors import LockstepError, Need, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
@@ -382,6 +382,7 @@ class LogTally:
         effects = []
         for table, consequence in by_table.items():
             if not self.is_wanted(table):
+                self._quarantine_read_later(table, consequence, followed, logged)
                 continue
             error = self._decider.stop_error(self._captured_tables[table], consequence, followed)
             action, reason = consequence.action, consequence.reason
@@ -415,6 +416,20 @@ class LogTally:
         elif action in _REPLACE_REASONS:
             self.replaced[table] = _REPLACE_REASONS[action]
             self._captured_tables[table].has_determined_rows = True
+
+    def _quarantine_read_later(
+        self,
+        table: TableName,
+        consequence: Consequence,
+        followed: FollowedStatement,
+        logged: LoggedStatement,
+    ) -> None:
+        """Quarantine a table that would be read from MySQL, if the statement gives it rows
+        or columns of which it would then show more."""
+        if table in self._tables_read_later and self._captured_tables.is_wanted(table):
+            error = self._decider.hidden_rows_error(table, consequence, followed)
+            if error is not None and error.need is Need.CONSENT:
+                self._quarantine(table, logged.begin, error)
 
     def _reread(self, table: TableName, reason: str) -> None:
         self.replaced[table] = _REPLACE_REASONS[Action.REREAD]
