@@ -193,6 +193,10 @@ FORESEEN = {
     "computed from a hidden column": (
         "alter table c add tail varchar(9) as (right(phone, 2)) virtual",
     ),
+    "a hidden column, after what has the table read again": (
+        "alter table c drop primary key, add primary key (id, active)",
+        "alter table c rename column phone to telephone",
+    ),
     "from a table that is not captured": ("rename table {other}.x to fromhr",),
     "exchanged rows": (
         "create table parts (id int, ssn char(9)) partition by range (id) "
@@ -232,3 +236,18 @@ def test_a_plan_foresees_a_table_that_would_show_more(
         again = make_plan(follower.ports())
         assert exit_code(again) == exits.QUARANTINED
         assert "stopped" in next(plan_lines(SOURCE, again))
+
+
+def test_a_table_that_waits_to_be_read_does_not_show_more(mysql: MySqlStand, database: str) -> None:
+    """A run with an end leaves the table to the next run, whose log renames a hidden column: it
+    waits for a person, also if that run has an end as well."""
+    customers = Customers(mysql, database, replace(HIDING, rows=None))
+    customers.run()
+    customers.do("alter table c drop primary key, add primary key (id, active)")
+    customers.follower.run("latest")
+    customers.do("alter table c rename column phone to telephone")
+    customers.follower.run("latest")
+    for _ in range(2):
+        assert "'telephone' shows more" in (customers.stopped() or "")
+        customers.run()
+    assert "telephone" not in str(customers.mirror())

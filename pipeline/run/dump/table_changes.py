@@ -126,7 +126,7 @@ class StatementDecider:
         table; None if the table goes on. An error by `StoppedBy.RUN` is one after which
         the same run, or the next, reads the table from the source."""
         name, action = table.name, consequence.action
-        hidden_rows_error = self._hidden_rows_error(name, consequence, followed)
+        hidden_rows_error = self.hidden_rows_error(name, consequence, followed)
         if hidden_rows_error is not None:
             return hidden_rows_error
         is_loading = table.open_load is not None
@@ -155,7 +155,7 @@ class StatementDecider:
             return None if version is None else self.tables.name_conflict(name)
         return None
 
-    def _hidden_rows_error(
+    def hidden_rows_error(
         self, table: TableName, consequence: Consequence, followed: FollowedStatement
     ) -> TableError | None:
         """Return an error if the table may now have rows of another table whose
@@ -256,6 +256,7 @@ class TableChanges:
                 table.stop_consequence = consequence
                 continue
             if not table.takes(statement.begin):
+                self._require_consent(table, consequence, followed)
                 continue
             if _concerns(table, consequence):
                 actions[name] = consequence
@@ -278,6 +279,20 @@ class TableChanges:
             if table.structure_order is not None and table.begin == statement.begin:
                 self._take_given_structure(table, statement.end, statement)
         return actions
+
+    def _require_consent(
+        self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
+    ) -> None:
+        """Let a table that a run would read from the source by itself wait for a person
+        instead, if the statement gave it rows or columns of which it would show more."""
+        stopped = table.quarantine or table.stopped_earlier
+        waits_for_run = stopped is not None and stopped.by is StoppedBy.RUN
+        if not waits_for_run or table.name in self._tables.waiting_tables:
+            return  # `_join_reading` sees the error of a table that is being read.
+        assert stopped is not None
+        error = self._decider.hidden_rows_error(table.name, consequence, followed)
+        if error is not None and error.need is Need.CONSENT and stopped.at is not None:
+            self._record_stop(table.name, stopped.at, error)
 
     def _record_consequence(
         self, table: CapturedTable, consequence: Consequence, statement: LoggedStatement

@@ -6,7 +6,7 @@ current rows) is small, is known only after a capture."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
@@ -184,11 +184,10 @@ def _merge_sentences(
     run_start: RunStart,
     structures: SchemaTracker,
     tables: Mapping[TableName, TableTally],
-    replaced_tables: Collection[TableName],
+    replaced_tables: Mapping[TableName, str],
 ) -> dict[TableName, str]:
     """Return, for each table with changes, how they would be merged. `replaced_tables`:
-    tables whose earlier rows are void, because they are truncated, created or
-    re-read."""
+    tables whose earlier rows are void, and why."""
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
@@ -203,6 +202,7 @@ def _merge_sentences(
             has_key=schema is not None and bool(merge_key(schema)),
             keeps_deleted=policies.keeps_rows,
             replaces=table in replaced_tables,
+            replace_reason=replaced_tables.get(table, ""),
             image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             inserts_are_new=all_new,
@@ -260,6 +260,13 @@ and of the others; further ones are only counted."""
 
 
 _PASSED: Final = "passed"
+_REPLACE_REASONS: Final = {
+    Action.CREATE: "the table is created, so it begins without rows",
+    Action.EMPTY: "the table is emptied, so rows of before do not count",
+    Action.COPY: "the table is renamed, so it begins with the rows of its former name",
+    Action.REREAD: "the table is read from MySQL, so rows of before do not count",
+}
+"""Why a table's earlier rows do not count after these actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,8 +337,8 @@ class LogTally:
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be re-read from MySQL, and why."""
-        self.replaced: set[TableName] = set()
-        """Tables whose earlier rows would not count any more."""
+        self.replaced: dict[TableName, str] = {}
+        """Tables whose earlier rows would not count any more, and why."""
         self.tallies_read_back: list[_Tallies] = []
         """Tallies that the spool stored instead of blocks, and that were read back
         since the last group."""
@@ -405,12 +412,12 @@ class LogTally:
             self._reread(table, error.reason)
         elif error is not None:
             self._quarantine(table, logged.begin, error)
-        elif action in (Action.CREATE, Action.EMPTY, Action.COPY):
-            self.replaced.add(table)
+        elif action in _REPLACE_REASONS:
+            self.replaced[table] = _REPLACE_REASONS[action]
             self._captured_tables[table].has_determined_rows = True
 
     def _reread(self, table: TableName, reason: str) -> None:
-        self.replaced.add(table)
+        self.replaced[table] = _REPLACE_REASONS[Action.REREAD]
         self.rereads[table] = reason
         self._decoding.buffer.maps.skip_table(table)
 
@@ -481,6 +488,7 @@ class LogTally:
         return decoder
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self.rereads.pop(table, None)
         self.quarantined.append(self._captured_tables.stop(table, at, error))
         self._decoding.buffer.maps.skip_table(table)
 
