@@ -29,6 +29,7 @@ from lockstep.pipeline.supply.plan import (
 )
 from lockstep.pipeline.values.errors import LockstepError, LogStops
 from lockstep.pipeline.values.places import Place
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName
 from lockstep.printing import origin_values, pluralize, show_stopped_tables, show_table
 from lockstep.resources.adapters import Adapters
@@ -59,13 +60,15 @@ def _plan_source(
     except LockstepError as error:
         return context.report_error(source, error)
     show_plan(context, source, plan)
+    return exit_code(plan), plan_values(plan)
+
+
+def exit_code(plan: RunPlan) -> int:
+    """Return the exit code that `lockstep run` would have."""
     if plan.refusal is not None:
-        return plan.refusal.recovery.exit_code, plan_values(plan)
-    returning = {t for t, steps in plan.table_plans.plans.items() if steps.reason_to_wait is None}
-    has_quarantined = any(stopped.table not in returning for stopped in plan.stopped_tables) or (
-        plan.reading is not None and plan.reading.quarantines
-    )
-    return (exits.QUARANTINED if has_quarantined else exits.DONE), plan_values(plan)
+        return plan.refusal.recovery.exit_code
+    leaves_stopped = plan.new_quarantines or plan.remaining_stops
+    return exits.QUARANTINED if leaves_stopped else exits.DONE
 
 
 # -- the answer to a program ---------------------------------------------------------------
@@ -156,7 +159,7 @@ def _reading_values(reading: PlannedReading) -> dict[str, Any]:
 
 
 def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
-    context.say(*_plan_lines(source, plan))
+    context.say(*plan_lines(source, plan))
     reading = plan.reading
     if reading is None:
         return
@@ -192,7 +195,9 @@ def show_plan(context: CommandContext, source: str, plan: RunPlan) -> None:
         show_stopped_tables(context, reading.quarantines)
 
 
-def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
+def plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
+    """Yield the sentence on the next run, then its details up to the reading of the
+    log."""
     if plan.refusal is not None:
         last_place = plan.refusal.transaction_end if isinstance(plan.refusal, LogStops) else ""
         result = f"capture all up to {last_place} and end there" if last_place else "be refused"
@@ -204,6 +209,11 @@ def _plan_lines(source: str, plan: RunPlan) -> Iterator[str]:
         result = "find nothing new" if is_idle else "go through"
         if is_idle and plan.reading.end_is_behind:
             result = f"read nothing: its end, {plan.reading.end_reason}, is not after its start"
+        if plan.new_quarantines:
+            result = f"quarantine {name_list(plan.new_quarantines)}, and go on with other tables"
+        elif plan.remaining_stops:
+            stay = "stays" if len(plan.remaining_stops) == 1 else "stay"
+            result += f"; {name_list(plan.remaining_stops)} {stay} stopped"
         yield f"{source}: the next run would {result}"
     if plan.active_run is not None:
         lease = plan.active_run

@@ -9,7 +9,7 @@ same place.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from lockstep import exits
@@ -140,7 +140,7 @@ def mirror_values(
         ),
         "position": cursor.position if cursor else None,
         "state": state.condition.value,
-        "refused": refusal_reasons(features),
+        "refused": refusal_reasons(features, names.values()),
         "renamed": _renamed_columns(names),
         "snippets": table_snippets(path, features),
     }
@@ -197,7 +197,7 @@ def version_values(
         "delta_version": entry.delta_version,
         "table_id": entry.table_id,
         "position": version_set.position,
-        "refused": refusal_reasons(features),
+        "refused": refusal_reasons(features, names.values()),
         "renamed": _renamed_columns(names),
         "snippets": snippets,
     }
@@ -222,7 +222,7 @@ def changelog_values(
         [generation] = changelog.generations
         snippets |= table_snippets(str(generation.path))
     return {
-        "refused": {},
+        "refused": several_generations(len(changelog.generations)),
         "renamed": _renamed_columns(names),
         "generations": [
             {"generation": generation.number, "path": str(generation.path)}
@@ -231,6 +231,16 @@ def changelog_values(
         "columns": {column.name: str(column.type) for column in changelog.columns},
         "snippets": snippets,
     }
+
+
+def several_generations(count: int) -> dict[str, str]:
+    """Return the readers that do not read several generations as one table, each with
+    the reason."""
+    reason = (
+        f"its changes are in {count} Delta tables (generations), because columns got types that do "
+        "not fit; it opens each by its own path, which `--json` lists"
+    )
+    return dict.fromkeys(("delta-rs", "Polars", "DuckDB"), reason) if count > 1 else {}
 
 
 _PACKAGES_COMMENT = """\
@@ -255,15 +265,23 @@ with its cause in words. Spark and DuckDB's delta extension support all features
 mirrors."""
 
 
-def refusal_reasons(features: Collection[str]) -> dict[str, str]:
-    """Return the readers that cannot read a table with these features, each with the
-    reason."""
+def refusal_reasons(features: Collection[str], columns: Iterable[str] = ()) -> dict[str, str]:
+    """Return the readers that cannot read a table with these features and columns, each
+    with the reason."""
+    from lockstep.pipeline.schema.types import is_refused
+
+    needing = [column for column in columns if is_refused(column)]
+    mapped = f"the name of its column {needing[0]!r} needs column mapping" if needing else ""
     names = {
         feature.partition("-")[0] for feature in features
     }  # without the suffix of typeWidening-preview
     reasons_by_reader = {}
     for reader, causes in _UNSUPPORTED.items():
-        reasons = [cause for name, cause in causes.items() if name in names]
+        reasons = [
+            (mapped or cause) if name == "columnMapping" else cause
+            for name, cause in causes.items()
+            if name in names
+        ]
         if reasons:
             reasons_by_reader[reader] = f"it does not read this table: {' and '.join(reasons)}"
     return reasons_by_reader

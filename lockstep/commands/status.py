@@ -188,8 +188,15 @@ def _cursor_values(standing: Standing, cursor: Cursor | None) -> dict[str, Any] 
     return {
         **to_json(cursor.position),
         **attributes(cursor, "batch, position.server_uuid as server_uuid, by_gtid"),
-        "why_not_by_gtid": reason_not_by_gtid(cursor, standing.facts),
+        "why_not_by_gtid": _reason_not_by_gtid(standing, cursor),
     }
+
+
+def _reason_not_by_gtid(standing: Standing, cursor: Cursor) -> str | None:
+    reason = reason_not_by_gtid(cursor, standing.facts)
+    return reason or (
+        "the server's log is not the one that was read" if standing.reads_other_log else None
+    )
 
 
 def proof_values(records: Iterable[ComparisonRecord], now: datetime) -> list[dict[str, Any]]:
@@ -292,7 +299,7 @@ def _server_pairs(standing: Standing) -> dict[str, str]:
     if len(standing.lineage) > 1:
         pairs["read from"] = ", then ".join(map(str, standing.lineage))
     if cursor is not None:
-        refusal = reason_not_by_gtid(cursor, facts)
+        refusal = _reason_not_by_gtid(standing, cursor)
         pairs["failover"] = (
             f"would be refused: {refusal}" if refusal else "could be followed by GTIDs"
         )
@@ -314,6 +321,8 @@ def _headroom_words(room: Headroom) -> str:
 
 def _lag_words(standing: Standing) -> str:
     lag = standing.lag
+    if standing.reads_other_log:
+        return "unknown: the server's log is not the one that was read"
     clauses = []
     if lag.seconds is not None:
         clauses.append("none" if not lag.seconds else duration_text(timedelta(seconds=lag.seconds)))

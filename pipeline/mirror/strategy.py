@@ -63,8 +63,7 @@ class WriteFacts:
     `has_partial_images`: some images leave columns out. `inserts_only`: all changes are
     inserts. `inserts_are_new`: no inserted row can be in the mirror yet.
     `fills_columns`: columns that were read from the source by key are filled.
-    `copy_reason`: if the mirror begins with the rows of another table, a sentence that
-    says so.
+    `replace_reason`: why the earlier rows do not matter, if that is known: a sentence.
     """
 
     has_key: bool
@@ -78,7 +77,7 @@ class WriteFacts:
     may_have_kept_rows: bool = False
     fills_columns: bool = False
     has_stamps: bool = False
-    copy_reason: str = ""
+    replace_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +103,8 @@ def choose(facts: WriteFacts) -> Strategy:
     if facts.has_stamps and not facts.has_key:
         raise TableError(UNSTAMPED, hint=UNSTAMPED_HINT)
     if facts.replaces:
-        reason = facts.copy_reason or (
-            "the table was read from MySQL or emptied, so rows of before do not count"
+        reason = facts.replace_reason or (
+            "the table was created, emptied or read from MySQL, so rows of before do not count"
         )
         if facts.has_key:
             return _folding(Way.REPLACE, reason, facts)

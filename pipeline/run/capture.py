@@ -60,7 +60,7 @@ from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.start.bounds import RunBounds
 from lockstep.pipeline.values.decisions import AttemptOutcome, Decision, Lease
 from lockstep.pipeline.values.engines import reason_refused
-from lockstep.pipeline.values.errors import LogStops, RowsNotRead, TableError
+from lockstep.pipeline.values.errors import LogStops, Need, RowsNotRead, TableError
 from lockstep.pipeline.values.places import AtCoordinates
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.table import TableName
@@ -367,11 +367,15 @@ def _capture_batch(
         capture.drop()
         return _abandon_misread(ports, lease, batch, proof, misread, read)
     note_unproven(ports, lease, proof, earlier_unproven)
+    # An order that waits ends if its table comes to need consent: it was given before.
+    quarantines = basis.tables.quarantines
+    consent_tables = {t for t, stopped in quarantines.items() if stopped.need is Need.CONSENT}
+    void_orders = [o for o in plans.orders if o.table in consent_tables & plans.wait_reasons.keys()]
     record = capture.finish(
         end=reading.end,
         anchor=reading.anchor,
         by_gtid=reading.by_gtid,
-        carried_out_orders=tuple(order.id for order in plans.resumed_orders),
+        carried_out_orders=tuple(order.id for order in (*plans.resumed_orders, *void_orders)),
     )
     # As late as this, so that a first run which fails does not claim the lake for its
     # ledger.

@@ -343,8 +343,10 @@ def _other_types_reason(before: ColumnSchema, after: ColumnSchema) -> str | None
             is_readable = _is_superset(before.charset or "", after.charset or "") or (
                 after.charset == "binary" and before.charset in _UTF8_COMPATIBLE
             )
-            keeps_members = is_appended and is_readable
-            return None if keeps_members else "its members are others, or in another order"
+            if not is_appended:
+                return "its members are others, or in another order"
+            charsets = f"its character set {before.charset} became {after.charset}"
+            return None if is_readable else charsets
         case ("decimal", "decimal"):
             return None if _keeps_digits(before, after) else reason
         case ("float" | "double", "float" | "double"):

@@ -105,7 +105,7 @@ class Shaping:
         rules = self.rules_of(schema.name)
         if rules is None:
             return None
-        for error in _revealing_column_errors(rules, schema):
+        if (error := _revealing_columns_error(rules, schema)) is not None:
             raise error
         structure = row_structure(schema)
         keys, virtual = key_columns(schema), _virtual_columns(schema)
@@ -126,7 +126,8 @@ class Shaping:
         declared = _without_added_columns(schema, row_structure(schema))
         keys, virtual = key_columns(schema), _virtual_columns(schema)
         yield from shape_faults(rules, declared, key_columns=keys, virtual_columns=virtual)
-        yield from _revealing_column_errors(rules, schema)
+        if (error := _revealing_columns_error(rules, schema)) is not None:
+            yield error
         if rules.hash_columns and self.key is None:
             yield _missing_key_error()
 
@@ -485,27 +486,60 @@ def _hiding_patterns(rules: ShapeRules) -> tuple[str, ...]:
     return tuple(pattern for patterns in hidden_values for pattern in patterns or ())
 
 
-def _revealing_column_errors(rules: ShapeRules, schema: TableSchema) -> Iterator[TableError]:
-    """Yield an error for each shown column whose values the server computes from a
-    hidden column. An expression that was redacted in the history was checked before it
-    was recorded."""
-    hidden = _hidden_names(rules, row_structure(schema).names)
-    for column in schema.columns if hidden else ():
-        default = column.default
-        text = default.text if isinstance(default, ExpressionDefault) else column.generated
-        if text is None or column.name.lower() in hidden:
-            continue
-        for name in sorted(hidden):
-            # The name may only be a word in a literal, but in doubt the column is
-            # refused.
-            quoted = re.escape(name.replace("`", "``"))
-            if not re.search(rf"(?<![\w$]){quoted}(?![\w$])", text, re.IGNORECASE):
-                continue
-            yield TableError(
-                f"column {column.name!r} is computed from {name!r}, which is hidden, and would "
-                "show it",
-                hint=f"add {column.name!r} to exclude_columns or hash_columns of this table",
-            )
+def _revealing_columns_error(rules: ShapeRules, schema: TableSchema) -> TableError | None:
+    """Return an error that names the shown columns whose values the server computes
+    from hidden columns, also by way of each other; None if there are none. A redacted
+    expression still names the columns that were hidden then."""
+    hidden = {*_hidden_names(rules, row_structure(schema).names)}
+    origins_by_column: dict[str, list[str]] = {}
+    # A column that is computed from one of these would reveal a hidden column, too.
+    while hidden:
+        found = {
+            column.name: origins
+            for column in schema.columns
+            if column.name.lower() not in hidden
+            and (origins := _names_in(_expression(column), hidden))
+        }
+        if not found:
+            break
+        origins_by_column |= found
+        hidden |= {*map(str.lower, found)}
+    if not origins_by_column:
+        return None
+    names = ", ".join(map(repr, origins_by_column))
+    hint = f"add {names} to exclude_columns or hash_columns of this table"
+    texts = {name: ", ".join(map(repr, origins)) for name, origins in origins_by_column.items()}
+    if len(texts) == 1:
+        [(name, origins_text)] = texts.items()
+        is_one = len(origins_by_column[name]) == 1
+        words = "is hidden, and would show it" if is_one else "are hidden, and would show them"
+        return TableError(
+            f"column {name!r} is computed from {origins_text}, which {words}", hint=hint
+        )
+    columns = ", ".join(f"{name!r} (from {origins_text})" for name, origins_text in texts.items())
+    return TableError(
+        f"columns {columns} are computed from hidden columns and would show them", hint=hint
+    )
+
+
+def _expression(column: ColumnSchema) -> str:
+    """Return the expression from which the server computes a column; empty if none."""
+    default = column.default
+    return default.text if isinstance(default, ExpressionDefault) else column.generated or ""
+
+
+def _names_in(expression: str, names: Iterable[str]) -> list[str]:
+    """Return those of the names, in lower case, that an expression may use. Each may only
+    be a word in a literal, but in doubt it counts."""
+    return [
+        name
+        for name in sorted(names)
+        if re.search(rf"(?<![\w$]){re.escape(_quoted(name))}(?![\w$])", expression, re.IGNORECASE)
+    ]
+
+
+def _quoted(name: str) -> str:
+    return name.replace("`", "``")
 
 
 def redact_schema(schema: TableSchema, hidden: Set[str]) -> TableSchema:
@@ -522,7 +556,10 @@ def redact_schema(schema: TableSchema, hidden: Set[str]) -> TableSchema:
 def _redact_column(column: ColumnSchema, hidden: Set[str]) -> ColumnSchema:
     generated = column.generated
     if generated is not None and any(name in generated.lower() for name in hidden):
-        generated = _REDACTED
+        # The names stay, so that a shown column that is computed from a hidden one is
+        # refused wherever its structure comes from.
+        names = [f"`{_quoted(name)}`" for name in _names_in(generated, hidden)]
+        generated = " ".join((_REDACTED, *names))
     if column.name.lower() not in hidden:
         return replace(column, generated=generated)
     return replace(

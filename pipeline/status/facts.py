@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Final
 
 from lockstep.pipeline.binlog.search.log_scan import log_between
 from lockstep.pipeline.model.batch import Batch, Cursor
@@ -21,7 +22,7 @@ from lockstep.pipeline.ports.source import ServerFacts
 from lockstep.pipeline.proof.proven import ComparisonRecord
 from lockstep.pipeline.snapshot.log_retention import log_retention
 from lockstep.pipeline.snapshot.progress import LoadProgress
-from lockstep.pipeline.start.question import Refusal, Start
+from lockstep.pipeline.start.question import Refusal, Start, StartRule
 from lockstep.pipeline.upkeep.clearing import UnclearedValues
 from lockstep.pipeline.values.decisions import (
     Attempt,
@@ -153,12 +154,35 @@ class Standing:
         return frozenset(stopped.table for stopped in stops)
 
     @property
+    def reads_other_log(self) -> bool:
+        """True if the next run is refused because the server's log is not the one that
+        was read."""
+        return is_other_log(self.start)
+
+    @property
     def is_other_server(self) -> bool:
         return (
             self.facts is not None
             and self.captured is not None
             and self.facts.server_uuid != self.captured.position.server_uuid
         )
+
+
+_OTHER_LOG_RULES: Final = frozenset(
+    {
+        StartRule.HISTORY_REWRITTEN,
+        StartRule.SET_REUSED,
+        StartRule.SET_UNPROVEN,
+        StartRule.SOURCE_DIVERGED,
+        StartRule.SOURCE_CHANGED,
+    }
+)
+
+
+def is_other_log(start: Start | Refusal | None) -> bool:
+    """Return whether a start is refused because the server's log is not, or may not be,
+    the one that was read."""
+    return isinstance(start, Refusal) and start.rule in _OTHER_LOG_RULES
 
 
 def log_end_reached_at(attempts: Sequence[Attempt], position: Position | None) -> datetime | None:
@@ -179,8 +203,9 @@ def lag(
     """Return the lag. It is 0 seconds if the log has nothing after the position.
     Otherwise it is the time since the later of two moments: the last commit that was
     read, and `end_reached_at`, when a run last reached the log's end. All unread
-    changes are newer than both."""
-    if position is None:
+    changes are newer than both. It is unknown if the server's log lacks what was
+    read."""
+    if position is None or (facts is not None and _lacks_position(facts, position)):
         return Lag()
     log_bytes = log_distance(facts, position) if facts else None
     transactions = _unread_transactions(facts, position) if facts else None
@@ -190,6 +215,15 @@ def lag(
     elif moments := [moment for moment in (position.committed_at, end_reached_at) if moment]:
         seconds = max((now - max(moments)).total_seconds(), 0.0)
     return Lag(seconds, log_bytes, transactions)
+
+
+def _lacks_position(facts: ServerFacts, position: Position) -> bool:
+    """Return whether the server's log ends before the position, or lacks transactions
+    that were read."""
+    executed, read = GtidSet.parse(facts.gtid_executed), position.gtid_set
+    if executed and read and executed.flavour == read.flavour and read.difference(executed):
+        return True
+    return facts.server_uuid == position.server_uuid and facts.head < position.at
 
 
 def log_distance(facts: ServerFacts, position: Position) -> int | None:

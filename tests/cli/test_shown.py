@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lockstep.commands.check import finding_lines, level_counts
-from lockstep.commands.read import table_snippets
+from lockstep.commands.read import refusal_reasons, several_generations, table_snippets
 from lockstep.commands.recover import changelog_values
 from lockstep.commands.replay import exit_code, replay_lines, replay_values
 from lockstep.commands.status import (
@@ -392,6 +392,19 @@ def test_snippets_can_be_pasted(path: str) -> None:
     quoted = path.replace("'", "''")
     assert f"delta_scan('{quoted}')" in told["DuckDB"]
     assert Path(path).name in told["Spark"]
+
+
+def test_a_reader_that_is_missing_is_named_with_the_reason() -> None:
+    """A column's name may need column mapping, although none was renamed; several generations are
+    no single table for readers that open one."""
+    assert refusal_reasons(["columnMapping"], ["id", "a b"]) == {
+        "Polars": "it does not read this table: the name of its column 'a b' needs column mapping"
+    }
+    assert "renamed or dropped" in refusal_reasons(["columnMapping"], ["id"])["Polars"]
+    assert several_generations(1) == {}
+    refused = several_generations(3)
+    assert [*refused] == ["delta-rs", "Polars", "DuckDB"]
+    assert "3 Delta tables" in refused["Polars"]
 
 
 def test_a_recovery_says_what_its_changelogs_list_now() -> None:

@@ -464,6 +464,20 @@ def test_transactions_behind(executed: str, read: str, uuid: str, count: int | N
     )
 
 
+@pytest.mark.parametrize(
+    ("there", "executed"),
+    [
+        (position(9, 4), ""),
+        (position(4, 2000), ""),
+        (position(4, 900, read=READ), f"{A}:1-9"),
+    ],
+    ids=["a newer file", "a longer file", "more transactions"],
+)
+def test_the_lag_behind_another_log_is_unknown(there: Position, executed: str) -> None:
+    """The server's log lacks what was read: after RESET BINARY LOGS, or a restored backup."""
+    assert lag(facts(executed=executed), there, NOW, NOW) == Lag()
+
+
 def test_without_the_server_the_ledger_knows_the_seconds() -> None:
     """How old the newest commit in the lake is."""
     assert lag(None, position(), NOW) == Lag(360.0, None, None)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
+from lockstep.commands.status import status_lines, status_values
 from lockstep.pipeline.ports.source import ServerFacts
+from lockstep.pipeline.run.status.status import standing_of
 from lockstep.pipeline.start.question import StartRule
+from lockstep.pipeline.status.facts import Lag
+from lockstep.pipeline.status.verdict import verdict
 from lockstep.pipeline.values.errors import HistoryRewritten, PositionPurged
 from lockstep.pipeline.values.gtid import GtidSet
 from lockstep.resources.mysql.connection import ConnectionSettings
@@ -39,6 +44,14 @@ def test_a_reset_that_grew_to_the_same_place_is_noticed(pair: Pair) -> None:
     error = refused(follower, HistoryRewritten, StartRule.HISTORY_REWRITTEN, ["is a different one"])
     assert "start-at earliest" in error.hint
     assert follower.pauses == []
+    now, ports = datetime.now(UTC), follower.ports()
+    found = standing_of(SOURCE, ports.source.patterns, follower.ledger, ports, now)
+    assert (found.lag, found.headroom, found.reads_other_log) == (Lag(), None, True)
+    pairs = [*status_lines(found, verdict(found, now, None), now)][2]
+    assert "unknown: the server's log is not the one that was read" in pairs
+    assert "would be refused: the server's log is not the one that was read" in pairs
+    values = status_values(found, verdict(found, now, None), now, ())
+    assert values["captured"]["why_not_by_gtid"] == "the server's log is not the one that was read"
 
 
 def test_a_reset_that_began_files_anew_is_noticed(pair: Pair) -> None:

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from lockstep.commands.plan import plan_values
+from lockstep import exits
+from lockstep.commands.plan import exit_code, plan_lines, plan_values
 from lockstep.commands.schema import schema_values
 from lockstep.pipeline.check import SourceEvidence, preflight
 from lockstep.pipeline.model.json_values import to_json
+from lockstep.pipeline.model.table_state import OrderKind
 from lockstep.pipeline.run.orders.table_orders import OrderRequest, plan_resume
 from lockstep.pipeline.run.status.plan import make_plan
 from lockstep.pipeline.run.status.schema_history import show_schema
@@ -21,6 +23,7 @@ from lockstep.pipeline.values.table import TableName
 from tests.fix_mysql import MySqlStand
 from tests.positions.follower import SOURCE
 from tests.positions.foreseen import carried_out, planned_supplies
+from tests.shape.follower import ShapedFollower
 from tests.shape.test_settings import Customers
 
 HIDING = ShapeRules(
@@ -140,3 +143,111 @@ def test_a_check_sees_the_columns_of_the_server(customers: Customers) -> None:
         f'[[sources.table]] match = ["{customers.name}.c"]': "exclude_columns names 'sn', and no "
         "column of its tables has or had that name",
     }
+
+
+COMPUTED = (
+    "create table p (id int primary key, born date, age int as (year('2026-01-01') - year(born)), "
+    "older int as (age + 1), name varchar(9))"
+)
+PERSONS = ShapeRules(mask_columns={"born": read_mask("year")})
+
+
+def test_a_check_refuses_all_columns_that_show_hidden_ones_at_once(mysql: MySqlStand) -> None:
+    """Also one that is computed from another computed one. A run, whose rows come from the log
+    alone, shows none of them."""
+    with mysql.own_database() as name:
+        mysql.execute(COMPUTED, database=name)
+        follower = ShapedFollower(mysql, [f"{name}.*"], {f"{name}.p": PERSONS})
+        ports = follower.ports()
+        evidence = SourceEvidence(
+            ports.server.survey(),
+            ports.source.patterns,
+            table_settings=ports.source.table_settings,
+            shaping=ports.shaping,
+        )
+        refusals = [
+            (found.subject, found.sentence, found.hint)
+            for found in preflight(ports.server, evidence, {})
+            if found.topic == "what is shown" and found.level == "refusal"
+        ]
+        sentence = (
+            "columns 'age' (from 'born'), 'older' (from 'age') are computed from hidden columns "
+            "and would show them"
+        )
+        hint = "add 'age', 'older' to exclude_columns or hash_columns of this table"
+        assert refusals == [(f"{name}.p", sentence, hint)]
+        follower.run()
+        mysql.execute("insert into p (id, born) values (1, '1970-05-05')", database=name)
+        follower.run()
+        assert follower.states()[TableName(name, "p")].reason == sentence
+        assert f"{name}.p" not in follower.lake.tables
+        follower.shapes[f"{name}.p"] = replace(PERSONS, exclude_columns=("age", "older"))
+        follower.order(OrderKind.RESUME, TableName(name, "p"))
+        follower.run()
+        assert follower.mirror(f"{name}.p") == [{"id": 1, "born": 1970, "name": None}]
+
+
+FORESEEN = {
+    "to a name without settings": ("rename table c to d",),
+    "a hidden column": ("alter table c rename column phone to telephone",),
+    "computed from a hidden column": (
+        "alter table c add tail varchar(9) as (right(phone, 2)) virtual",
+    ),
+    "a hidden column, after what has the table read again": (
+        "alter table c drop primary key, add primary key (id, active)",
+        "alter table c rename column phone to telephone",
+    ),
+    "from a table that is not captured": ("rename table {other}.x to fromhr",),
+    "exchanged rows": (
+        "create table parts (id int, ssn char(9)) partition by range (id) "
+        "(partition a values less than (9))",
+        "alter table parts exchange partition a with table bare",
+    ),
+}
+
+
+@pytest.mark.parametrize("statements", FORESEEN.values(), ids=FORESEEN)
+def test_a_plan_foresees_a_table_that_would_show_more(
+    mysql: MySqlStand, statements: tuple[str, ...]
+) -> None:
+    """The run quarantines the tables that the plan before it names, for the same reason."""
+    with mysql.own_database() as name, mysql.own_database() as other:
+        mysql.execute(f"create table {other}.x (id int primary key, ssn char(9))")
+        customers = Customers(mysql, name, replace(HIDING, rows=None))
+        customers.do("create table bare (id int, ssn char(9))")
+        follower = customers.follower
+        hides_ssn = ShapeRules(exclude_columns=("ssn",))
+        follower.shapes |= {f"{other}.x": hides_ssn, f"{name}.parts": hides_ssn}
+        customers.run()
+        customers.do(*(statement.format(other=other) for statement in statements))
+        plan = make_plan(follower.ports())
+        assert plan.reading is not None
+        foreseen = {stopped.table: stopped.reason for stopped in plan.reading.quarantines}
+        first_line = next(plan_lines(SOURCE, plan))
+        assert exit_code(plan) == exits.QUARANTINED
+        customers.run()
+        states = follower.states().items()
+        stopped = {table: state.reason for table, state in states if state.has_stopped}
+        assert (foreseen, plan.reading.rereads) == (stopped, {})
+        assert first_line == (
+            f"{SOURCE}: the next run would quarantine {', '.join(map(str, sorted(stopped)))}, and "
+            "go on with other tables"
+        )
+        again = make_plan(follower.ports())
+        assert exit_code(again) == exits.QUARANTINED
+        assert "stopped" in next(plan_lines(SOURCE, again))
+
+
+def test_a_table_that_waits_to_be_read_does_not_show_more(mysql: MySqlStand, database: str) -> None:
+    """A run with an end leaves the table to the next run, whose log renames a hidden column: it
+    waits for a person, also if that run has an end as well."""
+    customers = Customers(mysql, database, replace(HIDING, rows=None))
+    customers.run()
+    customers.do("alter table c drop primary key, add primary key (id, active)")
+    customers.follower.run("latest")
+    customers.do("alter table c rename column phone to telephone")
+    customers.follower.run("latest")
+    for _ in range(2):
+        assert "'telephone' shows more" in (customers.stopped() or "")
+        customers.run()
+    assert "telephone" not in str(customers.mirror())

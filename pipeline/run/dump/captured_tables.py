@@ -190,6 +190,24 @@ class CapturedTable:
         return np.flatnonzero((file_numbers > file) | ((file_numbers == file) & (ends > offset)))
 
     @property
+    def stopped_earlier(self) -> StoppedTable | None:
+        """How the table was stopped before this capture; None if it was not, or if the
+        capture brings it back."""
+        state = self.state
+        if not self.is_captured or state is None or state.stopped_by is None:
+            return None
+        at = None if state.stopped is None else state.stopped.at
+        return StoppedTable(
+            self.name,
+            state.reason or "",
+            state.hint or "",
+            state.place,
+            at,
+            state.need,
+            state.stopped_by,
+        )
+
+    @property
     def is_known(self) -> bool:
         """True if the ledger or this capture has a state of the table, so that rows of
         it may be in the lake."""

@@ -66,10 +66,16 @@ from lockstep.pipeline.values.row_images import (
     unpack_bits,
 )
 from lockstep.pipeline.values.segment import ChangeType
+from lockstep.pipeline.values.shown import name_list
 from lockstep.pipeline.values.table import TableName, TableStructure
 
 
-def known_version(table_map: TableMap, structures: SchemaTracker, at: Coordinates) -> SchemaVersion:
+def known_version(
+    table_map: TableMap,
+    structures: SchemaTracker,
+    at: Coordinates,
+    shaping: Shaping,
+) -> SchemaVersion:
     """Return the version of the table's structure at `at`. If the history does not have
     the structure, and the table map has column names, record a version from the map.
 
@@ -85,7 +91,10 @@ def known_version(table_map: TableMap, structures: SchemaTracker, at: Coordinate
     _require_shape(structures, table)
     is_dropped = version is not None and version.knowledge is Knowledge.DROPPED
     if not is_dropped and OptionalField.NAMES in read_outlines(table_map)[0].optional_fields:
-        version = structures.record_table_map(_structure_from_map(table_map), at)
+        structure = _structure_from_map(
+            table_map, shaping, None if version is None else version.reason
+        )
+        version = structures.record_table_map(structure, at)
         _require_shape(structures, table)
         return version
     known_from = structures.next_known_position(table)
@@ -109,9 +118,13 @@ def _require_shape(structures: SchemaTracker, table: TableName) -> None:
         raise error
 
 
-def _structure_from_map(table_map: TableMap) -> TableStructure:
+def _structure_from_map(
+    table_map: TableMap, shaping: Shaping, unknown_reason: str | None
+) -> TableStructure:
     """Return the structure that the map describes. Raise `TableError` if one of its
-    columns may be a hidden column of a functional index."""
+    columns may be a hidden column of a functional index, or if the settings hide a
+    column from which the server may compute another one. `unknown_reason`: why the
+    history does not have the structure, if it says so."""
     structure = read_structure(table_map)
     suspects = [name for name in structure.names if may_be_hidden(name)]
     if suspects and may_log_hidden(table_map.writer):
@@ -120,6 +133,17 @@ def _structure_from_map(table_map: TableMap) -> TableStructure:
             "is a column of the table or a hidden column of a functional index",
             hint=f"`lockstep resume {table_map.table} --reason …` re-reads it from MySQL",
         )
+    hidden = [name for name in structure.names if shaping.hides_column(structure.name, name)]
+    if hidden and len(hidden) < len(structure.names):
+        reason = unknown_reason or (
+            "its structure is known from the log alone, which does not say whether a column is "
+            f"computed from {name_list(hidden)}, which the settings hide"
+        )
+        hint = (
+            "`lockstep check` shows what is wrong with its settings; `lockstep resume "
+            f"{structure.name} --reason …` re-reads it from MySQL"
+        )
+        raise TableError(reason, hint=hint)
     return structure
 
 
@@ -213,7 +237,7 @@ class ImageDecoder:
         """Return the version of the structure at `at`, and the decoder for it.
         `map_index`: the number of the table map."""
         table_map = self.buffer.maps.table_maps[map_index]
-        version = known_version(table_map, self._structures, at)
+        version = known_version(table_map, self._structures, at, self._shaping)
         key = map_index, version.version
         if key not in self._decoders:
             hidden, structure = checked_hidden_columns(version, table_map), version.structure

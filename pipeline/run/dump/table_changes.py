@@ -13,7 +13,7 @@ structure holds after it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lockstep.pipeline.binlog.transactions.buffer import TransactionBuffer
@@ -56,6 +56,7 @@ from lockstep.pipeline.shape.shaping import Shaping, consent_hint
 from lockstep.pipeline.supply.plan import FromMirror
 from lockstep.pipeline.values.errors import (
     Need,
+    StoppedBy,
     StructureMoved,
     StructureUnknown,
     TableError,
@@ -92,6 +93,101 @@ def _same_rows(schema: TableSchema | None, other: TableSchema | None) -> bool:
     return bool(schema and other and row_structure(schema) == row_structure(other))
 
 
+def _concerns(table: CapturedTable, consequence: Consequence) -> bool:
+    return table.is_known or consequence.action not in _ACTIONS_ON_KNOWN_TABLES
+
+
+@dataclass(frozen=True, slots=True)
+class StatementDecider:
+    """Decides what a statement does to captured tables. A capture carries it out, and a
+    plan foresees it."""
+
+    tables: CapturedTables
+    structures: SchemaTracker
+    shaping: Shaping
+
+    def consequences(
+        self,
+        statement: LoggedStatement,
+        followed: FollowedStatement,
+        supplies: Mapping[TableName, FromMirror | str],
+    ) -> dict[TableName, Consequence]:
+        """Return the consequence of a statement for each table. `supplies`: what a
+        `DecideCopies` returned for its effects."""
+        by_table = consequences(
+            followed, self.tables.policies_of, statement, self.shaping.treatment_texts
+        )
+        return with_copy_decisions(by_table, supplies)
+
+    def stop_error(
+        self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
+    ) -> TableError | None:
+        """Return the error with which the statement that was just followed stops a
+        table; None if the table goes on. An error by `StoppedBy.RUN` is one after which
+        the same run, or the next, reads the table from the source."""
+        name, action = table.name, consequence.action
+        hidden_rows_error = self.hidden_rows_error(name, consequence, followed)
+        if hidden_rows_error is not None:
+            return hidden_rows_error
+        is_loading = table.open_load is not None
+        if action is Action.QUARANTINE:
+            error = quarantine_error(name, consequence)
+            # A table that needs all its rows is refused: reading it would not help now.
+            if error.need is None and is_loading:
+                # Some chunks may have been read with the structure after the statement,
+                # others before.
+                return reread_error(consequence.reason)
+            # Whether the structure before the statement was not known.
+            is_unknown = any(
+                isinstance(effect, UnknownTable) and effect.table == name
+                for effect in followed.effects
+            )
+            if error.need is None and is_unknown:
+                return StructureUnknown(error.reason, hint=error.hint)
+            return error
+        if action is Action.REREAD:
+            need = Need.COLUMNS if consequence.rule_name == NEW_COLUMN_RULE else Need.ROWS
+            return reread_error(consequence.reason, need)
+        if action is Action.FOLLOW and is_loading:
+            return reread_error(_ALTERED_WHILE_READ)
+        if action in _EVENT_KINDS and _concerns(table, consequence):
+            version = self.structures.version(name)
+            return None if version is None else self.tables.name_conflict(name)
+        return None
+
+    def hidden_rows_error(
+        self, table: TableName, consequence: Consequence, followed: FollowedStatement
+    ) -> TableError | None:
+        """Return an error if the table may now have rows of another table whose
+        settings hide more. Reading it would show these hidden values, so only a person
+        may bring it back."""
+        shape_error = self.structures.shape_error(table)
+        if shape_error is not None or not self.shaping.has_rules:
+            return shape_error
+        reason, version = None, self.structures.version(table)
+        effects = followed.effects
+        exchanged_tables = {
+            effect.table
+            for effect in effects
+            if isinstance(effect, UnloggedChange) and effect.reason == EXCHANGE
+        }
+        if table in exchanged_tables and any(map(self.shaping.rules_of, exchanged_tables)):
+            other_tables = ", ".join(sorted(map(str, exchanged_tables - {table})))
+            reason = (
+                f"it has rows of {other_tables}, and the settings of one of them hide something"
+            )
+        elif (
+            consequence.rule_name == RENAMED_RULE
+            and version
+            and version.knowledge is Knowledge.UNKNOWN
+        ):
+            reason = (
+                f"{consequence.reason}, and it is not known what the settings hid of those rows"
+            )
+        hint = consent_hint(table)
+        return None if reason is None else TableError(reason, hint=hint, need=Need.CONSENT)
+
+
 class TableChanges:
     """Applies statements, and places that the log reaches, to the tables of one
     capture.
@@ -115,7 +211,7 @@ class TableChanges:
     ) -> None:
         self._tables = tables
         self._structures = structures
-        self._shaping = shaping
+        self._decider = StatementDecider(tables, structures, shaping)
         self._ports = ports
         self._decide_copies = decide_copies
         self._extents = PartialTables() if extents is None else extents
@@ -146,12 +242,7 @@ class TableChanges:
         each captured table."""
         self._extents.apply_effects(followed.effects)
         supplies = {} if self._decide_copies is None else self._decide_copies(followed.effects)
-        by_table = with_copy_decisions(
-            consequences(
-                followed, self._tables.policies_of, statement, self._shaping.treatment_texts
-            ),
-            supplies,
-        )
+        by_table = self._decider.consequences(statement, followed, supplies)
         actions: dict[TableName, Consequence] = {}
         copied_versions: list[SchemaVersion] = []
         for name, consequence in by_table.items():
@@ -165,22 +256,21 @@ class TableChanges:
                 table.stop_consequence = consequence
                 continue
             if not table.takes(statement.begin):
+                self._require_consent(table, consequence, followed)
                 continue
-            if table.is_known or consequence.action not in _ACTIONS_ON_KNOWN_TABLES:
+            if _concerns(table, consequence):
                 actions[name] = consequence
-            is_unknown = any(
-                isinstance(effect, UnknownTable) and effect.table == name
-                for effect in followed.effects
-            )
-            hidden_rows_error = self._hidden_rows_error(name, consequence, followed)
-            if hidden_rows_error is not None:
-                self.stop(name, statement.begin, hidden_rows_error)
+            error = self._decider.stop_error(table, consequence, followed)
+            if error is not None and error.by is StoppedBy.RUN:
+                self._record_stop(name, statement.end, error)
+            elif error is not None:
+                self.stop(name, statement.begin, error)
             elif isinstance(supply, FromMirror) and consequence.action is Action.COPY:
                 copied_versions += self._record_copy(
                     name, supply.origin, statement, consequence.reason
                 )
             else:
-                self._apply_to_table(table, consequence, statement, is_unknown=is_unknown)
+                self._record_consequence(table, consequence, statement)
         # The mark of a copied table comes after all other changes by the statement: the
         # copy has the state after the whole statement.
         for version in copied_versions:
@@ -190,79 +280,35 @@ class TableChanges:
                 self._take_given_structure(table, statement.end, statement)
         return actions
 
-    def _hidden_rows_error(
-        self, table: TableName, consequence: Consequence, followed: FollowedStatement
-    ) -> TableError | None:
-        """Return an error if the table may now have rows of another table whose
-        settings hide more. Reading it would show these hidden values, so only a person
-        may bring it back."""
-        shape_error = self._structures.shape_error(table)
-        if shape_error is not None or not self._shaping.has_rules:
-            return shape_error
-        reason, version = None, self._structures.version(table)
-        effects = followed.effects
-        exchanged_tables = {
-            effect.table
-            for effect in effects
-            if isinstance(effect, UnloggedChange) and effect.reason == EXCHANGE
-        }
-        if table in exchanged_tables and any(map(self._shaping.rules_of, exchanged_tables)):
-            other_tables = ", ".join(sorted(map(str, exchanged_tables - {table})))
-            reason = (
-                f"it has rows of {other_tables}, and the settings of one of them hide something"
-            )
-        elif (
-            consequence.rule_name == RENAMED_RULE
-            and version
-            and version.knowledge is Knowledge.UNKNOWN
-        ):
-            reason = (
-                f"{consequence.reason}, and it is not known what the settings hid of those rows"
-            )
-        hint = consent_hint(table)
-        return None if reason is None else TableError(reason, hint=hint, need=Need.CONSENT)
-
-    def _apply_to_table(
-        self,
-        table: CapturedTable,
-        consequence: Consequence,
-        statement: LoggedStatement,
-        *,
-        is_unknown: bool,
+    def _require_consent(
+        self, table: CapturedTable, consequence: Consequence, followed: FollowedStatement
     ) -> None:
-        """Carry out the consequence of a statement for one table. `is_unknown`: the
-        structure before the statement was not known."""
+        """Let a table that a run would read from the source by itself wait for a person
+        instead, if the statement gave it rows or columns of which it would show more."""
+        stopped = table.quarantine or table.stopped_earlier
+        waits_for_run = stopped is not None and stopped.by is StoppedBy.RUN
+        if not waits_for_run or table.name in self._tables.waiting_tables:
+            return  # `_join_reading` sees the error of a table that is being read.
+        assert stopped is not None
+        error = self._decider.hidden_rows_error(table.name, consequence, followed)
+        if error is not None and error.need is Need.CONSENT and stopped.at is not None:
+            self._record_stop(table.name, stopped.at, error)
+
+    def _record_consequence(
+        self, table: CapturedTable, consequence: Consequence, statement: LoggedStatement
+    ) -> None:
+        """Record the event of a table that a statement does not stop."""
         name, event_kind = table.name, _EVENT_KINDS.get(consequence.action)
-        version, is_loading = self._structures.version(name), table.open_load is not None
-        if consequence.action is Action.QUARANTINE:
-            error = quarantine_error(name, consequence)
-            # A table that needs all its rows is refused: reading it would not help now.
-            if error.need is None and is_loading:
-                # Some chunks may have been read with the structure after the statement,
-                # others before.
-                self._record_stop(name, statement.end, reread_error(consequence.reason))
+        version = self._structures.version(name)
+        if event_kind is None or version is None or not _concerns(table, consequence):
+            return
+        if event_kind is TableEventKind.TRUNCATED and version.schema is not None:
+            try:
+                self._add_mark(ChangeType.TRUNCATE, version, statement)
+            except TableError as error:
+                self.stop(name, statement.begin, error)
                 return
-            if error.need is None and is_unknown:
-                error = StructureUnknown(error.reason, hint=error.hint)
-            self.stop(name, statement.begin, error)
-        elif consequence.action is Action.REREAD:
-            need = Need.COLUMNS if consequence.rule_name == NEW_COLUMN_RULE else Need.ROWS
-            self._record_stop(name, statement.end, reread_error(consequence.reason, need))
-        elif event_kind is TableEventKind.CHANGED and is_loading:
-            self._record_stop(name, statement.end, reread_error(_ALTERED_WHILE_READ))
-        elif event_kind is not None and version is not None:
-            if consequence.action in _ACTIONS_ON_KNOWN_TABLES and not table.is_known:
-                return
-            if (conflict := self._tables.name_conflict(name)) is not None:
-                self.stop(name, statement.begin, conflict)
-                return
-            if event_kind is TableEventKind.TRUNCATED and version.schema is not None:
-                try:
-                    self._add_mark(ChangeType.TRUNCATE, version, statement)
-                except TableError as error:
-                    self.stop(name, statement.begin, error)
-                    return
-            self._tables.record_event(event_kind, version, consequence.reason)
+        self._tables.record_event(event_kind, version, consequence.reason)
 
     def _record_copy(
         self, table: TableName, origin: TableName, statement: LoggedStatement, reason: str

@@ -103,6 +103,20 @@ class RunPlan:
     shapes: Mapping[TableName, PlannedShape] = field(default_factory=dict)
     left_out: Mapping[TableName, str] = field(default_factory=dict)
 
+    @property
+    def new_quarantines(self) -> list[TableName]:
+        """The tables that the run would quarantine."""
+        refused = {table for table, shape in self.shapes.items() if shape.refused is not None}
+        quarantines = self.reading.quarantines if self.reading is not None else ()
+        return sorted(refused.union(stopped.table for stopped in quarantines))
+
+    @property
+    def remaining_stops(self) -> list[TableName]:
+        """The tables that are stopped already, and that the run would not bring back."""
+        plans = self.table_plans
+        resumed = plans.plans.keys() - plans.wait_reasons.keys()
+        return [stopped.table for stopped in self.stopped_tables if stopped.table not in resumed]
+
 
 def make_plan(ports: RunPorts) -> RunPlan:
     """Return the plan of the next run, including its refusal; nothing is written. Raise

@@ -6,7 +6,7 @@ current rows) is small, is known only after a capture."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
@@ -38,15 +38,15 @@ from lockstep.pipeline.run.dump.log_reader import (
     require_complete,
     require_prepares_read,
 )
-from lockstep.pipeline.run.dump.renames import CopyDecider, with_copy_decisions
-from lockstep.pipeline.run.stop_errors import quarantine_error
+from lockstep.pipeline.run.dump.renames import CopyDecider
+from lockstep.pipeline.run.dump.table_changes import StatementDecider
 from lockstep.pipeline.run.table_plans import TablePlans
-from lockstep.pipeline.schema.consequences import Action, Consequence, consequences
+from lockstep.pipeline.schema.consequences import Action
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.schema.tracker import SchemaTracker
 from lockstep.pipeline.values.decisions import Continuity
-from lockstep.pipeline.values.errors import LockstepError, Recovery, TableError
+from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.policies import DroppedColumns, LakePolicies
 from lockstep.pipeline.values.position import Coordinates, Position
 from lockstep.pipeline.values.row_images import CHANGE_TYPES
@@ -184,11 +184,10 @@ def _merge_sentences(
     run_start: RunStart,
     structures: SchemaTracker,
     tables: Mapping[TableName, TableTally],
-    replaced_tables: Collection[TableName],
+    replaced_tables: Mapping[TableName, str],
 ) -> dict[TableName, str]:
     """Return, for each table with changes, how they would be merged. `replaced_tables`:
-    tables whose earlier rows are void, because they are truncated, created or
-    re-read."""
+    tables whose earlier rows are void, and why."""
     # After a gap or in an overlap, the mirror may already have a row that the log
     # inserts.
     continues = run_start.decision.continuity not in (Continuity.GAP, Continuity.OVERLAP)
@@ -203,6 +202,7 @@ def _merge_sentences(
             has_key=schema is not None and bool(merge_key(schema)),
             keeps_deleted=policies.keeps_rows,
             replaces=table in replaced_tables,
+            replace_reason=replaced_tables.get(table, ""),
             image_count=counts.total + counts.updated,
             inserts_only=only_inserts([counts]),
             inserts_are_new=all_new,
@@ -260,6 +260,13 @@ and of the others; further ones are only counted."""
 
 
 _PASSED: Final = "passed"
+_REPLACE_REASONS: Final = {
+    Action.CREATE: "the table is created, so it begins without rows",
+    Action.EMPTY: "the table is emptied, so rows of before do not count",
+    Action.COPY: "the table is renamed, so it begins with the rows of its former name",
+    Action.REREAD: "the table is read from MySQL, so rows of before do not count",
+}
+"""Why a table's earlier rows do not count after these actions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,14 +332,13 @@ class LogTally:
             table for table, plan in plans.plans.items() if plan.will_begin_load
         }
         self._captured_tables = basis.tables
-        self._policies_of = basis.ports.source.policies_of
-        self._treated = basis.ports.shaping.treatment_texts
+        self._decider = StatementDecider(basis.tables, basis.structures, basis.ports.shaping)
         self._renames = CopyDecider(basis)
         self._decoding = ImageDecoder(basis.structures, basis.ports.shaping)
         self.rereads: dict[TableName, str] = {}
         """Tables that would be re-read from MySQL, and why."""
-        self.replaced: set[TableName] = set()
-        """Tables whose earlier rows would not count any more."""
+        self.replaced: dict[TableName, str] = {}
+        """Tables whose earlier rows would not count any more, and why."""
         self.tallies_read_back: list[_Tallies] = []
         """Tallies that the spool stored instead of blocks, and that were read back
         since the last group."""
@@ -371,16 +377,19 @@ class LogTally:
         """Do nothing: a plan reads no rows from MySQL."""
 
     def apply_statement(self, logged: LoggedStatement, followed: FollowedStatement) -> None:
-        by_table = with_copy_decisions(
-            consequences(followed, self._policies_of, logged, self._treated),
-            self._renames(followed.effects),
-        )
+        supplies = self._renames(followed.effects)
+        by_table = self._decider.consequences(logged, followed, supplies)
         effects = []
         for table, consequence in by_table.items():
             if not self.is_wanted(table):
                 continue
-            effects.append(f"{table}: {consequence.action}, {consequence.reason}")
-            self._apply(table, consequence, logged)
+            error = self._decider.stop_error(self._captured_tables[table], consequence, followed)
+            action, reason = consequence.action, consequence.reason
+            if error is not None:
+                action = Action.REREAD if error.by is StoppedBy.RUN else Action.QUARANTINE
+                reason = error.reason
+            effects.append(f"{table}: {action}, {reason}")
+            self._apply(table, consequence.action, error, logged)
         unreadable = followed.not_understood
         stops_the_run = unreadable is not None and unreadable.possible_tables is None
         is_relevant = bool(effects) or stops_the_run
@@ -396,17 +405,19 @@ class LogTally:
         else:
             self.unlisted_statement_count += 1
 
-    def _apply(self, table: TableName, consequence: Consequence, logged: LoggedStatement) -> None:
-        if consequence.action is Action.QUARANTINE:
-            self._quarantine(table, logged.begin, quarantine_error(table, consequence))
-        elif consequence.action in (Action.CREATE, Action.EMPTY, Action.COPY):
-            self.replaced.add(table)
+    def _apply(
+        self, table: TableName, action: Action, error: TableError | None, logged: LoggedStatement
+    ) -> None:
+        if error is not None and error.by is StoppedBy.RUN:
+            self._reread(table, error.reason)
+        elif error is not None:
+            self._quarantine(table, logged.begin, error)
+        elif action in _REPLACE_REASONS:
+            self.replaced[table] = _REPLACE_REASONS[action]
             self._captured_tables[table].has_determined_rows = True
-        elif consequence.action is Action.REREAD:
-            self._reread(table, consequence.reason)
 
     def _reread(self, table: TableName, reason: str) -> None:
-        self.replaced.add(table)
+        self.replaced[table] = _REPLACE_REASONS[Action.REREAD]
         self.rereads[table] = reason
         self._decoding.buffer.maps.skip_table(table)
 
@@ -477,6 +488,7 @@ class LogTally:
         return decoder
 
     def _quarantine(self, table: TableName, at: Coordinates, error: TableError) -> None:
+        self.rereads.pop(table, None)
         self.quarantined.append(self._captured_tables.stop(table, at, error))
         self._decoding.buffer.maps.skip_table(table)
 

@@ -37,6 +37,7 @@ from lockstep.pipeline.status.facts import (
     WaitingBatch,
     failures,
     headroom,
+    is_other_log,
     lag,
     log_end_reached_at,
     overlaps,
@@ -94,8 +95,10 @@ def standing_of(
         facts=facts,
         server_error=server_error,
         start=start,
-        lag=lag(facts, position, now, _log_end_known_at(attempts, batches, position)),
-        headroom=room,
+        lag=Lag()
+        if is_other_log(start)
+        else lag(facts, position, now, _log_end_known_at(attempts, batches, position)),
+        headroom=None if is_other_log(start) else room,
         waiting_batches=tuple(
             WaitingBatch(
                 batch, tuple(table for table, batch_ids in pending.items() if batch.id in batch_ids)

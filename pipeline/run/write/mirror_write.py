@@ -153,7 +153,7 @@ def _strategy_facts(ports: RunPorts, job: Job, parts: Sequence[SegmentPart]) -> 
         has_key=bool(job.key),
         keeps_deleted=policies.keeps_rows,
         replaces=job.task.plan.replaces_rows,
-        copy_reason="" if job.task.copied_rows is None else job.task.copied_rows.sentence,
+        replace_reason="" if job.task.copied_rows is None else job.task.copied_rows.sentence,
         has_partial_images=any(part.mapping.present_column is not None for part in parts),
         image_count=image_count(parts),
         unpacked_bytes=unpacked_bytes(ports.segments, parts),
