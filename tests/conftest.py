@@ -119,6 +119,9 @@ TOGETHER = {
         "tests/upgrade/",
     ),
     "the ledger's Postgres": ("tests/ledger/",),
+    "a mirror written both ways": tuple(
+        f"tests/lake/test_{name}.py" for name in ("direct", "restore", "snippets")
+    ),
     "two servers": tuple(
         f"tests/positions/test_{name}.py"
         for name in (

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,6 +25,7 @@ from lockstep.pipeline.check import (
 )
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.context import SilentProgress
+from lockstep.pipeline.run.left_out import states_as_captured
 from lockstep.pipeline.run.reshaping import versions_under_present_key
 from lockstep.pipeline.values.errors import (
     CatalogRefused,
@@ -130,9 +131,11 @@ def _preflight(
 ) -> tuple[Finding, ...]:
     server = adapters.server(source.name)
     ledger = adapters.ledger() if has_ledger else None
-    states = {} if ledger is None else ledger.table_states(source.name)
-    extents = () if ledger is None else ledger.partial_tables(source.name)
     plan = source.plan()
+    states: Mapping[TableName, TableState] = {}
+    if ledger is not None:
+        states = states_as_captured(ledger, source.name, plan.patterns)
+    extents = () if ledger is None else ledger.partial_tables(source.name)
     versions = (
         () if ledger is None else versions_under_present_key(ledger, source.name, plan.patterns)
     )

@@ -209,7 +209,9 @@ def _judge_table_settings(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
 def _judge_exclusions(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
     names = {*(table.name for table in evidence.survey.tables), *evidence.ledger_tables}
     for name in evidence.patterns.unmatched_exclusions(names):
-        yield Fault(f"`exclude` has {name!r}, and no table that the account can see", name)
+        yield Fault(
+            f"the name {name!r} in `exclude` matches no table that the account can see", name
+        )
 
 
 RUN_RULES: Final = with_topic(

@@ -24,8 +24,11 @@ file lacks."""
 def delete_stray_checksum(file: LakePath, content: bytes) -> None:
     """Delete the checksum file beside a commit's file if it is of another transaction.
     Spark then reads the log."""
-    checksum, txn_id = _checksum_beside(file), _txn_id(content)
-    if checksum is not None and (txn_id is None or checksum.get("txnId") != txn_id):
+    checksum = _checksum_beside(file)
+    if checksum is None:
+        return
+    txn_id = _txn_id(content)
+    if txn_id is None or checksum.get("txnId") != txn_id:
         file.with_suffix(".crc").unlink(missing_ok=True)
 
 
