@@ -47,7 +47,13 @@ where f.segment = s.id and f.path = %s and s.batch = %s and (s.database, s.name)
 
 Clock = Callable[[], datetime]
 
-QUICKLY: Final = {"fsync": "off", "full_page_writes": "off", "max_connections": "200"}
+QUICKLY: Final = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "200",
+    "autovacuum": "off",
+    "jit": "off",
+}
 _STARTED: list[tuple[EmbeddedServer, Path]] = []
 _FREE: list[str] = []
 _NUMBERS = count(1)
