@@ -23,6 +23,7 @@ from lockstep.pipeline.check import (
     past_columns,
     preflight,
 )
+from lockstep.pipeline.ports.mirrors import Mirrors
 from lockstep.pipeline.run.agreement.changelog_files import changelogs_of
 from lockstep.pipeline.run.context import SilentProgress
 from lockstep.pipeline.run.left_out import states_as_captured
@@ -172,15 +173,20 @@ def _readable_mirrors(
                 reason = (
                     mirrors.reason_unreadable(state.mirror, version) if state.is_complete else None
                 )
-                folders = [changelog.folder for changelog in changelogs_of(source, [state])]
-                reasons = (
-                    mirrors.reason_unreadable(folder, newest)
-                    for folder in folders
-                    if (newest := mirrors.version(folder)) is not None
-                )
-                changelog_reason = next(filter(None, reasons), None)
                 path = mirrors.path(state.mirror)
+                changelog_reason = _reason_changelog_unreadable(mirrors, source, state)
                 yield MirrorEvidence(state.table, path, retention, reason, changelog_reason)
+
+
+def _reason_changelog_unreadable(mirrors: Mirrors, source: str, state: TableState) -> str | None:
+    with suppress(LakeUnavailable, MirrorRefused):
+        for changelog in changelogs_of(source, [state]):
+            newest = mirrors.version(changelog.folder)
+            if newest is not None:
+                reason = mirrors.reason_unreadable(changelog.folder, newest)
+                if reason is not None:
+                    return reason
+    return None
 
 
 def next_start_finding(ports: RunPorts) -> Finding:
@@ -307,6 +313,7 @@ def _check_ledger(adapters: Adapters, settings: Settings) -> str:
 def declare_tables(settings: Settings, ports: RunPorts) -> None:
     """Write the list of tables that Dagster declares when it next loads the
     definitions."""
+    from lockstep.assets.state_files import note_write_errors
     from lockstep.assets.table_list import TableEntry, table_entries, update_table_list
     from lockstep.pipeline.mirror.layout import changelog_path, mirror_path
     from lockstep.pipeline.run.mirror_places import collisions
@@ -314,7 +321,11 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
     source, states = ports.source, ports.ledger.table_states(ports.source.name)
     tables = [table.name for table in ports.server.tables()]
     # A table that was dropped and created again exists, even if no run has read that yet.
-    existing = {table: states[table].as_started() for table in tables if table in states}
+    existing = {
+        table: states[table].as_started() if source.patterns.matches(table) else states[table]
+        for table in tables
+        if table in states
+    }
     new_tables = {
         table for table in tables if table not in states and source.patterns.matches(table)
     }
@@ -330,7 +341,8 @@ def declare_tables(settings: Settings, ports: RunPorts) -> None:
         for table in new_tables
     ]
     entries = [*table_entries(existing), *new_entries]
-    update_table_list(settings.state_folder, source.name, entries, complete=True)
+    with note_write_errors("The list of tables for Dagster", ports.progress.note):
+        update_table_list(settings.state_folder, source.name, entries, complete=True)
 
 
 def _lake_findings(ports: RunPorts) -> tuple[Finding, ...]:

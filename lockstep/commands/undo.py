@@ -14,6 +14,7 @@ from lockstep.context import CommandContext, Outcome
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.agreement.changelog_files import correct_changelogs
 from lockstep.pipeline.run.recovery.recover import (
+    RecoveryOutcome,
     RunToUndo,
     declare_undone,
     plan_recovery,
@@ -33,12 +34,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         outcome = plan_recovery(ports, undone.previous_batch, reread_tables=undone.reread_tables)
         assert outcome.plan is not None, "the ledger has the source"
         if arguments.yes:
-            _require_embedded_with_one_source(context, source, ports.ledger, undone.previous_batch)
+            _require_embedded_with_one_source(context, source, ports.ledger, undone)
             with ports.ledger.lock(source, holder_name("undo"), None) as lease:
                 # The new ledger is made from the lake's logs, so they must list what
                 # this ledger acknowledged before it is moved away.
                 tuple(correct_changelogs(ports, lease))
-                declare_undone(ports, lease, outcome)
         consumers = adapters.consumers().consumers(source)
         lines = list(next_run_lines(ports, outcome))
     later_runs = (
@@ -48,7 +48,9 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
         f"{source}: run {undone.run} is undone, from batch {undone.first_batch} on{later_runs}"
     )
     context.say(*recovery_lines(source, outcome, outcome.plan, consumers), *lines)
-    former_folder = _replace_ledger(arguments, context, source, undone) if arguments.yes else None
+    former_folder = (
+        _replace_ledger(arguments, context, source, undone, outcome) if arguments.yes else None
+    )
     if former_folder is None:
         command_clause = f"`lockstep undo {undone.run} --source {source} --yes` does it"
         context.say(f"  nothing is written: {command_clause}")
@@ -65,7 +67,11 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
 
 
 def _replace_ledger(
-    arguments: argparse.Namespace, context: CommandContext, source: str, undone: RunToUndo
+    arguments: argparse.Namespace,
+    context: CommandContext,
+    source: str,
+    undone: RunToUndo,
+    outcome: RecoveryOutcome,
 ) -> Path:
     """Replace the ledger by one that ends before the run; return the former ledger's
     folder."""
@@ -74,13 +80,15 @@ def _replace_ledger(
     command = f"`lockstep recover --back-to {undone.previous_batch} --source {source} --yes`"
     context.say(
         f"  the former ledger is kept in {former_folder}; if this is interrupted, {command} "
-        "finishes it"
+        f"finishes it{_reload_clause(undone)}"
     )
     move_away(folder, former_folder)
     with (
         context.open_source(source) as (_, ports),
         ports.ledger.lock(source, holder_name("undo"), None) as lease,
     ):
+        # First, so that any other recovery continues there, too, if this one dies.
+        declare_undone(ports, lease, outcome)
         recover(
             ports,
             lease,
@@ -92,16 +100,24 @@ def _replace_ledger(
     return former_folder
 
 
+def _reload_clause(undone: RunToUndo) -> str:
+    """Return what else to type if the ledger is not replaced by this command, which
+    knows of which tables rows were read from MySQL."""
+    tables = " ".join(map(str, undone.reread_tables))
+    return f", and then `lockstep reload {tables} --from source --reason …`" if tables else ""
+
+
 def _require_embedded_with_one_source(
-    context: CommandContext, source: str, ledger: Ledger, after_batch: int
+    context: CommandContext, source: str, ledger: Ledger, undone: RunToUndo
 ) -> None:
     """Raise `ConfigurationError` unless the ledger is embedded and has no other source,
     because the whole ledger is moved away."""
+    after_batch, also = undone.previous_batch, _reload_clause(undone)
     recover_command = f"`lockstep recover --source {source} --back-to {after_batch} --yes`"
     if context.settings.ledger_dsn() != "embedded":
         raise ConfigurationError(
             "The ledger is in a Postgres of yours, and an empty database has to take its place.",
-            hint=f"name one as [ledger] dsn, then {recover_command}",
+            hint=f"name one as [ledger] dsn, then {recover_command}{also}",
         )
     names = [other.name for other in context.settings.sources if other.name != source]
     other_sources = [name for name in names if ledger.cursors(name).captured is not None]

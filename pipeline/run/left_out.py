@@ -13,11 +13,13 @@ an earlier Lockstep, which did not stop it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 
 from lockstep.pipeline.model.table_state import TableCondition, TableState
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error, states_once_stopped
+from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.values.errors import Need, StoppedBy, TableError
 from lockstep.pipeline.values.table import TableName, TablePatterns, end_of_hole, ranges_before
 
@@ -48,6 +50,9 @@ def _left_out_tables(
             end = end_of_hole(table, first_batches.get(table), ranges)
         if is_dropped and (end is None or not is_at_source(table)):
             continue
+        version = ledger.schema_at(source, table) if is_dropped else None
+        if version is not None and version.knowledge is Knowledge.DROPPED:
+            continue  # its CREATE TABLE is still to come in the log, with all its rows
         if end is not None or reason is not None:
             yield table, _left_out_error(reason, end)
 
@@ -87,12 +92,9 @@ def states_as_captured(
 def left_out_now(ports: RunPorts) -> dict[TableName, TableError]:
     """Return the tables that the next run stops because patterns leave or left them
     out."""
-    source = ports.source
+    source, engines = ports.source, cache(ports.server.engines)
     return dict(
         _left_out_tables(
-            ports.ledger,
-            source.name,
-            source.patterns,
-            lambda table: table in ports.server.engines(),
+            ports.ledger, source.name, source.patterns, lambda table: table in engines()
         )
     )

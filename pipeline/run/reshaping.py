@@ -226,6 +226,8 @@ def _tightenings_by_renames(ports: RunPorts) -> Iterator[Tightening]:
     }
     newest = dict[TableName, SchemaVersion]()
     for version in ledger.schema_versions(source, *tables) if tables else ():
+        if version.schema is None:
+            continue  # it says nothing of what was shown
         before, newest[version.table] = newest.get(version.table), version
         columns = tuple(
             column

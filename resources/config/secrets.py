@@ -15,9 +15,8 @@ from lockstep.pipeline.values.errors import SecretMissing
 
 _REFERENCE = re.compile(r"(?P<kind>env|file):(?P<target>.+)", re.DOTALL)
 _SENSITIVE = re.compile(r"secret|password|passwd|token|key", re.IGNORECASE)
-_DSN_SCHEMES = ("postgresql://", "postgres://")
-"""The beginnings by which libpq recognises a URL; it reads everything else as key=value
-pairs."""
+_SCHEME = re.compile(r"[\w+.-]+://")
+"""The beginning of a URL, also of one that libpq does not know, such as SQLAlchemy's."""
 
 _DSN_PASSWORD = re.compile(r"(?:^|\s)(?:ssl)?password\s*=", re.IGNORECASE)
 
@@ -34,7 +33,7 @@ def is_sensitive(key: str) -> bool:
 
 def has_password(dsn: str) -> bool:
     """Return whether a Postgres DSN, a URL or key=value pairs, contains a password."""
-    if not dsn.startswith(_DSN_SCHEMES):
+    if _SCHEME.match(dsn) is None:
         return _DSN_PASSWORD.search(dsn) is not None
     try:
         parts = urlsplit(dsn)

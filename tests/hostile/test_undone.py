@@ -399,8 +399,8 @@ def test_a_table_is_dropped_whose_files_are_lost(mysql: MySqlStand, database: st
 
 
 def test_an_undo_that_dies_is_ended_by_any_recovery(mysql: MySqlStand, database: str) -> None:
-    """Nobody has to say again which batch it went back to. If it died before the ledger was moved
-    away, that ledger is refused, and may go on as it is."""
+    """Nobody has to say again which batch it went back to. A ledger that is put back is refused,
+    and may go on as it is."""
     follower = begun(mysql, database, *TWO_TABLES)
     [kept] = follower.batches(limit=1)
     for key in (2, 3):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -26,7 +27,7 @@ from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
 from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
-from lockstep.pipeline.shape.shape import ShapeRules
+from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.shape.shaping import Shaping
 from lockstep.pipeline.snapshot.bounds import Range
 from lockstep.pipeline.snapshot.pace import Pace
@@ -382,6 +383,25 @@ def test_all_that_a_new_name_would_show_is_named(mysql: MySqlStand, database: st
     customers.run()
     wanted = [{**hiding(row), "active": row["active"]} for row in customers.rows("d")]
     assert customers.mirror("d") == [row for row in wanted if row["id"] != 3]
+
+
+def test_a_name_with_wildcards_is_named_as_a_pattern(mysql: MySqlStand, database: str) -> None:
+    """The line that hides the column matches its name, and no other's."""
+    customers = Customers(mysql, database, ShapeRules(exclude_columns=("a*",)))
+    customers.do("alter table c add column `a[x]*?` int, add column `ax` int")
+    customers.run()
+    customers.do("rename table c to d")
+    customers.run()
+    table = TableName(database, "d")
+    hint = customers.follower.states()[table].hint or ""
+    line = hint.partition(" to a [[sources.table]]")[0].removeprefix("add ")
+    names = tomllib.loads(line)["exclude_columns"]
+    assert [bool(matches((name,), "a[x]*?")) for name in names].count(True) == 1
+    customers.follower.shapes = {f"{database}.d": ShapeRules(exclude_columns=tuple(names))}
+    customers.order(OrderKind.RESUME, OrderRequest(table, "ada", "because"))
+    customers.run()
+    assert customers.stopped("d") is None
+    assert not any(name.startswith("a") and name != "active" for name in customers.mirror("d")[0])
 
 
 def test_a_structure_that_a_person_gives_is_no_consent(mysql: MySqlStand, database: str) -> None:
