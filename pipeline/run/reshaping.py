@@ -179,12 +179,18 @@ def new_tightenings(ports: RunPorts) -> list[Tightening]:
     # once more. So a tightening only counts as recorded until then.
     notes = [note for note in ports.ledger.uncleared_values(source) if note.has_stale_mirror]
     recorded_keys = {_comparison_key(note.tightening) for note in notes}
+    states, shaping = ports.ledger.table_states(source), ports.shaping
+    dropped = {
+        table for table, state in states.items() if state.condition is TableCondition.DROPPED
+    }
+    tables = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
+    history = ports.ledger.schema_versions(source, *tables) if tables else []
     tightenings = [
         *(replace(note.tightening, kept_because=None) for note in _tightenings_to_reread(ports)),
-        *_tightenings_by_settings(ports),
+        *_tightenings_by_settings(ports, history, dropped),
     ]
     return [
-        *_tightenings_by_renames(ports),
+        *_tightenings_by_renames(ports, history),
         *(
             replace(tightening, last_batch=cursor.batch)
             for tightening in tightenings
@@ -193,19 +199,15 @@ def new_tightenings(ports: RunPorts) -> list[Tightening]:
     ]
 
 
-def _tightenings_by_settings(ports: RunPorts) -> Iterator[Tightening]:
+def _tightenings_by_settings(
+    ports: RunPorts, history: Sequence[SchemaVersion], dropped: Set[TableName]
+) -> Iterator[Tightening]:
     """Yield a tightening for each table of which the settings show less than its newest
-    structure in the ledger does."""
-    source, shaping = ports.source.name, ports.shaping
-    states = ports.ledger.table_states(source)
-    dropped = {
-        table for table, state in states.items() if state.condition is TableCondition.DROPPED
-    }
-    tables = [table for table in states if table in dropped or shaping.rules_of(table) is not None]
-    history = ports.ledger.schema_versions(source, *tables) if tables else []
+    structure in the ledger does. `history`: the versions of the tables with settings and
+    of the dropped ones."""
     for version, name in _versions_with_settings(ports, history, dropped):
         try:
-            change = shaping.shape_change(_with_name(version, name))
+            change = ports.shaping.shape_change(_with_name(version, name))
         except TableError:  # the table stops, since it cannot be shown as the settings say
             continue
         tightening = _tightening_of(version.table, change)
@@ -213,21 +215,24 @@ def _tightenings_by_settings(ports: RunPorts) -> Iterator[Tightening]:
             yield replace(tightening, kept_because=keep_clear_reason(ports, name))
 
 
-def _tightenings_by_renames(ports: RunPorts) -> Iterator[Tightening]:
+def _tightenings_by_renames(
+    ports: RunPorts, history: Sequence[SchemaVersion]
+) -> Iterator[Tightening]:
     """Yield a tightening for each captured column that was shown until it got a name that
     the settings hide. Its last batch is that of the statement, which may have values
-    from before it; the next batch read the table again."""
+    from before it; the next batch read the table again. `history`: as for
+    `_tightenings_by_settings`."""
     ledger, source = ports.ledger, ports.source.name
-    tables = [table for table in ledger.table_states(source) if ports.shaping.rules_of(table)]
     noted = {
         (note.table, column): note.tightening.last_batch
         for note in ledger.uncleared_values(source)
         for column in note.tightening.columns
     }
     newest = dict[TableName, SchemaVersion]()
-    for version in ledger.schema_versions(source, *tables) if tables else ():
-        if version.schema is None:
-            continue  # it says nothing of what was shown
+    for version in history:
+        # A version without a structure says nothing of what was shown.
+        if version.schema is None or ports.shaping.rules_of(version.table) is None:
+            continue
         before, newest[version.table] = newest.get(version.table), version
         columns = tuple(
             column
