@@ -179,6 +179,8 @@ def _readable_mirrors(
 
 
 def _reason_changelog_unreadable(mirrors: Mirrors, source: str, state: TableState) -> str | None:
+    """Return why a changelog of the table cannot be read as a whole; None if all can, or if
+    their logs cannot be read, which other checks report."""
     with suppress(LakeUnavailable, MirrorRefused):
         for changelog in changelogs_of(source, [state]):
             newest = mirrors.version(changelog.folder)

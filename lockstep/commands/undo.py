@@ -101,8 +101,8 @@ def _replace_ledger(
 
 
 def _reload_clause(undone: RunToUndo) -> str:
-    """Return what else to type if the ledger is not replaced by this command, which
-    knows of which tables rows were read from MySQL."""
+    """Return what else to type if `lockstep recover` finishes the undo: it does not know
+    which tables have to be read again."""
     tables = " ".join(map(str, undone.reread_tables))
     return f", and then `lockstep reload {tables} --from source --reason …`" if tables else ""
 
