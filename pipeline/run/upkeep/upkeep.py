@@ -327,7 +327,7 @@ def plan_former_folders(ports: RunPorts, keep: timedelta) -> tuple[FormerMirror,
     time counts from the moment when a newer version set names the new folder.
     """
     ledger, source = ports.ledger, ports.source.name
-    folders = former_places(ledger, source)
+    folders = former_places(ports)
     if not folders:
         return ()
     examined_versions = ledger.examined_versions(source)
