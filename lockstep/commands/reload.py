@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import filterfalse
 from typing import Any
 
 from lockstep import exits
@@ -30,7 +31,7 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import NothingMatches
-from lockstep.pipeline.values.table import TableName, TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns, has_wildcard
 from lockstep.printing import origin_values, pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
@@ -102,16 +103,12 @@ def _chosen_source(
     source or several have, return the only configured source; raise `UsageError` if
     there are several."""
     sources = set[str]()
-    for name in filter(_is_full_name, arguments.tables):
+    for name in filterfalse(has_wildcard, arguments.tables):
         with suppress(NothingMatches):
             sources.add(
                 context.source_with_table(adapters, arguments.source, parse_table_name(name))
             )
     return sources.pop() if len(sources) == 1 else context.one_source(arguments.source).name
-
-
-def _is_full_name(pattern: str) -> bool:
-    return not set("*?[") & set(pattern)
 
 
 def _planned_reloads(
