@@ -217,7 +217,7 @@ class MirrorUpkeep(Protocol):
         """Return the files of the newest version, and files left by older ones; needs
         no JVM."""
 
-    def commit(self, mirror: str, version: int) -> LakeCommit | None:
+    def read_commit(self, mirror: str, version: int) -> LakeCommit | None:
         """Return a commit; None if the log has no file of it."""
 
     def carry_out(

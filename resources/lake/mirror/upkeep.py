@@ -91,7 +91,7 @@ class SparkUpkeep:
             free_bytes,
         )
 
-    def commit(self, mirror: str, version: int) -> LakeCommit | None:
+    def read_commit(self, mirror: str, version: int) -> LakeCommit | None:
         path = self._lake / mirror
         with mirror_errors(self._lake, path):
             return read_commit(path, version)
