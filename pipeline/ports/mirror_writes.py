@@ -8,6 +8,7 @@ changelog is the Delta table with all changes of a source table.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 
@@ -234,13 +235,12 @@ def inputs_of(write: MirrorWrite) -> Inputs:
 
 def staged_paths(write: MirrorWrite) -> tuple[str, ...]:
     """Return the paths of all staged files that a write reads."""
-    staged = [part for part in inputs_of(write) if isinstance(part, StagedFiles)]
-    folded: tuple[FoldedChanges, ...] = ()
+    paths = [part.files for part in inputs_of(write) if isinstance(part, StagedFiles)]
     if isinstance(write, Merge):
-        folded = (write.changes,)
+        paths.append(write.changes.files)
     elif isinstance(write, Replace):
-        folded = (write.changes, write.deleted_rows)
-    return tuple(file for part in (*staged, *folded) for file in part.files)
+        paths += [write.changes.files, write.deleted_rows.files]
+    return tuple(chain.from_iterable(paths))
 
 
 def copied_mirrors(write: MirrorWrite) -> tuple[MirrorRows, ...]:
