@@ -142,7 +142,7 @@ def _plan_table(
     try:
         target = _target(ports, facts, state)
         files = lake.files(state.mirror)
-        newest = lake.read_commit(target.mirror, target.version)
+        newest = next(ports.mirrors.history(target.mirror), None)
     except TableError as error:
         return TableUpkeep(state.table, state.mirror, error.reason)
     committed_at = None if newest is None else newest.committed_at
