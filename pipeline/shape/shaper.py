@@ -116,9 +116,9 @@ class Shaper:
         return Shaper(replace(self._shape, source=structure, treatments=treatments), self._key)
 
     def shape_rows(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows that the condition takes, with their columns treated.
-        `rows`: complete rows of the source. Raise TableError for a value that
-        cannot be converted to the type in the settings."""
+        """Return the rows that the condition takes, with their columns treated. `rows`:
+        complete rows of the source. Raise TableError for a value that cannot be
+        converted to the type in the settings."""
         if self._evaluator is not None:
             rows = rows.filter(self._evaluator(rows))
         return self._treat_columns(rows)
@@ -143,7 +143,7 @@ class Shaper:
             updated=self._shown_bits(images.updated),
         )
         if set(self._shape.treatments) == {Visibility.SHOWN}:
-            return shaped  # MySQL logs no update that changes nothing.
+            return shaped  # An update that changes nothing is not logged.
         return _without_unchanged_updates(shaped)
 
     # -- rows ----------------------------------------------------------------------------------
@@ -180,7 +180,8 @@ class Shaper:
         # The image after an update always follows the image before it.
         before = np.flatnonzero(kinds == _BEFORE)
         after = before + 1
-        leaves, enters = is_taken[before] & ~is_taken[after], ~is_taken[before] & is_taken[after]
+        leaves = is_taken[before] & ~is_taken[after]
+        enters = ~is_taken[before] & is_taken[after]
         kinds[before[leaves]] = _DELETE
         kinds[after[enters]] = _INSERT
         if images.present is not None:
