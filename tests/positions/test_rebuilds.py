@@ -190,7 +190,7 @@ class Past:
         follower = self.follower
         with follower.leased() as lease:
             asked = OrderRequest(table, "somebody", "because")
-            give_order(follower.ports(), lease, kind, asked, lambda _: None)
+            give_order(follower.ports(), lease, kind, asked)
 
     # -- what MySQL has ------------------------------------------------------------------
 
