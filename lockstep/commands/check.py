@@ -174,8 +174,10 @@ def _readable_mirrors(
                     mirrors.reason_unreadable(state.mirror, version) if state.is_complete else None
                 )
                 path = mirrors.path(state.mirror)
-                changelog_reason = _reason_changelog_unreadable(mirrors, source, state)
-                yield MirrorEvidence(state.table, path, retention, reason, changelog_reason)
+                reason_changelog_unreadable = _reason_changelog_unreadable(mirrors, source, state)
+                yield MirrorEvidence(
+                    state.table, path, retention, reason, reason_changelog_unreadable
+                )
 
 
 def _reason_changelog_unreadable(mirrors: Mirrors, source: str, state: TableState) -> str | None:

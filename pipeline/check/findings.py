@@ -82,13 +82,13 @@ class RunEvidence:
 class MirrorEvidence:
     """An existing mirror. `path`: absolute; `retention`: how long its properties keep
     old versions; `reason_unreadable`: why its newest version cannot be read, or None if
-    all its files exist; `changelog_reason`: the same of its changelogs."""
+    all its files exist; `reason_changelog_unreadable`: the same of its changelogs."""
 
     table: TableName
     path: str
     retention: Retention
     reason_unreadable: str | None = None
-    changelog_reason: str | None = None
+    reason_changelog_unreadable: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

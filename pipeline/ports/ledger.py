@@ -32,7 +32,7 @@ from lockstep.pipeline.model.batch import (
 from lockstep.pipeline.model.claim import BatchSpan
 from lockstep.pipeline.model.gaps import Gap
 from lockstep.pipeline.model.life import MirrorEvent
-from lockstep.pipeline.model.load import ChunkRows, Load, LoadBegin
+from lockstep.pipeline.model.load import ChunkRows, Load, LoadBasis
 from lockstep.pipeline.model.table_state import (
     Extent,
     OrderKind,
@@ -460,7 +460,7 @@ class Tables(Protocol):
         """Return the loads that no live batch joined and that are not void, oldest
         first."""
 
-    def begin_load(self, lease: Lease, load: int, reading: LoadBegin) -> None:
+    def begin_load(self, lease: Lease, load: int, reading: LoadBasis) -> None:
         """Record the structure and the place with which the load begins; then its
         chunks may be planned."""
 

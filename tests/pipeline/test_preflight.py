@@ -372,7 +372,9 @@ CASES: list[tuple[str, SourceEvidence, str]] = [
     ),
     (
         "files of changelogs",
-        looked(mirrors=(replace(SHORT, changelog_reason="1 of its files were deleted"),)),
+        looked(
+            mirrors=(replace(SHORT, reason_changelog_unreadable="1 of its files were deleted"),)
+        ),
         "warning",
     ),
 ]

@@ -26,7 +26,7 @@ from lockstep.pipeline.mirror.layout import (
     scratch_path,
 )
 from lockstep.pipeline.mirror.marks import changelog_rows, file_schema
-from lockstep.pipeline.model.load import LoadFollowed, LoadJoined, SourceReading
+from lockstep.pipeline.model.load import FollowedLoad, JoinedLoad, SourceReading
 from lockstep.pipeline.model.table_state import (
     SnapshotFiles,
     StoppedTable,
@@ -266,8 +266,8 @@ class CapturedTables:
         self.policies_of, self.counted_only = policies_of, counted_only
         self.events: list[TableEvent] = []
         self.snapshots: list[SnapshotFiles] = []
-        self.followed_loads: list[LoadFollowed] = []
-        self.joined_loads: list[LoadJoined] = []
+        self.followed_loads: list[FollowedLoad] = []
+        self.joined_loads: list[JoinedLoad] = []
         self.finished_loads: list[LoadProgress] = []
         """The progress of the loads that ended."""
         self._store, self._source, self._in_scratch_folder = store, source, in_scratch_folder

@@ -140,7 +140,7 @@ def _plan_table(
         if isinstance(target, str):
             return TableUpkeep(state.table, state.mirror, target)
         files = lake.files(state.mirror)
-        newest = lake.commit(target.mirror, target.version)
+        newest = next(ports.mirrors.history(target.mirror), None)
         committed_at = None if newest is None else newest.committed_at
         doubt = clock_doubt(ports.clock(), facts.now, committed_at, facts.last_lease_at, lake.keep)
         plan = decide(files, policy, doubt)

@@ -298,13 +298,12 @@ def _read_string_type(word: str, reader: StatementReader) -> WrittenType | None:
     name = word.lower()
     if name in TEXT_FAMILY:
         length = _read_length(reader) if name == "text" else None
-        text = WrittenType(name, length=length, has_length=length is not None)
-        return _read_charset_attributes(_read_compressed(text, reader), reader)
+        return _read_charset_attributes(
+            _read_compressed(WrittenType(name, length=length), reader), reader
+        )
     if name in BLOB_FAMILY:
         length = _read_length(reader) if name == "blob" else None
-        return _read_compressed(
-            WrittenType(name, length=length, has_length=length is not None), reader
-        )
+        return _read_compressed(WrittenType(name, length=length), reader)
     return None
 
 
