@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from itertools import filterfalse
 from typing import Any
 
 from lockstep import exits
@@ -31,7 +29,7 @@ from lockstep.pipeline.snapshot.condition import read_condition
 from lockstep.pipeline.source_plan import RereadRows
 from lockstep.pipeline.values.decisions import Lease
 from lockstep.pipeline.values.errors import NothingMatches
-from lockstep.pipeline.values.table import TableName, TablePatterns, has_wildcard
+from lockstep.pipeline.values.table import TableName, TablePatterns
 from lockstep.printing import origin_values, pluralize
 from lockstep.resources.adapters import Adapters
 from lockstep.resources.holders import holder_name
@@ -44,7 +42,7 @@ def perform(arguments: argparse.Namespace, context: CommandContext) -> Outcome:
     if arguments.where is not None:
         _require_one_table(arguments)
     with context.adapters() as adapters:
-        source = _chosen_source(arguments, context, adapters)
+        source = context.source_with_tables(adapters, arguments.source, arguments.tables)
         ports = adapters.ports(source, SilentProgress())
         if arguments.where is not None:
             reloads = [_planned_row_reload(arguments, ports)]
@@ -94,21 +92,6 @@ def record_reloads(
         _say_recorded(context, ports, recorded[-1])
     context.say(*_cost_lines(ports, recorded))
     return recorded
-
-
-def _chosen_source(
-    arguments: argparse.Namespace, context: CommandContext, adapters: Adapters
-) -> str:
-    """Return the source that has captured the tables whose full names were given. If no
-    source or several have, return the only configured source; raise `UsageError` if
-    there are several."""
-    sources = set[str]()
-    for name in filterfalse(has_wildcard, arguments.tables):
-        with suppress(NothingMatches):
-            sources.add(
-                context.source_with_table(adapters, arguments.source, parse_table_name(name))
-            )
-    return sources.pop() if len(sources) == 1 else context.one_source(arguments.source).name
 
 
 def _planned_reloads(

@@ -21,6 +21,7 @@ from lockstep.pipeline.check.findings import (
     SourceEvidence,
     with_topic,
 )
+from lockstep.pipeline.schema.model import ROW_CHANGING_ACTIONS
 from lockstep.pipeline.source_plan import policies_given_to, settings_in_words
 from lockstep.pipeline.values.engines import engine_of
 from lockstep.pipeline.values.errors import NothingMatches
@@ -37,7 +38,6 @@ _REREAD_CURE: Final = (
     'foreign_keys = "resnapshot" under [[sources]] or [[sources.table]] has runs read these tables '
     "again"
 )
-_ROW_CHANGING_ACTIONS: Final = ("CASCADE", "SET NULL", "SET DEFAULT")
 
 
 def _judge_engines(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
@@ -113,7 +113,7 @@ def _judge_hidden_parents(
 
 def _may_change_rows(key: SurveyedForeignKey) -> bool:
     actions = (key.on_update, key.on_delete)
-    return _has_hidden_actions(key) or any(action in _ROW_CHANGING_ACTIONS for action in actions)
+    return _has_hidden_actions(key) or any(action in ROW_CHANGING_ACTIONS for action in actions)
 
 
 def _has_hidden_actions(key: SurveyedForeignKey) -> bool:

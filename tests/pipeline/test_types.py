@@ -12,7 +12,7 @@ import pytest
 
 from lockstep.pipeline.catalog import EntryColumn
 from lockstep.pipeline.mirror.fold import key_hashes
-from lockstep.pipeline.run.load.limits import columns_of
+from lockstep.pipeline.run.load.by_condition import columns_of
 from lockstep.pipeline.schema.effects import CannotFollow
 from lockstep.pipeline.schema.evolve import evolve
 from lockstep.pipeline.schema.evolving.column_changes import text_type_with_convert
@@ -136,7 +136,7 @@ def test_every_type_has_a_printed_length_or_is_known_to_have_none() -> None:
 
 
 def test_every_type_that_a_condition_limits_is_known_to_be_compared() -> None:
-    """`run.load.limits` compares by the Arrow type, so a type whose literals mean something else
+    """A limit is compared by the Arrow type, so a type whose literals mean something else
     than its numbers must be left out there."""
     schema = pa.schema([pa.field(kind.type, arrow_type(kind)) for kind in COLUMNS])
     limits = [Limit(kind, 1901, 1901) for kind in FAMILIES]

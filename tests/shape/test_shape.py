@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lockstep.pipeline.run.dump.image_decoder import with_default_values
-from lockstep.pipeline.run.load.limits import comparable_limits
+from lockstep.pipeline.run.load.by_condition import comparable_limits
 from lockstep.pipeline.schema.model import ValueDefault
 from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, Visibility, read_mask
 from lockstep.pipeline.schema.types import FAMILIES, arrow_schema, arrow_type
