@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def difference_lines(comparison: TableComparison) -> Iterator[str]:
     """Yield lines with the first rows that differ between MySQL and the lake, and one
     with the number of further rows."""
-    count, prefix = comparison.differing_rows, f"{comparison.table}: "
+    count, prefix = comparison.difference_count, f"{comparison.table}: "
     attributes_by_side = {"MySQL": "source", "the lake": "lake"}
     yield from differing_row_lines(comparison.rows, count, attributes_by_side, prefix=prefix)
 
