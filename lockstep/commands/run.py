@@ -16,7 +16,7 @@ from lockstep.pipeline.values.errors import LockstepError
 from lockstep.pipeline.values.segment import RowCounts
 from lockstep.pipeline.values.shown import MOST_NAMES
 from lockstep.printing import (
-    difference_lines,
+    comparison_lines,
     partial_table_lines,
     pluralize,
     show_stopped_tables,
@@ -310,5 +310,5 @@ def _sample_lines(source: str, report: VerifyReport) -> Iterator[str]:
     result = f"{tables} from MySQL" if differing_tables else "all equal to MySQL"
     yield f"{source}: {pluralize(rows, 'row')} compared at {report.position}: {result}"
     for comparison in differing_tables:
-        yield from difference_lines(comparison)
+        yield from comparison_lines(comparison)
         yield f"  `lockstep verify {comparison.table}` finds all of them"

@@ -12,9 +12,9 @@ older than `delta.deletedFileRetentionDuration`, even if its files still exist.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, Literal
 
 from lockstep.pipeline.binlog.values.charsets import AMBIGUOUS_SETS, may_be_ambiguous, text_decoder
 from lockstep.pipeline.check.findings import (
@@ -32,12 +32,11 @@ from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
-from lockstep.pipeline.shape.shape import has_wildcard
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.shown import name_list
-from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.pipeline.values.table import Column, TableName, TableStructure, has_wildcard
 
 _MEMBER_TYPES: Final = ("enum", "set")
 _FLOATING_TYPES: Final = ("float", "double")
@@ -504,25 +503,19 @@ def _retention_statement(mirror: MirrorEvidence, keep: timedelta) -> str:
     )
 
 
-def _judge_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    for mirror in evidence.mirrors:
-        if mirror.reason_unreadable is not None:
-            yield Fault(
-                f"its mirror cannot be read as a whole: {mirror.reason_unreadable}",
-                str(mirror.table),
-                f"`lockstep reload {mirror.table} --reason …` rewrites its mirror",
-            )
+def _judge_files(
+    kind: Literal["mirror", "changelog"], cure: str
+) -> Callable[[SourceEvidence], Iterator[RuleVerdict]]:
+    def judge(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
+        for mirror in evidence.mirrors:
+            reason = mirror.reason_unreadable
+            if kind == "changelog":
+                reason = mirror.reason_changelog_unreadable
+            if reason is not None:
+                sentence = f"its {kind} cannot be read as a whole: {reason}"
+                yield Fault(sentence, str(mirror.table), cure.format(table=mirror.table))
 
-
-def _judge_changelog_files(evidence: SourceEvidence) -> Iterator[RuleVerdict]:
-    for mirror in evidence.mirrors:
-        if mirror.reason_changelog_unreadable is not None:
-            yield Fault(
-                f"its changelog cannot be read as a whole: {mirror.reason_changelog_unreadable}",
-                str(mirror.table),
-                "restore the files from a copy of the lake; or `lockstep replay --from earliest "
-                f"--to latest --tables {mirror.table}` writes what the server's log still has",
-            )
+    return judge
 
 
 MIRROR_RULES: Final = with_topic(
@@ -535,7 +528,7 @@ MIRROR_RULES: Final = with_topic(
         "readers fail, and the first write that reads such a file quarantines the table; a write "
         "that only appends goes on",
         "restore the files, or `lockstep reload TABLE --reason …`",
-        _judge_files,
+        _judge_files("mirror", "`lockstep reload {table} --reason …` rewrites its mirror"),
     ),
     CheckRule(
         "files of changelogs",
@@ -544,7 +537,11 @@ MIRROR_RULES: Final = with_topic(
         "readers of the changelog fail; runs go on, because they only add to it",
         "restore the files, or `lockstep replay --from earliest --to latest --tables TABLE`, which "
         "writes the changes again that the server's log still has",
-        _judge_changelog_files,
+        _judge_files(
+            "changelog",
+            "restore the files from a copy of the lake; or `lockstep replay --from earliest --to "
+            "latest --tables {table}` writes what the server's log still has",
+        ),
     ),
     CheckRule(
         "versions kept",

@@ -129,7 +129,7 @@ def file_schema(schema: pa.Schema, names: list[str], more: int) -> pa.Schema:
 def _listed(bits: pa.BinaryArray, names: list[str]) -> pa.ListArray:
     """Return for each image the names whose bit is set; NULL for an image without bits."""
     whole = bits.is_null().to_numpy(zero_copy_only=False)
-    is_set = unpack_bits(bits)[:, : len(names)] & ~whole[:, None]
+    is_set = unpack_bits(bits, len(names)) & ~whole[:, None]
     ends = np.concatenate([[0], np.cumsum(is_set.sum(axis=1))]).astype(np.int32)
     values = pa.array(names, pa.string()).take(pa.array(np.nonzero(is_set)[1]))
     return pa.ListArray.from_arrays(pa.array(ends), values, mask=pa.array(whole))

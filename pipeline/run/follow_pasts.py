@@ -242,14 +242,6 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
 # -- plans -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PastReach(ReadingReach):
-    """The supplies of a table that no run has captured: the server, and its past in the
-    log, or a sentence that says why it has none."""
-
-    past: Past | str = ""
-
-
 def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
     """Return the plans, and added to them the plans for tables that are captured with
     their past. Nothing is written."""
@@ -264,7 +256,9 @@ def plan_pasts(ports: RunPorts, plans: TablePlans) -> TablePlans:
 def _plan_past(load: Load, pasts: Pasts) -> Plan:
     have = Have(load.table, SupplyStanding.NEW, reason=load.reason, load=load)
     past = pasts.by_table[load.table]
-    table_plan = plan(have, Want(supplier=Supplier.LOG, author=load.author), PastReach(past=past))
+    table_plan = plan(
+        have, Want(supplier=Supplier.LOG, author=load.author), ReadingReach(past=past)
+    )
     if isinstance(past, str):
         return table_plan
     first_step, *later_steps = table_plan.steps

@@ -206,6 +206,10 @@ class RowDifference:
     source: Mapping[str, str] | None = None
     lake: Mapping[str, str] | None = None
 
+    @property
+    def values_by_side(self) -> dict[str, Mapping[str, str] | None]:
+        return {"MySQL": self.source, "the lake": self.lake}
+
     def __str__(self) -> str:
         return f"{self.kind}: {self.key}"
 

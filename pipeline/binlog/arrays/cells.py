@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lockstep.pipeline.binlog.arrays.array_access import Bytes, u8, u16, u24, u32
-from lockstep.pipeline.binlog.arrays.compiled import part
+from lockstep.pipeline.binlog.arrays.compiled import kernel_part
 from lockstep.pipeline.values.errors import TableError
 
 Places = npt.NDArray[np.int32]
@@ -120,7 +120,7 @@ def decimal_size(precision: int, scale: int) -> int:
     return size
 
 
-@part
+@kernel_part
 def cell_length(data: Bytes, at: int, size: int) -> int:
     """Return the length of a cell's content, stored in the `size` bytes before it."""
     if size == 1:

@@ -14,6 +14,7 @@ from lockstep.pipeline.model.claim import (
     judge_unclaimed,
 )
 from lockstep.pipeline.run.agreement.lake_logs import (
+    ChangedChangelogs,
     claim_obstacle,
     disagreeing_tables,
     unrecorded_commit_error,
@@ -84,10 +85,12 @@ def _disagreement(ports: RunPorts) -> LockstepError | None:
     )
 
 
-def lake_error(ports: RunPorts) -> LockstepError | None:
+def lake_error(
+    ports: RunPorts, changelogs: ChangedChangelogs | None = None
+) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is
-    written."""
-    return claim_error(ports) or unrecorded_commit_error(ports)
+    written. `changelogs`: the result of `changed_changelogs`, if the caller has it."""
+    return claim_error(ports) or unrecorded_commit_error(ports, changelogs)
 
 
 def contradicted_spans(ports: RunPorts, claim: Claim | Unclaimed) -> list[BatchSpan]:

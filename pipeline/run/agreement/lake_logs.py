@@ -9,8 +9,7 @@ ledgers write to one lake.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -29,7 +28,12 @@ from lockstep.pipeline.model.foreign_commits import (
     judge_mirror_log,
 )
 from lockstep.pipeline.model.lake_commit import LakeCommit, LogSince
-from lockstep.pipeline.model.table_state import OrderKind, TableCondition, TableState
+from lockstep.pipeline.model.table_state import (
+    OrderKind,
+    StoppedTable,
+    TableCondition,
+    TableState,
+)
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reload_hint
 from lockstep.pipeline.values.errors import ForeignCommit, MirrorRefused, TableError
@@ -41,17 +45,9 @@ _MOST_SEARCHED_COMMITS: Final = 50
 """Number of newest commits in a folder that are searched for one of Lockstep's."""
 
 
-@dataclass(frozen=True, slots=True)
-class DisagreeingTable:
-    """A table whose Delta log and the ledger disagree, with the reason and the cure."""
-
-    table: TableName
-    reason: str
-    hint: str
-
-    @classmethod
-    def of(cls, table: TableName, error: TableError | ForeignCommit) -> DisagreeingTable:
-        return cls(table, str(error), error.hint)
+ChangedChangelogs = Sequence[tuple[str, Judgement]]
+"""The folders of changelogs, and of system tables, to which somebody committed, each
+with the judgement on these commits."""
 
 
 def require_expected_commits(
@@ -168,7 +164,7 @@ def replay_hint(table: TableName | SystemTable) -> str:
     return f"`lockstep replay --from earliest --to latest{tables_option}` lists what was captured"
 
 
-def disagreeing_tables(ports: RunPorts) -> list[DisagreeingTable]:
+def disagreeing_tables(ports: RunPorts) -> list[StoppedTable]:
     """Return the tables whose mirrors have commits of Lockstep that the ledger does not
     know, or lack commits that it knows."""
     source = ports.source.name
@@ -180,14 +176,21 @@ def disagreeing_tables(ports: RunPorts) -> list[DisagreeingTable]:
             ports, state, examined_versions.get(state.mirror), intents.get(table)
         )
         if isinstance(judgement, Ahead | Behind) and not state.is_mirror_removed:
-            tables.append(DisagreeingTable.of(table, _mirror_error(ports, state, judgement)))
+            tables.append(_disagreeing(table, _mirror_error(ports, state, judgement)))
     return tables
 
 
-def unrecorded_commit_error(ports: RunPorts) -> ForeignCommit | None:
+def _disagreeing(table: TableName, error: TableError | ForeignCommit) -> StoppedTable:
+    return StoppedTable(table, str(error), error.hint, "")
+
+
+def unrecorded_commit_error(
+    ports: RunPorts, changelogs: ChangedChangelogs | None = None
+) -> ForeignCommit | None:
     """Return the error of the first changelog, or system table, with a commit of
-    Lockstep that the ledger does not know; None if there is none."""
-    for folder, judgement in _changelogs_with_new_commits(ports):
+    Lockstep that the ledger does not know; None if there is none. `changelogs`: the
+    result of `changed_changelogs`, if the caller has it."""
+    for folder, judgement in changed_changelogs(ports) if changelogs is None else changelogs:
         if isinstance(judgement, Ahead):
             return _ahead_error(ports, folder, judgement)
     return None
@@ -216,17 +219,21 @@ def claim_obstacle(ports: RunPorts) -> ForeignCommit | None:
     return None
 
 
-def _changelogs_with_new_commits(ports: RunPorts) -> Iterator[tuple[str, Judgement]]:
-    """Yield the changelogs, and the system tables, with commits after the version that
+def changed_changelogs(ports: RunPorts) -> ChangedChangelogs:
+    """Return the changelogs, and the system tables, with commits after the version that
     was examined last, and the judgement on these commits."""
     mirrors = {state.mirror for state in ports.ledger.table_states(ports.source.name).values()}
     examined_versions = ports.ledger.examined_versions(ports.source.name)
     versions = {
         folder: version for folder, version in examined_versions.items() if folder not in mirrors
     }
-    for folder in sorted(ports.mirrors.changed_since(versions)):
-        log = ports.changelog.log_since(folder, versions[folder])
-        yield folder, changelog_judgement(ports, log, versions[folder])
+    logs = {
+        folder: ports.changelog.log_since(folder, versions[folder])
+        for folder in sorted(ports.mirrors.changed_since(versions))
+    }
+    return [
+        (folder, changelog_judgement(ports, log, versions[folder])) for folder, log in logs.items()
+    ]
 
 
 def mirrors_with_new_commits(
@@ -252,7 +259,7 @@ def mirrors_with_new_commits(
     ]
 
 
-def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
+def tables_to_quarantine(ports: RunPorts, changelogs: ChangedChangelogs) -> list[StoppedTable]:
     """Return the tables that runs would quarantine because of commits that are not
     Lockstep's: the next run because of those to a mirror, the next run that publishes
     there because of those to a changelog. Mirrors that are written again, because a
@@ -272,32 +279,35 @@ def tables_to_quarantine(ports: RunPorts) -> list[DisagreeingTable]:
         )
         if isinstance(judgement, Behind | Foreign | Unknown):
             error = _mirror_error(ports, state, judgement)
-            disagreeing.append(DisagreeingTable.of(state.table, error))
+            disagreeing.append(_disagreeing(state.table, error))
     table_by_folder = _changelogs_of(ports, {TableCondition.FOLLOWING})
-    for folder, judgement in _changelogs_with_new_commits(ports):
+    for folder, judgement in changelogs:
         if folder not in table_by_folder or isinstance(judgement, Ahead):
             continue
         table = table_by_folder[folder]
         if (changelog_problem := changelog_error(ports, folder, judgement, table)) is not None:
-            disagreeing.append(DisagreeingTable.of(table, changelog_problem))
+            disagreeing.append(_disagreeing(table, changelog_problem))
     return disagreeing
 
 
-def changelogs_with_moved_rows(ports: RunPorts) -> list[DisagreeingTable]:
+def changelogs_with_moved_rows(
+    ports: RunPorts, changelogs: ChangedChangelogs
+) -> list[StoppedTable]:
     """Return the changelogs whose rows another program moved to other files without
     changing them, as a compaction does. A replay, or the next run that publishes there,
     lists the captured files again."""
     table_by_folder = _changelogs_of(ports, frozenset(TableCondition))
     return [
-        DisagreeingTable(
+        StoppedTable(
             table_by_folder[folder],
             f"{_foreign_sentence(folder, judgement.commit)}: it put rows into files that nobody "
             "recorded",
             f"only Lockstep may write changelogs; {replay_hint(table_by_folder[folder])}; the next "
             "run that publishes there does the same, or says what to do if captured files were "
             "deleted since",
+            "",
         )
-        for folder, judgement in _changelogs_with_new_commits(ports)
+        for folder, judgement in changelogs
         if folder in table_by_folder and isinstance(judgement, Moved)
     ]
 

@@ -13,7 +13,7 @@ from enum import Enum, StrEnum
 from itertools import chain
 from typing import ClassVar, Final, Literal, assert_never
 
-from lockstep.pipeline.schema.model import KeyKind, KeyPart
+from lockstep.pipeline.schema.model import KeyKind, KeyPart, ReferentialAction
 from lockstep.pipeline.values.table import TableName
 
 FIRST: Final = ""
@@ -367,15 +367,15 @@ class WrittenType:
 class WrittenReference:
     """FOREIGN KEY, or REFERENCES in a column's definition. `references`: the parent
     table. `referenced`: the parent's columns; empty if they are omitted, for its
-    primary key. `on_delete`, `on_update`: the referential action, such as SET NULL."""
+    primary key."""
 
     columns: tuple[str, ...]
     references: TableName
     referenced: tuple[str, ...]
     name: str | None = None
     index_name: str | None = None
-    on_delete: str | None = None
-    on_update: str | None = None
+    on_delete: ReferentialAction | None = None
+    on_update: ReferentialAction | None = None
     if_not_exists: bool = False
 
 
