@@ -278,7 +278,7 @@ class Plan:
         """Return whether all rows are read from the server and reading has not begun.
         Changes before it begins are then not needed."""
         supply = None if self.step_after_log is None else self.step_after_log.supply
-        return isinstance(supply, RowsFromServer) and not (supply.load and supply.load.begin)
+        return isinstance(supply, RowsFromServer) and not (supply.load and supply.load.basis)
 
     def continuing(self, load: Load | None) -> Plan:
         """Return the plan with `load` as the read of all rows from the server; the same

@@ -131,7 +131,7 @@ def test_until_a_position_before_the_start_is_an_idle_run(shop: Shop) -> None:
     shop.put(2)
     report = shop.follower.run(place)
     assert (report.batch_id, report.start, report.transactions) == (None, report.end, 0)
-    assert report.is_end_passed
+    assert report.is_past_end
     assert (shop.told().kind, shop.told().rule) == ("idle", "nothing-to-do")
     assert str(shop.told().head) == shop.head()
     assert place in report.reason

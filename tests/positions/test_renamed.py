@@ -22,7 +22,7 @@ from lockstep.pipeline.run.acknowledge import acknowledge
 from lockstep.pipeline.run.merge import merge
 from lockstep.pipeline.run.proof.verify_rows import verify
 from lockstep.pipeline.run.status.plan import make_plan
-from lockstep.pipeline.schema.history import Hash
+from lockstep.pipeline.schema.treatments import Hash
 from lockstep.pipeline.shape.shape import ShapeRules
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.policies import Deletes, DroppedTables, LakePolicies
