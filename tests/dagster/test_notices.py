@@ -167,7 +167,7 @@ def test_a_service_that_fails_is_noted_and_told_the_next_time(
 def test_a_service_that_hangs_holds_nobody_up(service: Service) -> None:
     """A run waits as long as it is told to, and goes on."""
     service.hung.clear()
-    assert send(service.url, "env:X", "title", "body", patience_seconds=0.2) == (
+    assert send(service.url, "env:X", "title", "body", timeout_seconds=0.2) == (
         "env:X did not answer within 0.2 s"
     )
 

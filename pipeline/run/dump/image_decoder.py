@@ -169,8 +169,8 @@ class ImageDecoder:
         self._policies_of, self._unshaped_tables = policies_of, unshaped_tables
         self._decoders: dict[tuple[int, int], TableDecoder] = {}
         self.tables_with_defaults: set[TableName] = set()
-        """Tables with inserted rows whose missing columns got the DEFAULT of the
-        history."""
+        """Tables with inserted rows that lacked a column in the log, and got the
+        DEFAULT that the history has for it."""
 
     def use_buffer(self, buffer: TransactionBuffer) -> None:
         self.buffer = buffer

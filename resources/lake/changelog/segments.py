@@ -168,8 +168,8 @@ class ParquetSegments:
                 file.unlink()
         return len(files)
 
-    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
-        source_folder, target_folder = self._lake / origin, self._lake / folder
+    def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
+        source_folder, target_folder = self._lake / origin, self._lake / target
         with lake_errors(target_folder):
             make_durable_folder(target_folder)
             for file in files:
