@@ -17,11 +17,7 @@ from lockstep.pipeline.model.table_state import StoppedTable, TableCondition, Ta
 from lockstep.pipeline.ports.ledger import Ledger
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.schema.history import (
-    Knowledge,
-    SchemaVersion,
-    Visibility,
-)
+from lockstep.pipeline.schema.history import Knowledge, SchemaVersion, Visibility
 from lockstep.pipeline.schema.history_check import read_stored_context
 from lockstep.pipeline.schema.statements.changes import AlterTable, RenameTables
 from lockstep.pipeline.schema.statements.read import read_change
