@@ -44,11 +44,6 @@ def parse_table_name(text: str) -> TableName:
     return TableName(database, name)
 
 
-def is_full_name(text: str) -> bool:
-    """Return whether a text names one table, and is no pattern with `*` or `?`."""
-    return not set("*?[") & set(text)
-
-
 def author_of(arguments: argparse.Namespace) -> str:
     """Return the author of what is recorded: `--author`, else the name of this account."""
     name: str | None = arguments.author

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import filterfalse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from lockstep import exits
-from lockstep.arguments import is_full_name, parse_table_name
+from lockstep.arguments import parse_table_name
 from lockstep.grammar import UsageError
 from lockstep.pipeline.values.errors import NothingMatches
 from lockstep.pipeline.values.shown import printable
+from lockstep.pipeline.values.table import has_wildcard
 from lockstep.streams import JsonLog, LiveProgress, ProgressLines, Streams, progress_bars
 
 if TYPE_CHECKING:
@@ -109,7 +111,7 @@ class CommandContext:
         patterns. If no source or several have, return the only configured source; raise
         `UsageError` if there are several."""
         sources = set[str]()
-        for pattern in filter(is_full_name, patterns):
+        for pattern in filterfalse(has_wildcard, patterns):
             with suppress(NothingMatches):
                 sources.add(self.source_with_table(adapters, name, parse_table_name(pattern)))
         return sources.pop() if len(sources) == 1 else self.one_source(name).name

@@ -12,7 +12,6 @@ from typing import Any
 from lockstep import exits
 from lockstep.arguments import (
     author_of,
-    is_full_name,
     parse_table_name,
     place_argument,
     reason_of,
@@ -32,7 +31,7 @@ from lockstep.pipeline.run.status.plan import Choice, choose_start
 from lockstep.pipeline.schema.model import schema_to_json
 from lockstep.pipeline.values.decisions import Continuity, Lease
 from lockstep.pipeline.values.errors import LockstepError, NothingMatches
-from lockstep.pipeline.values.table import TableName, TablePatterns
+from lockstep.pipeline.values.table import TableName, TablePatterns, has_wildcard
 from lockstep.resources.holders import holder_name
 
 
@@ -75,7 +74,7 @@ def _chosen_tables(ports: RunPorts, kind: OrderKind, patterns: Sequence[str]) ->
     tables: list[TableName] = []
     for pattern in patterns:
         matches = TablePatterns((pattern,)).matches
-        if is_full_name(pattern):
+        if not has_wildcard(pattern):
             tables.append(parse_table_name(pattern))
         elif fitting := [t for t in sorted(states) if matches(t) and states[t].condition is wanted]:
             tables += fitting
@@ -130,7 +129,7 @@ def _given_structure(
                 hint="add --schema FILE, with what `show create table` prints",
             )
         return None, ()
-    if len(arguments.tables) != 1 or not is_full_name(arguments.tables[0]):
+    if len(arguments.tables) != 1 or has_wildcard(arguments.tables[0]):
         raise UsageError("--schema describes one table.", hint="name one table, database.table")
     return _read_text(Path(arguments.schema)), renames
 

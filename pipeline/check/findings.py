@@ -27,7 +27,12 @@ from lockstep.pipeline.values.mirror_names import MirrorNames
 from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.retention import DEFAULT_KEEP, Retention
 from lockstep.pipeline.values.survey import Grant, Survey, SurveyedTable, read_grants
-from lockstep.pipeline.values.table import NamePatterns, TableName, TablePatterns, TableStructure
+from lockstep.pipeline.values.table import (
+    StatementPatterns,
+    TableName,
+    TablePatterns,
+    TableStructure,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +124,7 @@ class SourceEvidence:
     mirrors: Sequence[MirrorEvidence] = ()
     keep_versions: timedelta = DEFAULT_KEEP
     snapshot_plan: SnapshotPlan = field(default_factory=SnapshotPlan)
-    allowed_statements: NamePatterns = field(default_factory=NamePatterns)
+    allowed_statements: StatementPatterns = field(default_factory=StatementPatterns)
     policies_of: Callable[[TableName], LakePolicies] = lambda _: LakePolicies()
     table_settings: Sequence[TableSettings] = ()
     ledger_tables: Collection[TableName] = ()

@@ -32,12 +32,11 @@ from lockstep.pipeline.mirror.layout import MARKS, changelog_names, mirror_path
 from lockstep.pipeline.mirror.lineage import taken_names
 from lockstep.pipeline.mirror.strategy import UNSTAMPED, UNSTAMPED_HINT
 from lockstep.pipeline.schema.types import MERGE_COLUMNS, TEXT_TYPES, arrow_schema, is_mergeable
-from lockstep.pipeline.shape.shape import has_wildcard
 from lockstep.pipeline.source_plan import TableSettings
 from lockstep.pipeline.values.errors import ConfigurationError, TableError
 from lockstep.pipeline.values.retention import Retention
 from lockstep.pipeline.values.shown import name_list
-from lockstep.pipeline.values.table import Column, TableName, TableStructure
+from lockstep.pipeline.values.table import Column, TableName, TableStructure, has_wildcard
 
 _MEMBER_TYPES: Final = ("enum", "set")
 _FLOATING_TYPES: Final = ("float", "double")

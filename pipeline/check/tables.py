@@ -31,7 +31,7 @@ from lockstep.pipeline.values.survey import (
     SurveyedTable,
     grant_statement,
 )
-from lockstep.pipeline.values.table import TableName, quoted_table
+from lockstep.pipeline.values.table import TableName, has_wildcard, quoted, quoted_table
 
 _BASE_TABLE: Final = "BASE TABLE"
 _REREAD_CURE: Final = (
@@ -161,11 +161,11 @@ def _grant_cure(pattern: str, account: str | None) -> str:
     """Return the GRANT for the tables of a pattern, or words for it if the pattern has
     a wildcard in its database."""
     database, _, table = pattern.partition(".")
-    if account is None or not table or set("*?") & set(database):
+    if account is None or not table or has_wildcard(database):
         return f"grant SELECT on the tables it means ({pattern})"
     where = quoted_table(TableName(database, table))
-    if set("*?") & set(table):
-        where = f"`{database.replace('`', '``')}`.*"
+    if has_wildcard(table):
+        where = f"{quoted(database)}.*"
     return f"{grant_statement('SELECT', where, account)};"
 
 

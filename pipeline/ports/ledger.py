@@ -75,8 +75,8 @@ from lockstep.pipeline.values.decisions import (
 )
 from lockstep.pipeline.values.intent import (
     Intent,
+    MirrorVersion,
     NewestWrites,
-    RecordedMirrorVersion,
     RecordedVersionSet,
     SettledWrite,
 )
@@ -538,13 +538,13 @@ class Writes(Protocol):
     def newest_writes(self, source: str, applications: Collection[str]) -> dict[str, NewestWrites]:
         """Return the newest writes of each of these application ids."""
 
-    def mirror_version(self, source: str, write: int) -> RecordedMirrorVersion | None:
+    def mirror_version(self, source: str, write: int) -> MirrorVersion | None:
         """Return the mirror version that the write with this id made; None if it is not
         settled, or if upkeep deleted it."""
 
     def newest_version_before(
         self, source: str, applications: Collection[str], batch: int
-    ) -> RecordedMirrorVersion | None:
+    ) -> MirrorVersion | None:
         """Return the mirror version that the newest settled write of these application
         ids made, without writes that have changes of the batch or of later ones."""
 
@@ -552,9 +552,7 @@ class Writes(Protocol):
         """Return the versions of mirrors that together show the source as of the
         batch's end."""
 
-    def mirror_versions(
-        self, source: str, table: TableName, last: int
-    ) -> list[RecordedMirrorVersion]:
+    def mirror_versions(self, source: str, table: TableName, last: int) -> list[MirrorVersion]:
         """Return the versions of a table's mirrors as of the ends of acknowledged
         batches up to `last`, newest first; each once, with the first of its batches.
         Versions that follow a commit of another program are left out."""

@@ -70,7 +70,7 @@ from lockstep.pipeline.schema.history import Knowledge, SchemaVersion
 from lockstep.pipeline.schema.rows import merge_key
 from lockstep.pipeline.values.decisions import Continuity
 from lockstep.pipeline.values.errors import NothingMatches, PastRefused, TableError
-from lockstep.pipeline.values.intent import Intent, MissingReason, RecordedMirrorVersion
+from lockstep.pipeline.values.intent import Intent, MirrorVersion, MissingReason
 from lockstep.pipeline.values.places import Place
 from lockstep.pipeline.values.policies import Deletes, DroppedColumns, Readers
 from lockstep.pipeline.values.row_groups import row_groups
@@ -139,7 +139,7 @@ def _lies_before(event: TableEvent, cut: Cut) -> bool:
 
 
 def _schema_version_of(
-    ports: RunPorts, table: TableName, base: RecordedMirrorVersion, contents: Sequence[TableContent]
+    ports: RunPorts, table: TableName, base: MirrorVersion, contents: Sequence[TableContent]
 ) -> int:
     """Return the schema version that a mirror version shows. The first version of a
     ledger that was made from the lake shows the structure that was recorded with it."""
@@ -161,7 +161,7 @@ def _origin_from_version(
     ports: RunPorts,
     table: TableName,
     cut: Cut,
-    base: RecordedMirrorVersion,
+    base: MirrorVersion,
     contents: Sequence[TableContent],
 ) -> RebuildOrigin:
     """Return the origin that begins with the version `base`. Raise `TableError` if the
@@ -289,7 +289,12 @@ def _rebuild_origin(
 
 
 _REASONS_FOR_REFUSAL: Final = frozenset(
-    {MissingReason.STOPPED, MissingReason.READING, MissingReason.BEHIND, MissingReason.LATER}
+    {
+        MissingReason.STOPPED,
+        MissingReason.READING,
+        MissingReason.BEHIND,
+        MissingReason.RESUMED_LATER,
+    }
 )
 """Reasons for which the changelog, too, may lack changes up to the end of the batch."""
 
@@ -438,7 +443,7 @@ def _folders(ports: RunPorts, origin: RebuildOrigin) -> dict[int, str]:
 
 
 def _copy_base(
-    ports: RunPorts, aside: RunPorts, base: RecordedMirrorVersion, origin: RebuildOrigin
+    ports: RunPorts, aside: RunPorts, base: MirrorVersion, origin: RebuildOrigin
 ) -> None:
     """Write the rows of the version with which the table begins. Rows that are marked
     as deleted there are staged as deletions, which mark them again."""

@@ -113,17 +113,15 @@ def pack_bits(present: npt.NDArray[np.bool_], whole: npt.NDArray[np.bool_]) -> p
     return pa.Array.from_buffers(pa.binary(), len(present), buffers)
 
 
-def unpack_bits(bits: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return the inverse of `pack_bits` (images x columns). A row whose bits are NULL
-    is all true. Bytes are unpacked whole, so up to seven columns that mean nothing
-    follow the table's. If all rows are NULL, the result has no columns."""
+def unpack_bits(bits: pa.Array, column_count: int) -> npt.NDArray[np.bool_]:
+    """Return the inverse of `pack_bits` (images x columns). An image whose bits are NULL
+    has every column."""
+    present = np.ones((len(bits), column_count), np.bool_)
     valid = bits.drop_null()
-    if not len(valid):
-        return np.ones((len(bits), 0), np.bool_)
-    _, offsets, data = valid.buffers()
-    ends = np.frombuffer(offsets, np.int32)[valid.offset :][: len(valid) + 1]
-    packed_bits = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].reshape(len(valid), -1)
-    present = np.ones((len(bits), packed_bits.shape[1] * 8), np.bool_)
-    rows = bits.is_valid().to_numpy(zero_copy_only=False)
-    present[rows] = np.unpackbits(packed_bits, axis=1, bitorder="little").astype(np.bool_)
+    if len(valid):
+        _, offsets, data = valid.buffers()
+        ends = np.frombuffer(offsets, np.int32)[valid.offset :][: len(valid) + 1]
+        packed_bits = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]].reshape(len(valid), -1)
+        flags = np.unpackbits(packed_bits, axis=1, count=column_count, bitorder="little")
+        present[bits.is_valid().to_numpy(zero_copy_only=False)] = flags.astype(np.bool_)
     return present

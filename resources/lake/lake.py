@@ -49,7 +49,8 @@ class Lake:
         on_warning: Callable[[str], None],
         keep: timedelta = DEFAULT_KEEP,
     ) -> None:
-        path, staging_folder = lake_path.absolute(), Path(staging).absolute()
+        path = lake_path.absolute()
+        staging_folder = Path(staging).absolute()
         server = configured_server(spark_conf)
         spark: Spark
         if server is None:
@@ -58,7 +59,9 @@ class Lake:
             )
         else:
             spark = RemoteSpark(server, spark_conf, lake=path, staging=staging_folder)
-        self._path, self._staging, self._spark = path, staging_folder, spark
+        self._path = path
+        self._staging = staging_folder
+        self._spark = spark
         self.segments = ParquetSegments(path, spark=spark)
         self.spool = FileSpool(path, staging_folder / "spool")
         self.changelog = DeltaChangelog(path)
@@ -78,26 +81,26 @@ class Lake:
         return self._spark.display_name()
 
     def start_request_count(self) -> Callable[[], RequestCounts | None]:
-        """Return a function that returns the number of requests that this process has
-        sent to the lake's store since this call, by our client and by Spark's; None for
-        a lake in a folder.
+        """Begin to count this process's requests to the lake's store. The returned
+        function returns their numbers since then, by our client and by Spark's; None
+        for a lake in a folder.
 
-        delta-rs, the third client, does not count its requests. In the store's access
-        log, the clients have different user agents (`USER_AGENT`, `DELTA_USER_AGENT`,
-        Hadoop's). If a request is repeated because the store was busy or did not
-        answer, our client counts it once, but Spark's counts each attempt.
+        The requests of delta-rs are not counted. In the store's access log, the three
+        clients have different user agents (`USER_AGENT`, `DELTA_USER_AGENT`, Hadoop's).
+        If a request is repeated because the store was busy or did not answer, our
+        client counts it once, but Spark's counts each attempt.
         """
         if not isinstance(self._path, ObjectPath):
             return lambda: None
-        count, spark = self._path.bucket.count, self._spark
-        before, spark_before = count.total, spark.request_count()
+        own_requests, spark = self._path.bucket.count, self._spark
+        own_before, spark_before = own_requests.total, spark.request_count()
 
         def requests_since() -> RequestCounts:
             spark_now = spark.request_count()
             by_spark = None
             if spark_now is not None and spark_before is not None:
                 by_spark = max(spark_now - spark_before, 0)  # 0 if Spark was stopped meanwhile
-            return RequestCounts(count.total - before, by_spark)
+            return RequestCounts(own_requests.total - own_before, by_spark)
 
         return requests_since
 

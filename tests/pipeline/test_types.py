@@ -24,7 +24,7 @@ from lockstep.pipeline.snapshot.condition import Limit
 from lockstep.pipeline.snapshot.keys import FORMS
 from lockstep.pipeline.values.errors import TableError
 from lockstep.pipeline.values.table import Column, TableName, TableStructure
-from lockstep.resources.mysql.rehearsal import LOG_COLUMNS, RESULT_COLUMNS
+from lockstep.resources.mysql.decoder_compilation import LOG_COLUMNS, RESULT_COLUMNS
 from lockstep.resources.unity.catalog import column_json
 from tests.mysql import chunk_key_cases
 from tests.mysql.random_tables import random_tables
@@ -111,7 +111,7 @@ def test_every_arrow_type_has_a_name_and_a_hash() -> None:
 
 
 def test_every_family_is_compiled_at_set_up() -> None:
-    """`resources.mysql.rehearsal`: of the log, each; of a result, each decoder once."""
+    """`resources.mysql.decoder_compilation`: of the log, each; of a result, each decoder once."""
     assert {FAMILIES[column.type] for column, _, _ in LOG_COLUMNS} == set(Family)
     same_as_others = {Family.FLOATING, Family.BIT, Family.TIMESTAMP, Family.ENUM, Family.SET}
     same_as_others |= {Family.BYTES, Family.JSON}

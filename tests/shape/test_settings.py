@@ -28,7 +28,7 @@ from lockstep.pipeline.run.proof.verify_sample import verify_sample
 from lockstep.pipeline.run.proof.verify_schema import verify_schema
 from lockstep.pipeline.run.recovery.recover import recover
 from lockstep.pipeline.run.replay.replay import replay
-from lockstep.pipeline.schema.history import Conversion, Hash, Mask, read_mask
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, read_mask
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import ShapeRules, matches
 from lockstep.pipeline.shape.shaping import Shaping

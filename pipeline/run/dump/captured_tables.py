@@ -48,7 +48,7 @@ from lockstep.pipeline.values.policies import LakePolicies
 from lockstep.pipeline.values.position import Coordinates
 from lockstep.pipeline.values.row_groups import RowBuffer
 from lockstep.pipeline.values.segment import ChangeType, RowCounts, Segment
-from lockstep.pipeline.values.table import PastRange, TableName, end_of_hole
+from lockstep.pipeline.values.table import CapturedRange, TableName, end_of_hole
 
 MOST_UNWRITTEN_BYTES = 128 << 20
 """Largest size in bytes of the rows in memory, over all tables. Once it is reached, the
@@ -249,7 +249,7 @@ class CapturedTables:
         last_sequence_before: int = 0,
         is_captured: Callable[[TableName], bool] = lambda table: True,
         states: Mapping[TableName, TableState],
-        past_ranges: Sequence[PastRange] = (),
+        past_ranges: Sequence[CapturedRange] = (),
         complete_since: Callable[[TableName], int | None] = lambda table: None,
         policies_of: PoliciesOf = lambda table: LakePolicies(),
         open_loads: Mapping[TableName, bool] | None = None,

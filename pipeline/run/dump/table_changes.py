@@ -520,18 +520,18 @@ class TableChanges:
         if exists and self._tables[table].takes(at):
             self._record_stop(table, at, reread_error(reason))
 
-    def stop_losing_tables(self, losses: Mapping[TableName, UnloggedCascade]) -> None:
+    def stop_cascaded_tables(self, cascades: Mapping[TableName, UnloggedCascade]) -> None:
         """Stop the tables with rows that foreign keys changed and MySQL did not log.
         The policy `foreign_keys` decides whether the next run reads a table again, or a
         person has to."""
-        for table, loss in losses.items():
+        for table, cascade in cascades.items():
             if not self._tables.is_wanted(table):
                 continue
             if self._tables.policies_of(table).foreign_keys is ForeignKeys.RESNAPSHOT:
-                self._record_stop(table, loss.at, reread_error(loss.reason))
+                self._record_stop(table, cascade.at, reread_error(cascade.reason))
             else:
-                error = TableError(loss.reason, hint=resume_hint(table), need=Need.ROWS)
-                self.stop(table, loss.at, error)
+                error = TableError(cascade.reason, hint=resume_hint(table), need=Need.ROWS)
+                self.stop(table, cascade.at, error)
 
 
 def _with_server_error(ports: RunPorts, table: TableName, error: StructureUnknown) -> TableError:

@@ -264,7 +264,7 @@ def plan_repairs(ports: RunPorts, report: VerifyReport, author: str) -> list[Rel
     facts = ReloadFacts(ports, [difference.table for difference in differing_tables])
     repairs = []
     for difference in differing_tables:
-        count = difference.differing_rows
+        count = difference.difference_count
         rows = "1 row that differs" if count == 1 else f"{count:,} rows that differ"
         be = "is" if count == 1 else "are"
         request = OrderRequest(

@@ -510,12 +510,16 @@ def required_tables(changes: Sequence[SchemaChange]) -> tuple[TableName, ...]:
     required: list[TableName] = []
     for change in changes:
         match change:
-            case DropTables(tables, if_exists):
-                required += () if if_exists else tables
-            case RepairTables(tables):
+            case DropTables() | RenameTables() | AlterTable() if change.if_exists:
+                pass
+            case DropTables(tables) | RepairTables(tables):
                 required += tables
-            case RenameTables(pairs, if_exists):
-                required += () if if_exists else (old for old, _ in pairs)
+            case RenameTables(pairs):
+                new_names = set[TableName]()
+                for old, new in pairs:
+                    if old not in new_names:
+                        required.append(old)
+                    new_names.add(new)
             case AlterTable() | TruncateTable():
                 required.append(change.table)
             case CreateLike():
