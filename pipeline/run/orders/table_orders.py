@@ -19,10 +19,7 @@ from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_st
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
-from lockstep.pipeline.run.table_plans import (
-    TablePlans,
-    plan_returns,
-)
+from lockstep.pipeline.run.table_plans import TablePlans, plan_returns
 from lockstep.pipeline.schema.consequences import (
     NOT_FOLLOWED_RULE,
     ROW_KEEPING_ACTIONS,
