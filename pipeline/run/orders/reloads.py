@@ -42,11 +42,7 @@ from lockstep.pipeline.supply.plan import (
     plan,
 )
 from lockstep.pipeline.values.decisions import Lease
-from lockstep.pipeline.values.errors import (
-    LedgerRefused,
-    Need,
-    PastRefused,
-)
+from lockstep.pipeline.values.errors import LedgerRefused, Need, PastRefused
 from lockstep.pipeline.values.table import TableName
 
 

@@ -19,10 +19,7 @@ from lockstep.pipeline.run.dump.logged_statements import dialect_of, recorded_st
 from lockstep.pipeline.run.mirror_places import collisions
 from lockstep.pipeline.run.status.schema_history import unknown_table_error
 from lockstep.pipeline.run.stop_errors import unsupported_error
-from lockstep.pipeline.run.table_plans import (
-    TablePlans,
-    plan_returns,
-)
+from lockstep.pipeline.run.table_plans import TablePlans, plan_returns
 from lockstep.pipeline.schema.consequences import (
     NOT_FOLLOWED_RULE,
     ROW_KEEPING_ACTIONS,
@@ -130,7 +127,7 @@ def give_order(
         return replace(resume_order, order=order)
     for load in loads:
         if load.table == table:  # the pause made it void
-            ports.segments.discard_load(snapshot_path(ports.source.name, table), load.id)
+            ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
     return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
