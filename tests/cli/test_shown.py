@@ -319,6 +319,16 @@ def test_no_name_is_broken(rows: list[tuple[str, int, str]], width: int) -> None
         assert any({name, f"{count:,}", place} <= set(line) for line in words)
 
 
+def test_numbers_stand_below_each_other_although_one_is_missing() -> None:
+    context, out = page(80)
+    show_table(context, ("table", "rows"), [("a", 12345), ("b", None), ("c", 7)])
+    ends = [
+        line.index(digit) for line in out.getvalue().splitlines() for digit in "57" if digit in line
+    ]
+    assert len(ends) == 2
+    assert len(set(ends)) == 1
+
+
 # -- rows that a comparison found different --------------------------------------------------
 
 
