@@ -206,10 +206,7 @@ def _same_condition(
 
 
 TRANSITIONS: Final[Mapping[ConditionAndEvent, TableCondition]] = MappingProxyType(
-    {
-        (NEW, Followed): TableCondition.FOLLOWING,
-        (NEW, Dropped): TableCondition.DROPPED,
-    }
+    {(NEW, Followed): TableCondition.FOLLOWING, (NEW, Dropped): TableCondition.DROPPED}
     | _to_condition(_FOLLOWING + _DROPPED, Followed, TableCondition.FOLLOWING)
     | _to_condition(_FOLLOWING + _DROPPED, Dropped, TableCondition.DROPPED)
     | _to_condition(_ANY, TableStopped, TableCondition.STOPPED)

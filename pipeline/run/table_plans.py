@@ -775,13 +775,13 @@ def _valid_and_void_loads(
 
 def _reason_shape_changed(ports: RunPorts, load: Load) -> str | None:
     """Return why the present settings make the load void; None if they do not."""
-    if load.begin is None:
+    if load.basis is None:
         return None
     try:
-        now = ports.shaping.shape_fingerprint(load.begin.schema)
+        now = ports.shaping.shape_fingerprint(load.basis.schema)
     except TableError as error:
         return error.reason
-    return None if now == load.begin.shape else "its settings show something else of it now"
+    return None if now == load.basis.shape else "its settings show something else of it now"
 
 
 def _has_gap_since(ports: RunPorts, run_start: RunStart, batch: int) -> bool:

@@ -72,8 +72,7 @@ def put_condition_rows(
             segment.last_sequence = tables.last_sequence
             tables.add(segment, changelog_rows(segment.schema, batch.num_rows, mark_values, arrays))
     segment.counts += RowCounts(
-        updated=read.matching_rows.row_count,
-        deleted=read.deleted_rows.row_count,
+        updated=read.matching_rows.row_count, deleted=read.deleted_rows.row_count
     )
     order = read.order
     reason = f"{order.author} had rows read again where {order.condition.text}: {order.reason}"
