@@ -120,9 +120,8 @@ def claim_of(ports: RunPorts, ledger: str) -> Claim:
     return Claim(source, ledger, ports.clock(), complete=claim.empty)
 
 
-def claim_folder(ports: RunPorts) -> Claim:
-    """Write a claim of the folder for this ledger, and return it. Void batches stay
-    void."""
+def claim_folder(ports: RunPorts) -> None:
+    """Write a claim of the folder for this ledger. Void batches stay void."""
     source, ledger = ports.source.name, ports.ledger.identity()
     old_claim = claim_of(ports, ledger)
     claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
@@ -131,7 +130,6 @@ def claim_folder(ports: RunPorts) -> Claim:
     if newest is not None:
         claim = claim.with_batch(newest)
     ports.claims.write(claim)
-    return claim
 
 
 def claim_up_to(ports: RunPorts, batch: Batch) -> None:

@@ -128,7 +128,7 @@ def give_order(
         return replace(resume_order, order=order)
     for load in loads:
         if load.table == table:  # the pause made it void
-            ports.segments.discard_load(snapshot_path(ports.source.name, table), load.id)
+            ports.segments.delete_load(snapshot_path(ports.source.name, table), load.id)
     place = f" at {order.stopped.at}" if order.stopped is not None else ""
     back = f"`lockstep resume {table}` brings it back"
     return RecordedOrder(order, f"{table} stops{place}; the other tables go on. {back}")
