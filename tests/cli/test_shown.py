@@ -43,6 +43,7 @@ from lockstep.pipeline.ports.changelog import Restatement
 from lockstep.pipeline.recovery import RecoveryCase
 from lockstep.pipeline.replay.rows import ReplayDifference
 from lockstep.pipeline.replay.spans import Span
+from lockstep.pipeline.run.recovery.kept_ledger import LakeChanges
 from lockstep.pipeline.run.recovery.recover import RecoveryOutcome
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection
 from lockstep.pipeline.run.replay.replay import ReplayedBatch, ReplayReport
@@ -423,7 +424,8 @@ def test_a_recovery_says_what_its_changelogs_list_now() -> None:
     added = (SegmentFile("c.parquet"),)
     restatement = Restatement(7, ("d.parquet", "e.parquet"), added, lost_paths=("a.parquet",))
     outcome = RecoveryOutcome(
-        RecoveryCase.KEEP_LEDGER, restatements=(("shop/_changes/shop/orders", restatement),)
+        RecoveryCase.KEEP_LEDGER,
+        lake_changes=LakeChanges((("shop/_changes/shop/orders", restatement),)),
     )
     assert changelog_values(outcome) == {
         "changelogs": {
