@@ -51,7 +51,7 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     return AcknowledgeReport(
         acknowledged_batches=tuple(acknowledged_batches),
         position=cursor.position if cursor else None,
-        waiting_tables=_waiting_tables(ports, unfinished_batches),
+        waiting_batches=_waiting_batches(ports, unfinished_batches),
         quarantined=stopped_tables(
             ports.ledger.table_states(source), ports.source.patterns.matches
         ),
@@ -60,7 +60,7 @@ def acknowledge(ports: RunPorts, lease: Lease) -> AcknowledgeReport:
     )
 
 
-def _waiting_tables(
+def _waiting_batches(
     ports: RunPorts, unfinished_batches: Sequence[Batch]
 ) -> dict[int, tuple[TableName, ...]]:
     """Return, by captured batch, the tables into whose mirrors it must still be merged."""
@@ -130,6 +130,6 @@ def remove_unneeded_files(ports: RunPorts, batch_id: int) -> None:
     content = batch_content(ports.ledger, source, batch_id)
     for prepared in content.ended_transactions:
         if prepared.file is not None:
-            ports.spool.remove(source, prepared.file)
+            ports.spool.delete_file(source, prepared.file)
     for snapshot in content.snapshots:
-        ports.segments.remove(snapshot_path(source, snapshot.table), snapshot.files)
+        ports.segments.delete_files(snapshot_path(source, snapshot.table), snapshot.files)

@@ -243,8 +243,8 @@ def test_a_new_ledger_that_starts_over_begins_anew(history: History) -> None:
         done = recover(
             follower.ports(), lease, author="somebody", reason="it is gone", start_over=True
         )
-    (kept,) = done.moved_folders
-    assert done == replace(before_it, moved_folders=done.moved_folders)
+    (kept,) = done.lake_changes.moved_folders
+    assert done == replace(before_it, lake_changes=done.lake_changes)
     moved = follower.lake.tables[f"{kept}/shop/t"][-1].rows.to_pylist()
     assert sorted(row["id"] for row in moved) == [row["id"] for row in before]
     (decided,) = _recoveries(follower)

@@ -40,7 +40,7 @@ def test_a_delivery_tells_its_batches(
         tables=(ORDERS, STOCK),
     )
     assert (delivery.first_batch, delivery.last_batch) == (batches[0], batches[2])
-    assert consumers.deliveries_out(billing, NAME) == [delivery]
+    assert consumers.open_deliveries(billing, NAME) == [delivery]
 
 
 def test_a_batch_without_changes_is_delivered_too(consumers: Consumers, billing: str) -> None:

@@ -56,7 +56,7 @@ class Player:
         cursor = self.batches[self.acknowledged - 1] if self.acknowledged else None
         told = view.cursor, view.behind, view.changes, view.out
         assert told == (cursor, behind, 10 * behind, len(self.out))
-        assert self.consumers.deliveries_out(self.source, NAME) == self.out
+        assert self.consumers.open_deliveries(self.source, NAME) == self.out
 
     def run(self, number: int) -> None:
         ledger = self.stand.ledger

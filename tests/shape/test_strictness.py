@@ -11,18 +11,12 @@ from hypothesis import strategies as st
 
 from lockstep.pipeline.schema.context import ServerDialect, StatementContext
 from lockstep.pipeline.schema.effects import LoggedStatement
-from lockstep.pipeline.schema.history import (
-    Conversion,
-    Hash,
-    Knowledge,
-    Mask,
-    Treatment,
-    Visibility,
-)
+from lockstep.pipeline.schema.history import Knowledge
 from lockstep.pipeline.schema.model import TableSchema, WrittenDefault
 from lockstep.pipeline.schema.rows import row_structure
 from lockstep.pipeline.schema.table_effects import TableEffect, reason_shape_changed
 from lockstep.pipeline.schema.tracker import SchemaTracker, StructuresInMemory
+from lockstep.pipeline.schema.treatments import Conversion, Hash, Mask, Treatment, Visibility
 from lockstep.pipeline.shape.hashes import PrivacyKey
 from lockstep.pipeline.shape.shape import (
     Shape,
@@ -257,6 +251,16 @@ def test_the_expression_of_a_hidden_column_is_not_stored(rules: dict[str, object
     schema = table("create table t (id int primary key, g char(9) as (concat('secret', id)))")
     kept, shown_as = _shaping(**rules).for_history(schema)
     assert "secret" not in repr((kept, shown_as))
+
+
+@pytest.mark.parametrize("name", ["n", "n`o"])
+def test_an_expression_keeps_the_name_of_a_hidden_column_alone(name: str) -> None:
+    column = f"`{name.replace('`', '``')}`"
+    expression = f"{column} char(9), g char(9) as (concat({column}, 'secret'))"
+    redacted = _shaping(exclude_columns=(name,)).redact(
+        table(f"create table t (id int primary key, {expression})")
+    )
+    assert redacted.columns[2].generated == f"*** {column}"
 
 
 def test_keys_of_what_is_shown_tell_its_rows_apart() -> None:

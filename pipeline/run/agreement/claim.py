@@ -14,9 +14,9 @@ from lockstep.pipeline.model.claim import (
     judge_unclaimed,
 )
 from lockstep.pipeline.run.agreement.lake_logs import (
+    claim_obstacle,
     disagreeing_tables,
-    source_error_in_changelogs,
-    unknown_batch_error,
+    unrecorded_commit_error,
 )
 from lockstep.pipeline.run.context import RunPorts
 from lockstep.pipeline.values.errors import ForeignCommit, LockstepError
@@ -77,7 +77,7 @@ def _disagreement(ports: RunPorts) -> LockstepError | None:
     """Return why the tables of a folder without a claim do not fit the ledger."""
     tables = disagreeing_tables(ports)
     if not tables:
-        return unknown_batch_error(ports)
+        return claim_obstacle(ports)
     return ForeignCommit(
         f"the ledger and the lake's folder {ports.source.name} disagree: {tables[0].reason}",
         hint=tables[0].hint,
@@ -87,7 +87,7 @@ def _disagreement(ports: RunPorts) -> LockstepError | None:
 def lake_error(ports: RunPorts) -> LockstepError | None:
     """Return the error with which the next run would refuse the source; nothing is
     written."""
-    return claim_error(ports) or source_error_in_changelogs(ports)
+    return claim_error(ports) or unrecorded_commit_error(ports)
 
 
 def contradicted_spans(ports: RunPorts, claim: Claim | Unclaimed) -> list[BatchSpan]:
@@ -117,9 +117,8 @@ def claim_of(ports: RunPorts, ledger: str) -> Claim:
     return Claim(source, ledger, ports.clock(), complete=claim.empty)
 
 
-def claim_folder(ports: RunPorts) -> Claim:
-    """Write a claim of the folder for this ledger, and return it. Void batches stay
-    void."""
+def claim_folder(ports: RunPorts) -> None:
+    """Write a claim of the folder for this ledger. Void batches stay void."""
     source, ledger = ports.source.name, ports.ledger.identity()
     old_claim = claim_of(ports, ledger)
     claim = Claim(source, ledger, ports.clock(), void=old_claim.void, complete=old_claim.complete)
@@ -128,7 +127,6 @@ def claim_folder(ports: RunPorts) -> Claim:
     if newest is not None:
         claim = claim.with_batch(newest)
     ports.claims.write(claim)
-    return claim
 
 
 def claim_up_to(ports: RunPorts, batch: Batch) -> None:

@@ -13,8 +13,9 @@ these, so that no file or transaction is mistaken for one of this ledger.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from lockstep.pipeline.mirror.layout import application_id
 from lockstep.pipeline.model.batch import BatchState
@@ -91,11 +92,11 @@ def move_away(ports: RunPorts, folder: str) -> str:
 class LakeChanges:
     """What a ledger that continues as it is changes in the lake. `restatements`: the
     changed changelogs by folder; `unknown_folders`: folders that the ledger does not
-    know, which move to `_before`; `moved_folders`: their new places, once they are
-    there."""
+    know, which move to `_before`; `moved_folders`: the new places of folders that were
+    moved away, relative to the lake."""
 
-    restatements: tuple[tuple[str, Restatement], ...]
-    unknown_folders: tuple[str, ...]
+    restatements: tuple[tuple[str, Restatement], ...] = ()
+    unknown_folders: tuple[str, ...] = ()
     moved_folders: tuple[str, ...] = ()
 
 
@@ -110,11 +111,15 @@ def plan_lake_changes(ports: RunPorts, reloads: Iterable[tuple[TableName, str]])
     }
     unmerged = {batch for batch in _unmerged(ports) if batch in waiting}
     void_spans = _claim_with_void(ports, cursor.batch, highest).void
-    foreseen = (
-        (listing.changelog.folder, _foreseen_restatement(ports, listing))
+    restatements = {
+        (folder := listing.changelog.folder): Restatement.between(
+            ports.changelog.listed_files(folder),
+            listing.files,
+            partial(ports.segments.damage_sentences, folder),
+        )
         for listing in _listings(ports, unmerged, void_spans)
-    )
-    return LakeChanges(tuple(filter(_changes_listing, foreseen)), _unknown_folders(ports))
+    }
+    return LakeChanges(_without_empty(restatements), _unknown_folders(ports))
 
 
 def keep_ledger(
@@ -127,7 +132,7 @@ def keep_ledger(
     captured_cursor = ports.ledger.cursors(source).captured
     assert captured_cursor is not None, "this ledger holds the source"
     ports.ledger.require_held(lease)
-    _declare_void(ports, captured_cursor.batch, highest)
+    ports.claims.write(_claim_with_void(ports, captured_cursor.batch, highest))
     if (revision := ports.ledger.revisions(source).open) is not None:
         # Changelogs are restated with the files from before the revision.
         ports.ledger.end_revision(lease, revision, settled=False)
@@ -174,15 +179,11 @@ def _reloads_of_lost_files(ports: RunPorts) -> dict[TableName, str]:
     return reasons
 
 
-def _declare_void(ports: RunPorts, newest: int, highest: int) -> None:
-    """Write into the folder's claim that the batches after `newest` (the ledger's
-    newest one) up to `highest` are void. This comes before any table is changed.
+def _claim_with_void(ports: RunPorts, newest: int, highest: int) -> Claim:
+    """Return the folder's claim, in which the batches after `newest` (the ledger's
+    newest one) up to `highest` are void. It is written before any table is changed.
     Batches that the ledger has are no longer void, even if another ledger had declared
     them so."""
-    ports.claims.write(_claim_with_void(ports, newest, highest))
-
-
-def _claim_with_void(ports: RunPorts, newest: int, highest: int) -> Claim:
     claim = claim_of(ports, ports.ledger.identity())
     contradicted = contradicted_spans(ports, claim)
     void_spans = tuple(span for span in claim.void if span not in contradicted)
@@ -301,24 +302,10 @@ def _restate_changelogs(ports: RunPorts, lease: Lease) -> tuple[tuple[str, Resta
     ledger.note_examined_versions(
         lease, {folder: restated.delta_version for folder, restated in restatements.items()}
     )
-    return tuple(filter(_changes_listing, restatements.items()))
+    return _without_empty(restatements)
 
 
-def _foreseen_restatement(ports: RunPorts, listing: _Listing) -> Restatement:
-    """Return what `ports.changelog.restate` would do; nothing is written."""
-    folder = listing.changelog.folder
-    listed, wanted = ports.changelog.listed_files(folder), {file.path for file in listing.files}
-    if listed is None:
-        return Restatement(None, lost_paths=tuple(file.path for file in listing.files))
-    unlisted = [file for file in listing.files if file.path not in listed]
-    lost = [file.path for file in unlisted if ports.segments.damage_sentences(folder, [file])]
-    return Restatement(
-        None, len(listed.keys() - wanted), len(unlisted) - len(lost), tuple(sorted(lost))
-    )
-
-
-def _changes_listing(restated: tuple[str, Restatement]) -> bool:
-    """Return whether a changelog (its folder, and what is done) lists other files then,
-    or has lost some."""
-    _, files = restated
-    return bool(files.removed_count or files.added_count or files.lost_paths)
+def _without_empty(
+    restatements: Mapping[str, Restatement],
+) -> tuple[tuple[str, Restatement], ...]:
+    return tuple(item for item in restatements.items() if not item[1].is_empty)

@@ -27,7 +27,7 @@ from lockstep.pipeline.run.agreement.changelog_files import (
     system_table,
 )
 from lockstep.pipeline.run.agreement.claim import require_agreement, require_claim
-from lockstep.pipeline.run.agreement.lake_logs import source_error_in_changelogs
+from lockstep.pipeline.run.agreement.lake_logs import unrecorded_commit_error
 from lockstep.pipeline.run.context import RunPorts, table_progress
 from lockstep.pipeline.run.replay import revise
 from lockstep.pipeline.run.replay.mirror_correction import MirrorCorrection, correct_mirror
@@ -149,7 +149,7 @@ def replay(
     for note in settle_replays(ports, lease):
         ports.progress.note(note)
     _require_merged(ports)
-    if (error := source_error_in_changelogs(ports)) is not None:
+    if (error := unrecorded_commit_error(ports)) is not None:
         raise error
     selection = select_batches(ports, span, only_tables)
     if not selection.batches:
@@ -160,7 +160,7 @@ def replay(
         f"{last.end}"
     )
     changelogs = _correct_changelogs(ports, lease, selection, commit=commit)
-    ports.segments.remove_folder(scratch_path(ports.source.name))
+    ports.segments.delete_folder(scratch_path(ports.source.name))
     try:
         details = None if commit else Details(show_values=show_values)
         comparison = SegmentComparison(ports, selection, details)
@@ -201,7 +201,7 @@ def replay(
             ports.progress.tell(table_progress("merge", done_count, len(selection.tables), table))
     finally:
         if ports.ledger.revisions(ports.source.name).open is None:
-            ports.segments.remove_folder(scratch_path(ports.source.name))
+            ports.segments.delete_folder(scratch_path(ports.source.name))
     counts = ports.ledger.special_batches(ports.source.name, first.id, last.id).revision_counts
     report = ReplayReport(
         span,

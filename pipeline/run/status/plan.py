@@ -18,6 +18,7 @@ from lockstep.pipeline.run.follow_pasts import plan_pasts
 from lockstep.pipeline.run.left_out import left_out_now
 from lockstep.pipeline.run.repair import Abandonment, batches_to_abandon
 from lockstep.pipeline.run.reshaping import (
+    consent_errors,
     new_tightenings,
     plaintext_sentence,
     reshaped_tables,
@@ -42,7 +43,7 @@ from lockstep.pipeline.source_plan import settings_in_words
 from lockstep.pipeline.start.question import Refusal
 from lockstep.pipeline.supply.plan import RowsFromServer
 from lockstep.pipeline.values.decisions import Continuity, Lease, LeaseView, Override
-from lockstep.pipeline.values.errors import LockstepError, Recovery, StoppedBy, TableError
+from lockstep.pipeline.values.errors import LockstepError, Need, Recovery, StoppedBy, TableError
 from lockstep.pipeline.values.places import AtCoordinates, Latest, Place, Snapshot
 from lockstep.pipeline.values.position import Position
 from lockstep.pipeline.values.table import TableName
@@ -78,7 +79,8 @@ class RunPlan:
     """The plan of the next run.
 
     - `abandoned_sentences`: one for each batch that would be abandoned.
-    - `waiting_tables`: by batch id, captured batches' tables that are not merged yet.
+    - `waiting_batches`: captured batches that are not merged, each with the tables that have yet to
+      be merged.
     - `capture_seconds`: estimate for the capture; None if earlier batches give none.
     - `stopped_tables`: those that are stopped already.
     - `active_run`: the lease of the run that is active now.
@@ -90,7 +92,7 @@ class RunPlan:
     """
 
     abandoned_sentences: tuple[str, ...]
-    waiting_tables: Mapping[int, tuple[TableName, ...]]
+    waiting_batches: Mapping[int, tuple[TableName, ...]]
     start: PlannedStart | None
     reading: PlannedReading | None
     capture_seconds: float | None
@@ -160,7 +162,7 @@ def make_plan(ports: RunPorts) -> RunPlan:
             f"batch {abandonment.batch.id} is abandoned: {abandonment.reason}"
             for abandonment in abandonments
         ),
-        waiting_tables=_waiting_tables(ports, abandonments),
+        waiting_batches=_waiting_batches(ports, abandonments),
         start=start,
         reading=reading,
         capture_seconds=estimate_seconds(ports, reading),
@@ -210,6 +212,11 @@ def _shapes_and_tables(
     `left_out`, are stopped for it (`stop_reshaped_tables`)."""
     known = KnownTables.of(ports)
     errors = {state.table: error for state, error in reshaped_tables(ports)}
+    left_out = {
+        table: error
+        for table, error in left_out.items()
+        if table not in errors or errors[table].need is not Need.CONSENT
+    }
     cursor = ports.ledger.cursors(ports.source.name).captured
     if cursor is None:
         return {}, known
@@ -222,7 +229,7 @@ def _shapes_and_tables(
         table: PlannedShape(error.reason, None, plaintext_sentence(ports, table))
         if error.by is StoppedBy.RUN
         else PlannedShape(error.reason, error.hint)
-        for table, error in errors.items()
+        for table, error in {**consent_errors(ports), **errors}.items()
         if table not in left_out
     }
     return shapes, known
@@ -286,7 +293,7 @@ def _planned_start(ports: RunPorts, proposal: StartProposal) -> PlannedStart:
     return PlannedStart(decision.rule.value, decision.reason, position, decision.continuity, tables)
 
 
-def _waiting_tables(
+def _waiting_batches(
     ports: RunPorts, abandonments: Sequence[Abandonment]
 ) -> dict[int, tuple[TableName, ...]]:
     batch_ids = {abandonment.batch.id for abandonment in abandonments}

@@ -133,15 +133,17 @@ class ParquetSegments:
     def unpacked_bytes(self, folder: str, files: Iterable[SegmentFile]) -> int:
         return sum(_unpacked_bytes(self._lake / folder / file.path) for file in files)
 
-    def discard(self, source: str, batch: int) -> int:
+    def delete_batch(self, source: str, batch: int) -> int:
         # The files of a batch that this process began are its own; those of a batch that
-        # another process began are unknown.
-        digits = f"{self._random_digits}-" if batch in self._own_batches else ""
+        # another process began have unknown digits.
+        own_digits = f"{self._random_digits}-" if batch in self._own_batches else ""
         deleted_count = 0
         source_folder = self._lake / source
         with lake_errors(source_folder):
             for folder in ("_changes/*/*", *SystemTable):
-                for path in source_folder.glob(f"{folder}/batch-{batch:012d}-v*-{digits}*.parquet"):
+                for path in source_folder.glob(
+                    f"{folder}/batch-{batch:012d}-v*-{own_digits}*.parquet"
+                ):
                     if _BATCH_FILE.fullmatch(path.name):
                         path.unlink()
                         deleted_count += 1
@@ -155,8 +157,8 @@ class ParquetSegments:
         ):
             _abort_uploads(self._spark.session(), self._lake / source)
 
-    def discard_load(self, folder: str, load: int) -> int:
-        return self._unlink(folder, f"load-{load:012d}-*.parquet")
+    def delete_load(self, folder: str, load: int) -> None:
+        self._unlink(folder, f"load-{load:012d}-*.parquet")
 
     def _unlink(self, folder: str, pattern: str) -> int:
         path = self._lake / folder
@@ -166,8 +168,8 @@ class ParquetSegments:
                 file.unlink()
         return len(files)
 
-    def move_files(self, origin: str, folder: str, files: Iterable[SegmentFile]) -> None:
-        source_folder, target_folder = self._lake / origin, self._lake / folder
+    def move_files(self, origin: str, target: str, files: Iterable[SegmentFile]) -> None:
+        source_folder, target_folder = self._lake / origin, self._lake / target
         with lake_errors(target_folder):
             make_durable_folder(target_folder)
             for file in files:
@@ -176,12 +178,12 @@ class ParquetSegments:
                     path.replace(target_folder / file.path)
             sync_folder(target_folder)
 
-    def remove_folder(self, folder: str) -> None:
+    def delete_folder(self, folder: str) -> None:
         path = self._lake / folder
         with lake_errors(path):
             remove_folder(path)
 
-    def purge(
+    def delete_batches(
         self,
         folder: str,
         through: int,
@@ -202,7 +204,7 @@ class ParquetSegments:
                 file.unlink(missing_ok=True)
         return len(deletable)
 
-    def remove(self, folder: str, files: Iterable[SegmentFile]) -> None:
+    def delete_files(self, folder: str, files: Iterable[SegmentFile]) -> None:
         for file in files:
             path = self._lake / folder / file.path
             with lake_errors(path):

@@ -4,12 +4,13 @@ method promises."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
@@ -130,11 +131,11 @@ takes milliseconds, and a source can have thousands of mirrors."""
 class SparkMirrors:
     """The port `Mirrors`, for the mirrors below the folder `lake`.
 
-    `staging`: a local folder for temporary files of changes. X    files that writes
-    read, by default `lake`. `few_limit`: the largest size of a write, with its mirror,
-    that counts as few rows (`mirror.strategy`). `in_memory`: in such a write, compute
-    the mirror's rows in this process if that is possible. `keep`: how long each version
-    of a new mirror stays readable.
+    `staging`: a local folder for temporary files of changes. `input_lake`: the lake
+    with the files that writes read, by default `lake`. `few_limit`: the largest size of
+    a write, with its mirror, that counts as few rows (`mirror.strategy`). `in_memory`:
+    in such a write, compute the mirror's rows in this process if that is possible.
+    `keep`: how long each version of a new mirror stays readable.
     """
 
     def __init__(
@@ -206,27 +207,14 @@ class SparkMirrors:
             return None  # the size is only displayed, so an error must not stop a run
 
     def changed_since(self, examined_versions: Mapping[str, int]) -> frozenset[str]:
-        are_newest: Iterable[bool]
-        if isinstance(self._lake, ObjectPath) and len(examined_versions) > 1:
-            with ThreadPoolExecutor(
-                _MOST_LOOKUPS_AT_ONCE, thread_name_prefix="lockstep-logs"
-            ) as pool:
-                are_newest = [
-                    *pool.map(
-                        self._is_newest_version, examined_versions, examined_versions.values()
-                    )
-                ]
-        else:
-            are_newest = map(self._is_newest_version, examined_versions, examined_versions.values())
-        return frozenset(
-            mirror
-            for mirror, is_newest in zip(examined_versions, are_newest, strict=True)
-            if not is_newest
-        )
+        def changed(mirror: str) -> bool:
+            with self._folder_of(mirror) as path:
+                return not is_newest_version(path, examined_versions[mirror])
 
-    def _is_newest_version(self, mirror: str, version: int) -> bool:
-        with self._folder_of(mirror) as path:
-            return is_newest_version(path, version)
+        if not isinstance(self._lake, ObjectPath) or len(examined_versions) < 2:
+            return frozenset(filter(changed, examined_versions))
+        with ThreadPoolExecutor(_MOST_LOOKUPS_AT_ONCE, thread_name_prefix="lockstep-logs") as pool:
+            return frozenset(compress(examined_versions, pool.map(changed, examined_versions)))
 
     def log_since(self, mirror: str, version: int) -> LogSince:
         with self._folder_of(mirror) as path:
