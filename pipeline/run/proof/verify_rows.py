@@ -79,7 +79,8 @@ class QuietLake:
             return UncomparedTable(
                 table, "its changes wait to be merged", AGAIN_HINT, is_readable=True
             )
-        if (reason := self.reshaped_tables.get(table)) is not None:
+        if table in self.reshaped_tables:
+            reason = self.reshaped_tables[table]
             return UncomparedTable(table, reason, AGAIN_HINT, is_readable=True)
         return None
 
