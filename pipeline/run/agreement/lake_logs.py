@@ -54,9 +54,7 @@ class DisagreeingTable:
         return cls(table, str(error), error.hint)
 
 
-def require_expected_commits(
-    ports: RunPorts, state: TableState, judgement: Judgement
-) -> int | None:
+def checked_version(ports: RunPorts, state: TableState, judgement: Judgement) -> int | None:
     """Return the newest version of a mirror, or None if it does not exist. Raise
     `TableError` if its `judgement` concerns the table, and `ForeignCommit` if it
     concerns the whole source."""
