@@ -41,7 +41,7 @@ from lockstep.pipeline.run.dump.log_reader import LogReading
 from lockstep.pipeline.run.find_place import boundary_at
 from lockstep.pipeline.run.reports import CaptureReport
 from lockstep.pipeline.run.stop_errors import reread_error
-from lockstep.pipeline.run.table_plans import ReadingReach, TablePlans
+from lockstep.pipeline.run.table_plans import ServerOnlyReach, TablePlans
 from lockstep.pipeline.schema.consequences import consequences
 from lockstep.pipeline.schema.effects import FollowedStatement, LoggedStatement
 from lockstep.pipeline.schema.history import BatchHistory, VersionOrigin
@@ -243,7 +243,7 @@ def _end_of(group: TransactionGroup, place: Coordinates | None) -> Coordinates:
 
 
 @dataclass(frozen=True, slots=True)
-class PastReach(ReadingReach):
+class PastReach(ServerOnlyReach):
     """The supplies of a table that no run has captured: the server, and its past in the
     log, or a sentence that says why it has none."""
 
